@@ -1,0 +1,60 @@
+"""The answers that the store gives to operators."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+
+from tenure._model.ids import JobId
+from tenure._model.job import JobRow
+
+
+class Cancelling(StrEnum):
+    """What a cancel came to: at once, by request to the holder, or nothing live had the id."""
+
+    CANCELLED = "cancelled"
+    REQUESTED = "requested"
+    NOT_LIVE = "not_live"
+
+
+class Retrying(StrEnum):
+    """What a retry of a dead letter came to."""
+
+    RETRIED = "retried"
+    KEY_HELD = "key_held"
+    NOT_FAILED = "not_failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Retried:
+    """The answer to a retry; `holder` is the younger job that has the key, if that is why not."""
+
+    answer: Retrying
+    holder: JobId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a list goes on: below this id, and for the archive on this day."""
+
+    before: JobId
+    day: date | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A stretch of a list, newest first; `next` is None at the end of what was searched."""
+
+    jobs: Sequence[JobRow]
+    next: Place | None
+
+
+@dataclass(frozen=True, slots=True)
+class Upkept:
+    """What partition upkeep and pruning did, and what it had to leave for the next time."""
+
+    done: Sequence[str]
+    left: Sequence[str]
+    pruned_failed: int = 0
+    pruned_keys: int = 0
+    pruned_workers: int = 0

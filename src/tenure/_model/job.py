@@ -1,0 +1,87 @@
+"""A job: what is asked for at enqueue, and the row as the store keeps it."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from tenure._model.ids import JobId, Json, Token, WorkerId
+
+DEFAULT_PRIORITY = 5
+
+
+class State(StrEnum):
+    """Where a job is in its life. "Scheduled" and "retrying" are views of `queued`."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the job is still to run or running, and so in the live table."""
+        return self in (State.QUEUED, State.RUNNING)
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """One call to enqueue. `None` leaves the choice to the queue, the settings, the defaults.
+
+    At most one of `run_at` and `delay` is given; both are bounded below by the database's
+    clock. `key` makes the job unique within its task while it lives, and for `key_for` after.
+    """
+
+    task: str
+    queue: str = "default"
+    args: Json = field(default_factory=dict)
+    priority: int = DEFAULT_PRIORITY
+    run_at: datetime | None = None
+    delay: timedelta | None = None
+    key: str | None = None
+    key_for: timedelta | None = None
+    max_attempts: int | None = None
+    max_losses: int | None = None
+    lease: timedelta | None = None
+    target: int | None = None
+    held: bool = False
+    meta: dict[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueued:
+    """The answer to an enqueue. `created` is False when the key already had a job."""
+
+    id: JobId
+    created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """A job as the store has it now: live, among the dead letters, or in the archive."""
+
+    id: JobId
+    state: State
+    queue: str
+    task: str
+    args: Json
+    priority: int
+    attempt: int
+    max_attempts: int
+    losses: int
+    token: Token
+    run_at: datetime
+    created_at: datetime
+    key: str | None = None
+    held: bool = False
+    cancel_requested: bool = False
+    claimed_by: WorkerId | None = None
+    claimed_at: datetime | None = None
+    lease_expires_at: datetime | None = None
+    ended_at: datetime | None = None
+    done_reason: str | None = None
+    result: Json = None
+    cursor: Json = None
+    progress: Json = None
+    items: int = 0
+    meta: Json = None

@@ -1,0 +1,123 @@
+"""A lease, and the answers that the store gives to its holder."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from tenure._model.ids import JobId, Token, WorkerId
+from tenure._model.job import JobRow, State
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to run one attempt of one job, until the store says otherwise.
+
+    The store is the judge: each renew and settle names the whole lease and touches nothing
+    once a newer claim has replaced it. Local time only makes the holder stop earlier, never
+    later (see `_rules.leasing`).
+    """
+
+    job_id: JobId
+    token: Token
+    claimed_by: WorkerId
+    ttl: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A job and the lease it was claimed under; `returned` if it had been given back before."""
+
+    job: JobRow
+    lease: Lease
+    returned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """The answer to a claim.
+
+    `found` counts what was due and free, which is more than `jobs` when a suspect came
+    alone. `limited` says that a queue asked for has a limit: the next claim should say so
+    too and spare a statement. `unread` are queues that were not read to their end, being
+    paused or limited. `now` is the database's time of the statement.
+    """
+
+    jobs: Sequence[Claimed]
+    found: int
+    limited: bool
+    unread: frozenset[str]
+    now: datetime
+
+
+class Renewed(StrEnum):
+    """What a renewal came to. Only `lost` stops work; `busy` is tried again at once."""
+
+    RENEWED = "renewed"
+    BUSY = "busy"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """The answer to one lease's renewal."""
+
+    answer: Renewed
+    cancel_requested: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """The answer to a progress report: items known so far, new ones, whether the target is met.
+
+    When `reached`, the report has also settled the job.
+    """
+
+    items: int
+    added: int
+    reached: bool
+    cancel_requested: bool
+
+
+class Settling(StrEnum):
+    """What a settle came to for one lease.
+
+    `repeated` says that this lease had settled before, with the same right: harmless.
+    `refused` says that it was no longer the job's lease: nothing was changed, and the
+    result is kept on its attempt as evidence.
+    """
+
+    SETTLED = "settled"
+    REPEATED = "repeated"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The answer to one lease's settle; `state` is where the job went, if it was settled."""
+
+    answer: Settling
+    state: State | None = None
+    late: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rescued:
+    """A lease that was over and that a rescue ended; `state` is where the job went."""
+
+    job_id: JobId
+    token: Token
+    claimed_by: WorkerId
+    queue: str
+    state: State
+    losses: int
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rescues:
+    """The answer to a rescue; `found` also counts what could not be ended now (a locked key)."""
+
+    jobs: Sequence[Rescued]
+    found: int
+    now: datetime

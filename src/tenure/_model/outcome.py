@@ -1,0 +1,98 @@
+"""How a running period ends: what the handler said, and what the store is told to do."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+from tenure._model.ids import Json
+from tenure._model.job import State
+from tenure._model.lease import Lease
+
+
+class Ending(StrEnum):
+    """How an attempt ended, as its row says."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    SNOOZED = "snoozed"
+    RELEASED = "released"
+    CANCELLED = "cancelled"
+    LOST = "lost"
+    REVOKED = "revoked"
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """An error in words that can be stored: its type, message, trace and signature."""
+
+    type: str
+    message: str
+    trace: str = ""
+    signature: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Succeeded:
+    """The handler returned."""
+
+    result: Json = None
+    reason: str = "worker_done"
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The handler raised, or ran out of time. `after` overrides the backoff."""
+
+    error: Error
+    retryable: bool = True
+    after: timedelta | None = None
+    timed_out: bool = False
+    reason: str = "gave_up"
+
+
+@dataclass(frozen=True, slots=True)
+class Snoozed:
+    """The handler wants to go on later; the attempt is given back."""
+
+    pause: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The holder gives the job back as it was, attempt included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The handler, or a request, ended the job for good without a result."""
+
+    reason: str = "requested"
+
+
+Outcome = Succeeded | Failed | Snoozed | Released | Cancelled
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """What the store is told to do with a job. The store adds `after` to its own clock.
+
+    `QUEUED` without `after` gives the job back with its old time and its old place.
+    """
+
+    state: State
+    ending: Ending
+    reason: str | None = None
+    result: Json = None
+    error: Error | None = None
+    after: timedelta | None = None
+    charged: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A lease whose running period is over, how, and the last of what it logged."""
+
+    lease: Lease
+    settlement: Settlement
+    log: str | None = None

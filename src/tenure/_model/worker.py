@@ -1,0 +1,59 @@
+"""A worker's presence."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from tenure._model.ids import Json, WorkerId
+
+
+class Presence(StrEnum):
+    """What a worker says of itself. "Stale" is a view of an old beat."""
+
+    ACTIVE = "active"
+    DRAINING = "draining"
+    OFFLINE = "offline"
+
+
+@dataclass(frozen=True, slots=True)
+class NewWorker:
+    """How a worker introduces itself."""
+
+    id: WorkerId
+    name: str
+    host: str
+    pid: int
+    version: str
+    queues: Sequence[str]
+    slots: int
+    language: str = "python"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRow:
+    """A worker as the store knows it; `beat_age` is on the database's clock."""
+
+    id: WorkerId
+    name: str
+    host: str
+    pid: int
+    version: str
+    language: str
+    queues: Sequence[str]
+    slots: int
+    running: int
+    state: Presence
+    drain_requested: bool
+    started_at: datetime
+    beat_at: datetime
+    beat_age: timedelta
+    meta: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """The answer to a beat. Not `known`: the worker was forgotten and registers again."""
+
+    known: bool
+    drain_requested: bool

@@ -1,0 +1,131 @@
+"""Where a claim looks, in which order, and from which floors on.
+
+A floor is a hint that saves a claim from walking over dead index entries. It lags behind
+what was claimed, so that enqueues which commit a little late are still above it; what lies
+below all the same is found by scanning a lane from zero, now and then.
+"""
+
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from tenure._model.ids import JobId
+from tenure._model.lease import Claims
+from tenure._model.queue import Floor, Lane
+from tenure.config import DEFAULTS
+
+PRIORITIES = range(9, -1, -1)
+LAG_ROWS = 1000
+PROBE_EMPTY_EVERY = 4
+SCAN_SHARE = 20
+SCAN_AT_LEAST = timedelta(milliseconds=200)
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What is known of one lane: its floor, the last row claimed, marks of rows before it."""
+
+    floor: Floor | None = None
+    last: Floor | None = None
+    lagging: Floor | None = None
+    claimed: int = 0
+    marks: deque[tuple[int, Floor]] = field(default_factory=deque)
+    empty: bool = False
+
+    def note(self, rows: int, last: Floor) -> None:
+        """Remember that `rows` more rows were claimed, the furthest at `last`."""
+        self.claimed += rows
+        self.last = last if self.last is None else max(self.last, last)
+        self.marks.append((self.claimed, self.last))
+        while self.marks and self.marks[0][0] <= self.claimed - LAG_ROWS:
+            self.lagging = self.marks.popleft()[1]
+
+    def move(self, recent: Floor, *, exhausted: bool) -> None:
+        """Raise the floor: to the row claimed 1,000 rows ago or 2 s ago, whichever is later.
+
+        Unless the lane was exhausted, never past the last row claimed: what is due behind it
+        is still to come.
+        """
+        target = recent if self.lagging is None else max(recent, self.lagging)
+        if not exhausted:
+            if self.last is None:
+                return
+            target = min(target, self.last)
+        self.floor = target if self.floor is None else max(self.floor, target)
+
+
+class LaneBook:
+    """The lanes of one claimer, and what it has learnt of them.
+
+    `ask` gives the lanes of the next claim, `learn` takes its answer. Not safe for several
+    threads; one claimer has one book.
+    """
+
+    def __init__(self, queues: Iterable[str], *, lag: timedelta = DEFAULTS.floor_lag) -> None:
+        self._queues = list(dict.fromkeys(queues))
+        self._lag = lag
+        self._lanes = {(q, p): _Memory() for p in PRIORITIES for q in self._queues}
+        self._turn = 0
+        self._claims = 0
+        self._scan_next = 0
+
+    def ask(self, *, woken: bool = False) -> list[Lane]:
+        """The lanes of the next claim: by priority, what was given back first, queues in turn.
+
+        Lanes that were empty when last exhausted are left out, except when `woken` and at
+        every fourth claim.
+        """
+        every = woken or self._claims % PROBE_EMPTY_EVERY == 0
+        turned = self._queues[self._turn :] + self._queues[: self._turn]
+        self._claims += 1
+        self._turn = (self._turn + 1) % max(len(self._queues), 1)
+        asked: list[Lane] = []
+        for priority in PRIORITIES:
+            queues = [q for q in turned if every or not self._lanes[q, priority].empty]
+            asked += [Lane(q, priority, returned=True) for q in queues]
+            asked += [Lane(q, priority, floor=self._lanes[q, priority].floor) for q in queues]
+        return asked
+
+    def learn(self, asked: Sequence[Lane], claims: Claims, *, wanted: int) -> None:
+        """Move floors by the answer to a claim that asked for these lanes.
+
+        What was given back keeps its old time and says nothing of how far its lane was
+        read; a queue that was not read to its end (paused, limited) was not exhausted.
+        """
+        rows: Counter[tuple[str, int]] = Counter()
+        furthest: dict[tuple[str, int], Floor] = {}
+        for claimed in claims.jobs:
+            if not claimed.returned:
+                place = claimed.job.queue, claimed.job.priority
+                rows[place] += 1
+                at = Floor(claimed.job.run_at, claimed.job.id)
+                furthest[place] = max(furthest.get(place, at), at)
+        recent = Floor(claims.now - self._lag, JobId(0))
+        for lane in asked:
+            place = lane.queue, lane.priority
+            if lane.returned or place not in self._lanes:
+                continue
+            memory = self._lanes[place]
+            exhausted = claims.found < wanted and lane.queue not in claims.unread
+            memory.empty = exhausted and place not in rows
+            if place in rows:
+                memory.note(rows[place], furthest[place])
+            memory.move(recent, exhausted=exhausted)
+
+    def scan(self) -> Lane | None:
+        """The lane to scan from zero next, in turn; its floor stays as it is."""
+        known = [place for place, memory in self._lanes.items() if memory.floor is not None]
+        if not known:
+            return None
+        queue, priority = known[self._scan_next % len(known)]
+        self._scan_next += 1
+        return Lane(queue, priority)
+
+
+def next_scan(took: timedelta, *, processes: int) -> timedelta:
+    """How long to wait before the next scan from zero.
+
+    One process' share of a common 5 %: fifty processes at 5 % each burnt more than a core.
+    """
+    return max(SCAN_AT_LEAST, took * SCAN_SHARE * max(processes, 1))

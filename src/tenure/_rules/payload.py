@@ -1,0 +1,107 @@
+"""What may be enqueued: JSON within limits, names within bounds. Refused before any SQL."""
+
+import json
+import math
+import re
+from datetime import timedelta
+
+from tenure._model.ids import Json
+from tenure._model.job import NewJob
+from tenure._rules.lanes import PRIORITIES
+from tenure._rules.leasing import check_ttl
+from tenure.errors import InvalidValue, PayloadError
+
+MAX_PAYLOAD = 256 * 1024
+MAX_RESULT = 64 * 1024
+MAX_DEPTH = 64
+MAX_NAME = 200
+MAX_KEY = 400
+_BIGGEST_INT = 2**63
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/<>@-]*")
+
+
+def encode(value: Json, *, limit: int = MAX_PAYLOAD, what: str = "the arguments") -> str:
+    """The value as JSON text, or PayloadError with what to do about it."""
+    _check(value, depth=0, what=what)
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        size = len(text.encode())
+    except (TypeError, ValueError) as error:
+        raise PayloadError(f"{what} cannot be written as JSON: {error}") from error
+    if size > limit:
+        raise PayloadError(
+            f"{what} are {size:,} bytes of JSON, {limit:,} is the most; "
+            "store the data elsewhere and pass a reference to it"
+        )
+    return text
+
+
+def _check(value: Json, *, depth: int, what: str) -> None:
+    """Refuse what PostgreSQL's jsonb would refuse, change or choke on."""
+    if depth > MAX_DEPTH:
+        raise PayloadError(f"{what} are nested more than {MAX_DEPTH} deep; flatten them")
+    match value:
+        case None | bool():
+            return
+        case int():
+            if not -_BIGGEST_INT <= value < _BIGGEST_INT:
+                raise PayloadError(f"{what} hold an integer beyond 64 bits; pass it as a string")
+        case float():
+            if not math.isfinite(value):
+                raise PayloadError(f"{what} hold {value}, which JSON does not have; pass None")
+        case str():
+            _check_text(value, what)
+        case list() | tuple():
+            for item in value:
+                _check(item, depth=depth + 1, what=what)
+        case dict():
+            for name, item in value.items():
+                if not isinstance(name, str):
+                    raise PayloadError(f"{what} have a key that is not a string: {name!r}")
+                _check_text(name, what)
+                _check(item, depth=depth + 1, what=what)
+        case _:
+            raise PayloadError(f"{what} hold a {type(value).__name__}, which JSON does not have")
+
+
+def _check_text(text: str, what: str) -> None:
+    if "\x00" in text:
+        raise PayloadError(f"{what} hold a NUL character, which PostgreSQL cannot store; remove it")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise PayloadError(f"{what} hold a lone surrogate, which is not text; remove it") from None
+
+
+def check_name(name: str, what: str) -> None:
+    """Refuse a name of a queue or task that could not be typed, shown or matched everywhere."""
+    if len(name) > MAX_NAME or not _NAME.fullmatch(name):
+        raise InvalidValue(
+            f"{name[:60]!r} cannot name a {what}: 1 to {MAX_NAME} letters, digits and "
+            "_ . : / < > @ -, beginning with a letter, digit or _"
+        )
+
+
+def check(job: NewJob) -> None:
+    """Refuse a job whose fields are out of bounds."""
+    check_name(job.queue, "queue")
+    check_name(job.task, "task")
+    if job.priority not in PRIORITIES:
+        raise InvalidValue(f"priority {job.priority} is not within 0 to 9; 9 is the most urgent")
+    if job.key is not None:
+        if not 0 < len(job.key) <= MAX_KEY:
+            raise InvalidValue(f"a key has 1 to {MAX_KEY} characters, this one has {len(job.key)}")
+        _check_text(job.key, "the key")
+    if job.key_for is not None and (job.key is None or job.key_for < timedelta(0)):
+        raise InvalidValue("key_for goes with a key and is not negative")
+    if job.run_at is not None and job.delay is not None:
+        raise InvalidValue("give run_at or delay, not both")
+    if job.run_at is not None and job.run_at.tzinfo is None:
+        raise InvalidValue("run_at has no time zone; write datetime.now(UTC) or attach one")
+    for name, value in (("max_attempts", job.max_attempts), ("max_losses", job.max_losses)):
+        if value is not None and not 1 <= value <= 32_767:
+            raise InvalidValue(f"{name} is {value}; it must be 1 to 32,767")
+    if job.target is not None and job.target < 1:
+        raise InvalidValue(f"target is {job.target}; it must be at least 1")
+    if job.lease is not None:
+        check_ttl(job.lease, stop_within=timedelta(0))

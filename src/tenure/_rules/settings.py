@@ -1,0 +1,54 @@
+"""The settings that can be changed at run time: their names, and what they may be."""
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+
+from tenure._model.ids import Json
+from tenure._rules.leasing import check_ttl
+from tenure.errors import InvalidValue
+
+
+def _seconds(name: str, value: Json) -> timedelta:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+        raise InvalidValue(f"{name} is a number of seconds, not {value!r}")
+    return timedelta(seconds=value)
+
+
+def _lease(name: str, value: Json) -> None:
+    check_ttl(_seconds(name, value))
+
+
+def _duration(name: str, value: Json) -> None:
+    _seconds(name, value)
+
+
+def _count(name: str, value: Json) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 32_767:
+        raise InvalidValue(f"{name} is a whole number from 1 to 32,767, not {value!r}")
+
+
+def _share(name: str, value: Json) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise InvalidValue(f"{name} is a share from 0 to 1, not {value!r}")
+
+
+# Name, and what checks its value. docs/reference/settings.md says what each one does.
+SETTINGS: Mapping[str, Callable[[str, Json], None]] = {
+    "lease": _lease,
+    "max_attempts": _count,
+    "max_losses": _count,
+    "backoff_base": _duration,
+    "backoff_cap": _duration,
+    "backoff_jitter": _share,
+    "keep_archive_days": _count,
+    "keep_attempts_days": _count,
+    "keep_failed_days": _count,
+}
+
+
+def check_setting(name: str, value: Json) -> None:
+    """Refuse a setting that does not exist, or a value it cannot have."""
+    check = SETTINGS.get(name)
+    if check is None:
+        raise InvalidValue(f"there is no setting {name!r}; there are: {', '.join(SETTINGS)}")
+    check(name, value)

@@ -1,0 +1,94 @@
+"""Making what a handler produced fit for the store: escaped, cut, or given up on."""
+
+import json
+import re
+from dataclasses import replace
+
+from tenure._model.ids import Json
+from tenure._model.job import State
+from tenure._model.outcome import Ended, Ending, Error, Settlement
+from tenure._rules.payload import MAX_RESULT, encode
+from tenure._rules.signature import signature
+from tenure.errors import PayloadError
+
+MAX_TYPE = 200
+MAX_MESSAGE = 4 * 1024
+MAX_TRACE = 16 * 1024
+MAX_LOG = 16 * 1024
+MAX_REASON = 200
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def text(value: str, limit: int, *, keep: str = "head") -> str:
+    """The text with NUL and lone surrogates escaped, cut to `limit` characters."""
+    safe = _UNSTORABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", value)
+    if len(safe) <= limit:
+        return safe
+    return safe[:limit] if keep == "head" else safe[-limit:]
+
+
+def result(value: Json) -> Json:
+    """The result with its texts escaped; PayloadError if it is not JSON within the limit."""
+    safe = _escaped(value)
+    encode(safe, limit=MAX_RESULT, what="the results")
+    return safe
+
+
+def _escaped(value: Json) -> Json:
+    match value:
+        case str():
+            return text(value, len(value) * 6)
+        case list() | tuple():
+            return [_escaped(item) for item in value]
+        case dict():
+            return {_escaped(name): _escaped(item) for name, item in value.items()}
+        case _:
+            return value
+
+
+def error(value: Error) -> Error:
+    """The error with its texts escaped and cut, and its signature drawn if it has none."""
+    kind = text(value.type, MAX_TYPE)
+    message = text(value.message, MAX_MESSAGE)
+    return Error(
+        kind,
+        message,
+        text(value.trace, MAX_TRACE, keep="tail"),
+        text(value.signature, MAX_TYPE) or signature(kind, message),
+    )
+
+
+def storable(ended: Ended) -> Ended:
+    """The ending made fit for the store. A result that cannot be made fit fails the job."""
+    settlement = ended.settlement
+    log = None if ended.log is None else text(ended.log, MAX_LOG, keep="tail")
+    try:
+        settlement = replace(
+            settlement,
+            result=result(settlement.result),
+            error=None if settlement.error is None else error(settlement.error),
+            reason=None if settlement.reason is None else text(settlement.reason, MAX_REASON),
+        )
+    except (PayloadError, RecursionError) as why:
+        return unstorable(replace(ended, log=log), str(why))
+    return replace(ended, settlement=settlement, log=log)
+
+
+def unstorable(ended: Ended, why: str) -> Ended:
+    """The ending of a job whose own ending the store refuses: failed, and not tried again."""
+    told = error(Error("Unstorable", why))
+    failed = Settlement(State.FAILED, Ending.FAILED, reason="unstorable", error=told)
+    return replace(ended, settlement=failed)
+
+
+def evidence(ended: Ended) -> str:
+    """What a refused settle wanted to say, as JSON text for its attempt row."""
+    said = ended.settlement
+    return json.dumps(
+        {
+            "state": said.state,
+            "result": said.result,
+            "error": None if said.error is None else f"{said.error.type}: {said.error.message}",
+        },
+        ensure_ascii=False,
+    )

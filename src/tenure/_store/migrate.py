@@ -1,0 +1,78 @@
+"""Migrations: which there are, which are due. What they do is the business of each store."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources.abc import Traversable
+
+from tenure.errors import SchemaTooNew, SchemaTooOld
+
+_FILE = re.compile(r"(?P<version>\d{3})_(?P<slug>[a-z0-9_]+)\.(?P<way>up|down)\.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """One direction of a migration. `transaction` is False where the header says so."""
+
+    text: str
+    transaction: bool
+    breaking: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One step of the schema, there and back."""
+
+    version: int
+    slug: str
+    up: Script
+    down: Script
+
+    @property
+    def name(self) -> str:
+        """The migration's file name without its direction."""
+        return f"{self.version:03}_{self.slug}"
+
+
+def load(directory: Traversable) -> Sequence[Migration]:
+    """All migrations of a directory in order. A gap, a double or a missing way is a defect."""
+    scripts: dict[tuple[int, str], dict[str, Script]] = {}
+    for file in directory.iterdir():
+        if found := _FILE.fullmatch(file.name):
+            key = int(found["version"]), found["slug"]
+            scripts.setdefault(key, {})[found["way"]] = _script(file.read_text())
+    migrations = [
+        Migration(version, slug, ways["up"], ways["down"])
+        for (version, slug), ways in sorted(scripts.items())
+    ]
+    if [m.version for m in migrations] != list(range(1, len(migrations) + 1)):
+        raise AssertionError(
+            f"migrations are not numbered 1, 2, 3 …: {[m.name for m in migrations]}"
+        )
+    return migrations
+
+
+def _script(text: str) -> Script:
+    header = [line for line in text.splitlines() if line.startswith("--")]
+    return Script(
+        text,
+        transaction="-- transaction: none" not in header,
+        breaking="-- breaking: yes" in header,
+    )
+
+
+def check(found: int, *, needed: int, breaking_since: int | None = None) -> None:
+    """Refuse to work with a schema that is too old, or so new that this release cannot know it.
+
+    A schema that is newer is fine as long as nothing in it, since ours, was breaking.
+    """
+    if found < needed:
+        raise SchemaTooOld(
+            f"schema is at version {found}, this release needs {needed}; run: tenure db migrate"
+        )
+    if breaking_since is not None and breaking_since > needed:
+        raise SchemaTooNew(
+            f"schema is at version {found} and has a breaking change since {breaking_since}, "
+            f"this release knows {needed}; upgrade tenure, or go back with: "
+            f"tenure db migrate --to {needed}"
+        )

@@ -1,0 +1,213 @@
+"""The seam between Tenure and a database: what a store can do, written without I/O.
+
+An operation is a generator that yields steps and is sent rows; it does no I/O, so it is
+written once and driven by a sync or an async runner (see `runner`). Which database answers
+is decided by whoever makes the store and the runner.
+"""
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from tenure._model.answers import Cancelling, Page, Place, Retried, Upkept
+from tenure._model.attempt import AttemptRow
+from tenure._model.audit import AuditRow, By
+from tenure._model.ids import JobId, Json, WorkerId
+from tenure._model.job import Enqueued, JobRow, NewJob, State
+from tenure._model.lease import Claims, Lease, Renewal, Reported, Rescues, Settled
+from tenure._model.outcome import Ended, Settlement
+from tenure._model.queue import Lane, QueueRow
+from tenure._model.worker import Beat, NewWorker, Presence, WorkerRow
+
+T = TypeVar("T")
+Row: TypeAlias = Mapping[str, Any]
+Rows: TypeAlias = Sequence[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One statement of the store by its name, with its parameters by theirs."""
+
+    name: str
+    params: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Ddl:
+    """One statement that the store itself worked out: partitions, migrations. Never user input."""
+
+    text: str
+
+
+class Mark(Enum):
+    """The edges of a transaction. In a caller's transaction they do nothing."""
+
+    BEGIN = "BEGIN"
+    COMMIT = "COMMIT"
+    ROLLBACK = "ROLLBACK"
+
+
+Step: TypeAlias = Query | Ddl | Mark
+Op: TypeAlias = Generator[Step, Rows, T]
+
+
+def atomically(op: Op[T]) -> Op[T]:
+    """The same operation as one transaction: all of it, or nothing if it raises."""
+    yield Mark.BEGIN
+    try:
+        answer = yield from op
+    except Exception:
+        yield Mark.ROLLBACK
+        raise
+    yield Mark.COMMIT
+    return answer
+
+
+class Store(Protocol):
+    """What every store can do. Each method describes an operation; a runner performs it."""
+
+    # Jobs
+    def enqueue(self, jobs: Sequence[NewJob], *, wake: bool = True) -> Op[Sequence[Enqueued]]:
+        """Put jobs into their queues; answers in the order asked."""
+
+    def get(self, job_id: JobId) -> Op[JobRow | None]:
+        """The job wherever it is now, or None."""
+
+    def list(
+        self,
+        state: State,
+        *,
+        queue: str | None = None,
+        task: str | None = None,
+        count: int = 50,
+        place: Place | None = None,
+    ) -> Op[Page]:
+        """Jobs in one state, newest first. What is searched per page is bounded."""
+
+    def attempts(self, job_id: JobId) -> Op[Sequence[AttemptRow]]:
+        """The job's ended running periods, oldest first."""
+
+    def items(self, job_id: JobId, *, after: str = "", count: int = 1000) -> Op[Mapping[str, Json]]:
+        """The job's result items by key, above a key."""
+
+    # Leases
+    def claim(
+        self,
+        lanes: Sequence[Lane],
+        *,
+        count: int,
+        worker: WorkerId,
+        ttl: timedelta | None = None,
+        limited: bool = False,
+        patient: bool = False,
+    ) -> Op[Claims]:
+        """Claim due jobs from lanes in order. `limited` is a hint from the last answer;
+        `patient` is for a scan from zero, which may take long."""
+
+    def next_due(self, lanes: Sequence[Lane]) -> Op[tuple[datetime | None, datetime]]:
+        """The earliest time ahead at which something is due in these lanes, and the time now."""
+
+    def queue_names(self) -> Op[Sequence[str]]:
+        """The queues that have something queued."""
+
+    def renew(self, leases: Sequence[Lease]) -> Op[Sequence[Renewal]]:
+        """Extend leases by their own length; answers in the order asked. Never waits."""
+
+    def progress(
+        self,
+        lease: Lease,
+        *,
+        cursor: Json = None,
+        items: Mapping[str, Json] | None = None,
+        done: int | None = None,
+        total: int | None = None,
+        message: str | None = None,
+    ) -> Op[Reported]:
+        """Record a report and extend the lease; LeaseLost if it is lost or over. The report that
+        reaches the job's target also settles it, in the same transaction."""
+
+    def settle(self, ended: Sequence[Ended]) -> Op[Sequence[Settled]]:
+        """End running periods; answers in the order asked. Sending the same again is harmless."""
+
+    def check(self, lease: Lease) -> Op[None]:
+        """LeaseLost unless the lease is still the job's. No lock."""
+
+    def settle_within(self, lease: Lease, settlement: Settlement) -> Op[None]:
+        """End one running period as the last statements of a caller's transaction; LeaseLost, and
+        the caller must roll back, if the lease is no longer the job's."""
+
+    def guard(self, lease: Lease) -> Op[None]:
+        """Fence a caller's transaction until its commit, without ending the job."""
+
+    def rescue(self, *, floor: datetime | None = None, count: int = 500) -> Op[Rescues]:
+        """End leases that are over. Anyone may, any number at once."""
+
+    # What operators do; each with its audit row in the same transaction
+    def cancel(self, ids: Sequence[JobId], by: By) -> Op[Sequence[Cancelling]]:
+        """Queued: ended at once. Running: asked to."""
+
+    def revoke(self, ids: Sequence[JobId], by: By) -> Op[Sequence[bool]]:
+        """Take running jobs from their holders and end them as cancelled."""
+
+    def hold(self, ids: Sequence[JobId], by: By) -> Op[Sequence[bool]]:
+        """Keep queued jobs from being claimed."""
+
+    def resume(self, ids: Sequence[JobId], by: By) -> Op[Sequence[bool]]:
+        """Let held jobs go on, in their old place."""
+
+    def retry(self, ids: Sequence[JobId], by: By) -> Op[Sequence[Retried]]:
+        """Bring dead letters back for a new life."""
+
+    def discard(self, ids: Sequence[JobId], by: By) -> Op[Sequence[bool]]:
+        """Delete dead letters for good."""
+
+    def pause_queue(self, name: str, by: By, *, until: datetime | None = None) -> Op[QueueRow]:
+        """Let nothing be claimed from a queue (`*`: from any), until then or until resumed."""
+
+    def resume_queue(self, name: str, by: By) -> Op[QueueRow]:
+        """Let a paused queue go on."""
+
+    def limit_queue(self, name: str, limit: int | None, by: By) -> Op[QueueRow]:
+        """Let at most `limit` jobs of a queue (`*`: of all) run at once; None takes it away."""
+
+    def configure_queue(
+        self, name: str, by: By, *, lease: timedelta | None, max_attempts: int | None
+    ) -> Op[QueueRow]:
+        """Give a queue its own lease and attempts; None leaves them to the settings."""
+
+    def queues(self) -> Op[Sequence[QueueRow]]:
+        """What operators have set for queues."""
+
+    def set_setting(self, name: str, value: Json, by: By) -> Op[None]:
+        """Change a setting for the whole installation at run time."""
+
+    def reset_setting(self, name: str, by: By) -> Op[None]:
+        """Take a setting back to its built-in value."""
+
+    def settings(self) -> Op[Mapping[str, Json]]:
+        """The settings changed at run time."""
+
+    def drain(self, worker: WorkerId, by: By) -> Op[bool]:
+        """Ask a worker to drain; False if it is unknown."""
+
+    def audit(self, target: str, *, count: int = 100) -> Op[Sequence[AuditRow]]:
+        """What was done to a target, newest first."""
+
+    # Presence
+    def register(self, worker: NewWorker) -> Op[None]:
+        """Make a worker known."""
+
+    def beat(
+        self, worker: WorkerId, *, state: Presence, running: int, meta: Json = None
+    ) -> Op[Beat]:
+        """Renew a worker's presence."""
+
+    def workers(self) -> Op[Sequence[WorkerRow]]:
+        """All known workers."""
+
+    # Upkeep
+    def maintain(self) -> Op[Upkept]:
+        """Make the partitions ahead, drop what is past its retention. Needs the owner's role and
+        a connection outside any transaction."""

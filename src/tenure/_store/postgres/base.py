@@ -1,0 +1,102 @@
+"""What the parts of the PostgreSQL store share: queries with the time, rows into nouns, audit."""
+
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
+from typing import Any
+
+from tenure._model.audit import By
+from tenure._model.ids import JobId, Json, Token, WorkerId
+from tenure._model.job import JobRow, State
+from tenure._store.port import Op, Query, Row, Rows
+from tenure._store.postgres.literals import Jsonb
+from tenure._store.postgres.statements import DEFAULT_SCHEMA, statements
+from tenure.errors import QueryFailed
+
+Clock = Callable[[], datetime]
+
+
+class Base:
+    """One schema of one database. Tests give a `clock`; without it time is the database's."""
+
+    def __init__(self, schema: str = DEFAULT_SCHEMA, *, clock: Clock | None = None) -> None:
+        self.schema = schema
+        self._statements = statements(schema)
+        self._clock = clock
+
+    def _query(self, name: str, /, **params: object) -> Query:
+        if "now" in self._statements[name].params:
+            params["now"] = self._clock() if self._clock else None
+        return Query(name, params)
+
+    def _filing(self, name: str, /, **params: object) -> Op[Rows]:
+        """Send a statement that files history; under the newest day if today's is missing."""
+        try:
+            return (yield self._query(name, filed_on=None, **params))
+        except QueryFailed as error:
+            if not error.is_missing_partition:
+                raise
+        day = yield from self._newest_day()
+        return (yield self._query(name, filed_on=day, **params))
+
+    def _newest_day(self) -> Op[date]:
+        rows = yield self._query("newest_day")
+        day: date = rows[0]["day"]
+        return day
+
+    def _audit(
+        self,
+        by: By,
+        action: str,
+        targets: Sequence[str],
+        *,
+        before: Json = None,
+        after: Json = None,
+    ) -> Op[None]:
+        if targets:
+            yield self._query(
+                "audit",
+                actor=by.actor,
+                source=by.source,
+                action=action,
+                targets=list(targets),
+                reason=by.reason,
+                befores=[Jsonb(before)] * len(targets),
+                afters=[Jsonb(after)] * len(targets),
+            )
+
+
+def job_targets(ids: Sequence[JobId]) -> list[str]:
+    """How audit rows name jobs."""
+    return [f"job:{job_id}" for job_id in ids]
+
+
+def job_row(row: Row) -> JobRow:
+    """A job from its row, wherever it was read."""
+    owner: Any = row["claimed_by"]
+    return JobRow(
+        id=JobId(row["id"]),
+        state=State(row["state"]),
+        queue=row["queue"],
+        task=row["task"],
+        args=row["args"],
+        priority=row["priority"],
+        attempt=row["attempt"],
+        max_attempts=row["max_attempts"],
+        losses=row["losses"],
+        token=Token(row["token"]),
+        run_at=row["run_at"],
+        created_at=row["created_at"],
+        key=row["key"],
+        held=row["held"],
+        cancel_requested=row["cancel_requested"],
+        claimed_by=None if owner is None else WorkerId(owner),
+        claimed_at=row["claimed_at"],
+        lease_expires_at=row["lease_expires_at"],
+        ended_at=row.get("ended_at"),
+        done_reason=row.get("done_reason"),
+        result=row.get("result"),
+        cursor=row["cursor"],
+        progress=row["progress"],
+        items=row["items"],
+        meta=row["meta"],
+    )

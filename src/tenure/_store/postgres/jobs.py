@@ -1,0 +1,155 @@
+"""Jobs: enqueue and read. What needs a lease is in `leases` and `settling`."""
+
+from collections.abc import Mapping, Sequence
+
+from tenure._model.answers import Page, Place
+from tenure._model.attempt import AttemptRow
+from tenure._model.ids import JobId, Json
+from tenure._model.job import Enqueued, JobRow, NewJob, State
+from tenure._model.outcome import Ending
+from tenure._rules import payload
+from tenure._rules.uniqueness import first_of_each_key
+from tenure._store.port import Op, Query, atomically
+from tenure._store.postgres.base import Base, job_row
+from tenure._store.postgres.literals import interval
+
+_LAST_ID = JobId(2**63 - 1)
+_SEARCHED = 100_000
+
+
+class Jobs(Base):
+    """The part of the store that enqueues and reads jobs."""
+
+    @property
+    def channel(self) -> str:
+        """The channel on which a wakeup carries a queue's name."""
+        return f"{self.schema}_wakeup"
+
+    def enqueue(self, jobs: Sequence[NewJob], *, wake: bool = True) -> Op[Sequence[Enqueued]]:
+        """Put jobs into their queues; answers in the order asked.
+
+        Jobs with and without a key are two statements, and then one transaction.
+        """
+        for job in jobs:
+            payload.check(job)
+        sent, answers = first_of_each_key(jobs)
+        plain = [i for i in sent if jobs[i].key is None]
+        keyed = [i for i in sent if jobs[i].key is not None]
+        op = self._send(jobs, plain, keyed, wake=wake)
+        by_index = yield from atomically(op) if plain and keyed else op
+        said: set[int] = set()
+        result = []
+        for place in answers:
+            answer = by_index[sent[place]]
+            result.append(answer if place not in said else Enqueued(answer.id, created=False))
+            said.add(place)
+        return result
+
+    def _send(
+        self, jobs: Sequence[NewJob], plain: list[int], keyed: list[int], *, wake: bool
+    ) -> Op[dict[int, Enqueued]]:
+        answers: dict[int, Enqueued] = {}
+        for name, indexes in (("enqueue", plain), ("enqueue_keyed", keyed)):
+            if indexes:
+                rows = yield self._enqueue(name, [jobs[i] for i in indexes], wake=wake)
+                for index, row in zip(indexes, rows, strict=True):
+                    answers[index] = Enqueued(JobId(row["id"]), row["created"])
+        return answers
+
+    def _enqueue(self, name: str, jobs: Sequence[NewJob], *, wake: bool) -> Query:
+        keys = {"keys": [j.key for j in jobs]} if name == "enqueue_keyed" else {}
+        return self._query(
+            name,
+            queues=[j.queue for j in jobs],
+            tasks=[j.task for j in jobs],
+            args=[payload.encode(j.args) for j in jobs],
+            priorities=[j.priority for j in jobs],
+            run_ats=[j.run_at for j in jobs],
+            delays=[j.delay for j in jobs],
+            max_attempts=[j.max_attempts for j in jobs],
+            max_losses=[j.max_losses for j in jobs],
+            leases=[j.lease for j in jobs],
+            targets=[j.target for j in jobs],
+            metas=[_meta(j) for j in jobs],
+            held=[j.held for j in jobs],
+            channel=self.channel,
+            wake=sorted({j.queue for j in jobs}) if wake else [],
+            **keys,
+        )
+
+    def get(self, job_id: JobId) -> Op[JobRow | None]:
+        """The job wherever it is now, in one snapshot, or None."""
+        rows = yield self._query("get", ids=[job_id])
+        return job_row(rows[0]) if rows else None
+
+    def list(
+        self,
+        state: State,
+        *,
+        queue: str | None = None,
+        task: str | None = None,
+        count: int = 50,
+        place: Place | None = None,
+    ) -> Op[Page]:
+        """Jobs in one state, newest first."""
+        before = place.before if place else _LAST_ID
+        if state.is_live:
+            rows = yield self._query(
+                "list_live",
+                before=before,
+                window=_SEARCHED,
+                count=count,
+                state=state,
+                queue=queue,
+                task=task,
+            )
+        elif state is State.FAILED:
+            rows = yield self._query(
+                "list_failed", before=before, count=count, queue=queue, task=task
+            )
+        else:
+            return (yield from self._list_archive(state, queue, task, count, place))
+        jobs = [job_row(row) for row in rows]
+        return Page(jobs, Place(jobs[-1].id) if len(jobs) == count else None)
+
+    def _list_archive(
+        self, state: State, queue: str | None, task: str | None, count: int, place: Place | None
+    ) -> Op[Page]:
+        """Day by day, newest first, until the page is full."""
+        days = yield self._query("days")
+        found: list[JobRow] = []
+        for row in days:
+            day = row["day"]
+            if place and place.day and day > place.day:
+                continue
+            before = place.before if place and place.day == day else _LAST_ID
+            rows = yield self._query(
+                "list_archive",
+                day=day,
+                before=before,
+                count=count - len(found),
+                state=state,
+                queue=queue,
+                task=task,
+            )
+            found += [job_row(r) for r in rows]
+            if len(found) == count:
+                return Page(found, Place(found[-1].id, day))
+        return Page(found, None)
+
+    def attempts(self, job_id: JobId) -> Op[Sequence[AttemptRow]]:
+        """The job's ended running periods, oldest first."""
+        rows = yield self._query("attempts", job_id=job_id)
+        return [AttemptRow(**{**row, "outcome": Ending(row["outcome"])}) for row in rows]
+
+    def items(self, job_id: JobId, *, after: str = "", count: int = 1000) -> Op[Mapping[str, Json]]:
+        """The job's result items by key, above a key."""
+        rows = yield self._query("items", job_id=job_id, after=after, count=count)
+        return {row["key"]: row["data"] for row in rows}
+
+
+def _meta(job: NewJob) -> str | None:
+    meta = dict(job.meta)
+    if job.key_for is not None:
+        meta["key_for"] = interval(job.key_for)
+    return payload.encode(meta, what="the meta fields") if meta else None

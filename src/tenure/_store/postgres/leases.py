@@ -1,0 +1,205 @@
+"""Leases: claim, renew, report progress, guard, rescue. How they end is in `settling`."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+from tenure._model.ids import JobId, Json, Token, WorkerId
+from tenure._model.job import State
+from tenure._model.lease import (
+    Claimed,
+    Claims,
+    Lease,
+    Renewal,
+    Renewed,
+    Reported,
+    Rescued,
+    Rescues,
+)
+from tenure._model.outcome import Ended, Ending, Settlement
+from tenure._model.queue import Lane
+from tenure._rules import payload
+from tenure._store.port import Ddl, Op, Rows, atomically
+from tenure._store.postgres.base import job_row
+from tenure._store.postgres.settling import Settling
+from tenure.config import LONGEST_LEASE
+from tenure.errors import LeaseLost
+
+_BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
+
+
+class Leases(Settling):
+    """The part of the store that grants leases and takes them back."""
+
+    def claim(
+        self,
+        lanes: Sequence[Lane],
+        *,
+        count: int,
+        worker: WorkerId,
+        ttl: timedelta | None = None,
+        limited: bool = False,
+        patient: bool = False,
+    ) -> Op[Claims]:
+        """Claim due jobs from lanes in order, in one statement; in a transaction of its own,
+        with the queues' rows locked, where a queue has a limit."""
+        asked = {
+            "queues": [lane.queue for lane in lanes],
+            "priorities": [lane.priority for lane in lanes],
+            "returned": [lane.returned for lane in lanes],
+            "floor_ats": [lane.floor.run_at if lane.floor else _BEGINNING for lane in lanes],
+            "floor_ids": [lane.floor.id if lane.floor else 0 for lane in lanes],
+            "count": count,
+            "worker": worker,
+            "ttl": ttl,
+        }
+        if not limited:
+            op = self._claim(asked)
+            claims = yield from atomically(_patiently(op)) if patient else op
+            if not claims.limited:
+                return claims
+        return (yield from atomically(self._claim_limited(asked)))
+
+    def _claim(self, asked: Mapping[str, object]) -> Op[Claims]:
+        rows = yield self._query("claim", **asked)
+        return _claims(rows)
+
+    def _claim_limited(self, asked: Mapping[str, object]) -> Op[Claims]:
+        queues = sorted(set(_names(asked["queues"])))
+        limits = yield self._query("lock_queues", queues=queues)
+        if strange := [row["name"] for row in limits if not row["adopted"]]:
+            yield self._query("adopt", queues=strange, longest_lease=LONGEST_LEASE)
+        if limits:
+            names = None if any(row["name"] == "*" for row in limits) else queues
+            yield from self._rescue(floor=None, count=1000, queues=names)
+        rows = yield self._query("claim_limited", **asked)
+        return _claims(rows)
+
+    def next_due(self, lanes: Sequence[Lane]) -> Op[tuple[datetime | None, datetime]]:
+        """The earliest time ahead at which something is due in these lanes, and the time now."""
+        rows = yield self._query(
+            "next_due",
+            queues=[lane.queue for lane in lanes],
+            priorities=[lane.priority for lane in lanes],
+            returned=[lane.returned for lane in lanes],
+        )
+        return rows[0]["run_at"], rows[0]["now"]
+
+    def queue_names(self) -> Op[Sequence[str]]:
+        """The queues that have something queued."""
+        rows = yield self._query("queue_names")
+        return [row["name"] for row in rows]
+
+    def renew(self, leases: Sequence[Lease]) -> Op[Sequence[Renewal]]:
+        """Extend leases by their own length; answers in the order asked. Never waits."""
+        rows = yield self._query(
+            "renew",
+            ids=[lease.job_id for lease in leases],
+            tokens=[lease.token for lease in leases],
+            owners=[lease.claimed_by for lease in leases],
+            ttls=[lease.ttl for lease in leases],
+        )
+        answers = {
+            (row["id"], row["token"]): Renewal(Renewed(row["answer"]), row["cancel_requested"])
+            for row in rows
+        }
+        return [answers[lease.job_id, lease.token] for lease in leases]
+
+    def progress(
+        self,
+        lease: Lease,
+        *,
+        cursor: Json = None,
+        items: Mapping[str, Json] | None = None,
+        done: int | None = None,
+        total: int | None = None,
+        message: str | None = None,
+    ) -> Op[Reported]:
+        """Record a report and extend the lease; settle the job if its target is reached."""
+        counts = {"done": done, "total": total, "message": message}
+        op = self._progress(
+            lease,
+            cursor=None if cursor is None else payload.encode(cursor, what="the cursor"),
+            progress=payload.encode({k: v for k, v in counts.items() if v is not None}),
+            keys=list(items or ()),
+            items=[payload.encode(item, what="the items") for item in (items or {}).values()],
+        )
+        return (yield from atomically(op))
+
+    def _progress(
+        self, lease: Lease, *, cursor: str | None, progress: str, keys: list[str], items: list[str]
+    ) -> Op[Reported]:
+        rows = yield self._query(
+            "progress",
+            id=lease.job_id,
+            token=lease.token,
+            owner=lease.claimed_by,
+            ttl=lease.ttl,
+            cursor=cursor,
+            progress=progress,
+            item_keys=keys,
+            items=items,
+        )
+        if not rows:
+            raise LeaseLost(f"job {lease.job_id}: the lease is lost or over; stop")
+        row = rows[0]
+        if row["reached"]:
+            reached = Settlement(State.COMPLETED, Ending.COMPLETED, reason="target_reached")
+            yield from self._settle_within([Ended(lease, reached)])
+        return Reported(row["items"], row["added"], row["reached"], row["cancel_requested"])
+
+    def guard(self, lease: Lease) -> Op[None]:
+        """Fence a caller's transaction until its commit, without ending the job."""
+        rows = yield self._query(
+            "guard", id=lease.job_id, token=lease.token, owner=lease.claimed_by
+        )
+        if not rows:
+            raise LeaseLost(f"job {lease.job_id}: the lease is lost; roll back")
+
+    def rescue(self, *, floor: datetime | None = None, count: int = 500) -> Op[Rescues]:
+        """End leases that are over, above a floor. Anyone may, any number at once."""
+        return (yield from self._rescue(floor=floor, count=count, queues=None))
+
+    def _rescue(
+        self, *, floor: datetime | None, count: int, queues: list[str] | None
+    ) -> Op[Rescues]:
+        rows = yield from self._filing(
+            "rescue", floor=floor or _BEGINNING, count=count, queues=queues
+        )
+        jobs = [
+            Rescued(
+                JobId(row["id"]),
+                Token(row["token"]),
+                WorkerId(row["claimed_by"]),
+                row["queue"],
+                State(row["state"]),
+                row["losses"],
+                row["done_reason"] if row["state"] != State.QUEUED else None,
+            )
+            for row in rows
+            if row["id"] is not None
+        ]
+        return Rescues(jobs, rows[0]["found"], rows[0]["now"])
+
+
+def _patiently(op: Op[Claims]) -> Op[Claims]:
+    """The same without a statement timeout: a scan from zero may take long."""
+    yield Ddl("SET LOCAL statement_timeout = 0")
+    return (yield from op)
+
+
+def _claims(rows: Rows) -> Claims:
+    jobs = []
+    for row in rows:
+        if row["id"] is not None:
+            job = job_row(row)
+            ttl = row["lease_expires_at"] - row["claimed_at"]
+            lease = Lease(job.id, job.token, WorkerId(row["claimed_by"]), ttl)
+            jobs.append(Claimed(job, lease, returned=row["was_returned"]))
+    first = rows[0]
+    return Claims(
+        jobs, first["found"], first["limited"], frozenset(first["unread"] or ()), first["now"]
+    )
+
+
+def _names(value: object) -> list[str]:
+    return [str(name) for name in value] if isinstance(value, list) else []

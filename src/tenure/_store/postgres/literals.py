@@ -1,0 +1,59 @@
+"""Python values as PostgreSQL's text input.
+
+Every parameter is sent as text of unknown type, and the casts in the .sql files say what it
+is. So one statement has one prepared form whatever the values are (a NULL in an array, a
+small integer), and arrays of a thousand rows are cheap to write.
+"""
+
+import json
+from datetime import date, datetime, timedelta
+from enum import Enum
+from uuid import UUID
+
+
+class Jsonb:
+    """A value to be sent as JSON, where a plain list would be an array."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+
+def literal(value: object) -> str | None:
+    """The value as text that PostgreSQL casts to what the statement wants."""
+    match value:
+        case None:
+            return None
+        case bool():
+            return "t" if value else "f"
+        case Enum():
+            return str(value.value)
+        case str():
+            return value
+        case int() | UUID():
+            return str(value)
+        case datetime() | date():
+            return value.isoformat()
+        case timedelta():
+            return interval(value)
+        case Jsonb():
+            return json.dumps(value.value, ensure_ascii=False)
+        case list() | tuple():
+            return "{" + ",".join(map(_element, value)) + "}"
+        case _:
+            raise TypeError(f"no literal for a {type(value).__name__}")
+
+
+def interval(value: timedelta) -> str:
+    """The duration in microseconds: exact, and free of days, whose length a zone can change."""
+    return f"{value // timedelta(microseconds=1)} microseconds"
+
+
+def _element(value: object) -> str:
+    if type(value) is int:
+        return str(value)
+    text = literal(value)
+    if text is None:
+        return "NULL"
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

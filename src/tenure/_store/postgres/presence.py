@@ -1,0 +1,52 @@
+"""Workers' presence: who is there, how busy, who is asked to drain."""
+
+from collections.abc import Sequence
+
+from tenure._model.audit import By
+from tenure._model.ids import Json, WorkerId
+from tenure._model.worker import Beat, NewWorker, Presence, WorkerRow
+from tenure._store.port import Op, atomically
+from tenure._store.postgres.base import Base
+from tenure._store.postgres.literals import Jsonb
+
+
+class Workers(Base):
+    """The part of the store that knows the workers. No lease depends on it."""
+
+    def register(self, worker: NewWorker) -> Op[None]:
+        """Make a worker known."""
+        yield self._query(
+            "register",
+            id=worker.id,
+            name=worker.name,
+            host=worker.host,
+            pid=worker.pid,
+            version=worker.version,
+            language=worker.language,
+            queues=list(worker.queues),
+            slots=worker.slots,
+        )
+
+    def beat(
+        self, worker: WorkerId, *, state: Presence, running: int, meta: Json = None
+    ) -> Op[Beat]:
+        """Renew a worker's presence; the answer says whether it was asked to drain."""
+        rows = yield self._query(
+            "beat", id=worker, state=state, running=running, meta=meta and Jsonb(meta)
+        )
+        return Beat(known=bool(rows), drain_requested=bool(rows and rows[0]["drain_requested"]))
+
+    def drain(self, worker: WorkerId, by: By) -> Op[bool]:
+        """Ask a worker to drain; False if it is unknown."""
+        return (yield from atomically(self._drain(worker, by)))
+
+    def _drain(self, worker: WorkerId, by: By) -> Op[bool]:
+        rows = yield self._query("drain", id=worker)
+        if rows:
+            yield from self._audit(by, "worker.drain", [f"worker:{worker}"])
+        return bool(rows)
+
+    def workers(self) -> Op[Sequence[WorkerRow]]:
+        """All known workers."""
+        rows = yield self._query("workers")
+        return [WorkerRow(**{**row, "state": Presence(row["state"])}) for row in rows]

@@ -1,0 +1,104 @@
+"""Queues and settings: what operators set at run time, enforced inside the statements."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime, timedelta
+
+from tenure._model.audit import By
+from tenure._model.ids import Json
+from tenure._model.queue import EVERY_QUEUE, QueueRow
+from tenure._rules.leasing import check_ttl
+from tenure._rules.payload import check_name
+from tenure._rules.settings import check_setting
+from tenure._store.port import Op, atomically
+from tenure._store.postgres.base import Base
+from tenure._store.postgres.literals import Jsonb
+from tenure.errors import InvalidValue
+
+
+class Queues(Base):
+    """The part of the store that keeps what operators set for queues and for all."""
+
+    def pause_queue(self, name: str, by: By, *, until: datetime | None = None) -> Op[QueueRow]:
+        """Let nothing be claimed from a queue (`*`: from any), until then or until resumed."""
+        paused = {"paused_until": until, "paused_by": by.actor, "paused_reason": by.reason}
+        return (yield from self._change(name, "pause", by, paused=True, **paused))
+
+    def resume_queue(self, name: str, by: By) -> Op[QueueRow]:
+        """Let a paused queue go on."""
+        return (yield from self._change(name, "resume", by, paused=False))
+
+    def limit_queue(self, name: str, limit: int | None, by: By) -> Op[QueueRow]:
+        """Let at most `limit` jobs of a queue (`*`: of all) run at once; None takes it away."""
+        if limit is not None and limit < 0:
+            raise InvalidValue(f"a limit of {limit} is negative; 0 stops a queue, None frees it")
+        return (yield from self._change(name, "limit", by, max_running=limit))
+
+    def configure_queue(
+        self, name: str, by: By, *, lease: timedelta | None, max_attempts: int | None
+    ) -> Op[QueueRow]:
+        """Give a queue its own lease and attempts; None leaves them to the settings."""
+        if lease is not None:
+            check_ttl(lease)
+        changed = {"lease": lease, "max_attempts": max_attempts}
+        return (yield from self._change(name, "configure", by, **changed))
+
+    def _change(self, name: str, action: str, by: By, **changes: object) -> Op[QueueRow]:
+        if name != EVERY_QUEUE:
+            check_name(name, "queue")
+        return (yield from atomically(self._changed(name, action, by, changes)))
+
+    def _changed(
+        self, name: str, action: str, by: By, changes: Mapping[str, object]
+    ) -> Op[QueueRow]:
+        before = QueueRow(**(yield self._query("lock_queue", name=name))[0])
+        wanted: dict[str, object] = {
+            "name": name,
+            "paused": before.paused_at is not None,
+            "paused_until": before.paused_until,
+            "paused_by": before.paused_by,
+            "paused_reason": before.paused_reason,
+            "max_running": before.max_running,
+            "lease": before.lease,
+            "max_attempts": before.max_attempts,
+        } | dict(changes)
+        after = QueueRow(**(yield self._query("change_queue", **wanted))[0])
+        yield from self._audit(
+            by, f"queue.{action}", [f"queue:{name}"], before=_plain(before), after=_plain(after)
+        )
+        return after
+
+    def queues(self) -> Op[Sequence[QueueRow]]:
+        """What operators have set for queues."""
+        rows = yield self._query("queues")
+        return [QueueRow(**row) for row in rows]
+
+    def set_setting(self, name: str, value: Json, by: By) -> Op[None]:
+        """Change a setting for the whole installation at run time."""
+        check_setting(name, value)
+        yield from atomically(self._set_setting(name, value, by))
+
+    def _set_setting(self, name: str, value: Json, by: By) -> Op[None]:
+        rows = yield self._query("set_setting", name=name, value=Jsonb(value), changed_by=by.actor)
+        before = rows[0]["before"]
+        yield from self._audit(by, "setting.set", [f"setting:{name}"], before=before, after=value)
+
+    def reset_setting(self, name: str, by: By) -> Op[None]:
+        """Take a setting back to its built-in value."""
+        yield from atomically(self._reset_setting(name, by))
+
+    def _reset_setting(self, name: str, by: By) -> Op[None]:
+        rows = yield self._query("reset_setting", name=name)
+        if rows:
+            before = rows[0]["before"]
+            yield from self._audit(by, "setting.reset", [f"setting:{name}"], before=before)
+
+    def settings(self) -> Op[Mapping[str, Json]]:
+        """The settings changed at run time."""
+        rows = yield self._query("settings")
+        return {row["name"]: row["value"] for row in rows}
+
+
+def _plain(row: QueueRow) -> dict[str, Json]:
+    """A queue's row as JSON for the audit: instants and durations as text, absent ones left out."""
+    return {k: v if isinstance(v, int) else str(v) for k, v in asdict(row).items() if v is not None}

@@ -1,0 +1,107 @@
+"""The schema: migrating it, and refusing to work with one that does not fit."""
+
+from collections.abc import Sequence
+from importlib import resources
+
+from tenure._store import migrate
+from tenure._store.migrate import Migration, Script
+from tenure._store.port import Ddl, Op, atomically
+from tenure._store.postgres.base import Base
+from tenure._store.postgres.statements import in_schema
+from tenure.errors import QueryFailed
+
+_UNDEFINED_TABLE = "42P01"
+_LOCK_TRIES = 10
+_BOOTSTRAP = """
+CREATE SCHEMA IF NOT EXISTS {schema};
+CREATE TABLE IF NOT EXISTS {schema}.schema_version (
+    version    integer     NOT NULL,
+    name       text        NOT NULL,
+    breaking   boolean     NOT NULL,
+    applied_at timestamptz NOT NULL,
+    CONSTRAINT schema_version_pkey PRIMARY KEY (version)
+)
+"""
+
+
+def migrations() -> Sequence[Migration]:
+    """The migrations of this release."""
+    return migrate.load(resources.files(__package__) / "migrations")
+
+
+class Schema(Base):
+    """The part of the store that brings the schema to a version."""
+
+    def version(self) -> Op[tuple[int, int | None]]:
+        """The schema's version, 0 if there is none, and the newest breaking one."""
+        try:
+            rows = yield self._query("version")
+        except QueryFailed as error:
+            if error.sqlstate != _UNDEFINED_TABLE:
+                raise
+            return 0, None
+        return rows[0]["version"], rows[0]["breaking"]
+
+    def check_schema(self) -> Op[None]:
+        """SchemaTooOld or SchemaTooNew, with what to do, unless this release can work with it."""
+        found, breaking = yield from self.version()
+        migrate.check(found, needed=len(migrations()), breaking_since=breaking)
+
+    def migrate(
+        self, *, to: int | None = None, steps: Sequence[Migration] | None = None
+    ) -> Op[Sequence[str]]:
+        """Bring the schema to a version, up or down; answers with the migrations applied.
+
+        One transaction per migration. A lock that is not had in time lets everybody else
+        pass, and is tried again: a queue behind a waiting ALTER would stop all work.
+        """
+        known = migrations() if steps is None else steps
+        goal = len(known) if to is None else to
+        yield Ddl(_BOOTSTRAP.format(schema=self.schema))
+        applied: list[str] = []
+        while True:
+            done = yield from self._persistently(known, goal)
+            if done is None:
+                return applied
+            applied.append(done)
+
+    def _persistently(self, known: Sequence[Migration], goal: int) -> Op[str | None]:
+        for attempt in range(1, _LOCK_TRIES + 1):
+            try:
+                return (yield from self._next(known, goal))
+            except QueryFailed as error:
+                if not error.is_conflict or attempt == _LOCK_TRIES:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _next(self, known: Sequence[Migration], goal: int) -> Op[str | None]:
+        """Apply the next migration towards the goal; None when there."""
+        found, _ = yield from self.version()
+        if found == goal or (found > len(known) and goal == len(known)):
+            return None
+        up = found < goal
+        migration = known[found] if up else known[found - 1]
+        script = migration.up if up else migration.down
+        op = self._apply(migration, script, expected=found, up=up)
+        yield from atomically(op) if script.transaction else op
+        return f"{migration.name} {'up' if up else 'down'}"
+
+    def _apply(self, migration: Migration, script: Script, *, expected: int, up: bool) -> Op[None]:
+        if script.transaction:
+            yield Ddl("SET LOCAL lock_timeout = '2s'")
+            yield Ddl("SET LOCAL statement_timeout = 0")
+            # Two migrators: the second waits here, and then finds the work done.
+            yield Ddl(f"LOCK TABLE {self.schema}.schema_version IN EXCLUSIVE MODE")
+            found, _ = yield from self.version()
+            if found != expected:
+                return
+        yield Ddl(in_schema(script.text, self.schema))
+        if up:
+            yield self._query(
+                "record_version",
+                version=migration.version,
+                name=migration.name,
+                breaking=script.breaking,
+            )
+        else:
+            yield self._query("forget_version", version=migration.version)

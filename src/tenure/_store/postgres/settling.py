@@ -1,0 +1,149 @@
+"""Settling: how running periods end. One bad row never holds up its neighbours."""
+
+from collections.abc import Sequence
+
+from tenure._model.job import State
+from tenure._model.lease import Lease, Settled
+from tenure._model.lease import Settling as Answer
+from tenure._model.outcome import Ended, Ending, Settlement
+from tenure._rules.storable import evidence, storable, unstorable
+from tenure._store.port import Op, Rows
+from tenure._store.postgres.base import Base
+from tenure._store.postgres.literals import Jsonb
+from tenure.errors import LeaseLost, QueryFailed
+
+_TRIES = 5
+_REFUSING = frozenset({Ending.LOST, Ending.REVOKED})
+
+
+class Settling(Base):
+    """The part of the store that ends running periods by their whole lease."""
+
+    def settle(self, ended: Sequence[Ended]) -> Op[Sequence[Settled]]:
+        """End running periods; answers in the order asked. Sending the same again is harmless."""
+        fit = sorted((storable(e) for e in ended), key=lambda e: (e.lease.job_id, e.lease.token))
+        answers: dict[Lease, Settled] = {}
+        yield from self._settle_batch(fit, answers)
+        if rest := [e for e in fit if e.lease not in answers]:
+            answers.update((yield from self._repeat(rest)))
+        return [answers[e.lease] for e in ended]
+
+    def _settle_batch(self, batch: Sequence[Ended], answers: dict[Lease, Settled]) -> Op[None]:
+        """Settle a batch; halve it while a value in it is refused, until that row stands alone."""
+        try:
+            busy = yield from self._settle_once(batch, answers)
+        except QueryFailed as error:
+            if not error.is_data_error:
+                raise
+            if len(batch) == 1:
+                if batch[0].settlement.reason == "unstorable":
+                    raise
+                yield from self._settle_batch([unstorable(batch[0], str(error))], answers)
+                return
+            middle = len(batch) // 2
+            yield from self._settle_batch(batch[:middle], answers)
+            yield from self._settle_batch(batch[middle:], answers)
+            return
+        # A caller's transaction has the row of this job's key. Its neighbours are settled;
+        # this one waits for that transaction by itself.
+        for ended, task, key in busy:
+            for _ in range(_TRIES):
+                yield self._query("await_key", task=task, key=key)
+                if not (yield from self._settle_once([ended], answers)):
+                    break
+
+    def _settle_once(
+        self, batch: Sequence[Ended], answers: dict[Lease, Settled]
+    ) -> Op[list[tuple[Ended, str, str]]]:
+        """Send one statement, again if it lost a deadlock; answers with what waits for a key."""
+        for _ in range(_TRIES - 1):
+            try:
+                return _read(batch, (yield from self._filing("settle", **_arrays(batch))), answers)
+            except QueryFailed as error:
+                if not error.is_conflict:
+                    raise
+        return _read(batch, (yield from self._filing("settle", **_arrays(batch))), answers)
+
+    def _repeat(self, rest: Sequence[Ended]) -> Op[dict[Lease, Settled]]:
+        """Ask, in a new snapshot, how the running periods ended that a settle did not find."""
+        rows = yield self._query(
+            "repeat",
+            ids=[e.lease.job_id for e in rest],
+            tokens=[e.lease.token for e in rest],
+            owners=[e.lease.claimed_by for e in rest],
+            refused=[evidence(e) for e in rest],
+        )
+        outcomes = {(row["id"], row["token"]): Ending(row["outcome"]) for row in rows}
+        answers = {}
+        for ended in rest:
+            outcome = outcomes.get((ended.lease.job_id, ended.lease.token))
+            refused = outcome is None or outcome in _REFUSING
+            answers[ended.lease] = Settled(Answer.REFUSED if refused else Answer.REPEATED)
+        return answers
+
+    def check(self, lease: Lease) -> Op[None]:
+        """LeaseLost unless the lease is still the job's. No lock."""
+        yield from self._check(lease)
+
+    def _check(self, lease: Lease) -> Op[object]:
+        rows = yield self._query(
+            "check_lease", id=lease.job_id, token=lease.token, owner=lease.claimed_by
+        )
+        if not rows[0]["held"]:
+            raise LeaseLost(f"job {lease.job_id}: the lease is lost; roll back")
+        return rows[0]["filed_on"]
+
+    def settle_within(self, lease: Lease, settlement: Settlement) -> Op[None]:
+        """End one running period as the last statements of a caller's transaction."""
+        yield from self._settle_within([storable(Ended(lease, settlement))])
+
+    def _settle_within(self, ended: list[Ended]) -> Op[None]:
+        """Settle one lease where an error would end a transaction: nothing is left to chance."""
+        [one] = ended
+        day = yield from self._check(one.lease)
+        for _ in range(2):
+            answers: dict[Lease, Settled] = {}
+            rows = yield self._query("settle", filed_on=day, **_arrays(ended))
+            busy = _read(ended, rows, answers)
+            if one.lease in answers:
+                return
+            if not busy:
+                raise LeaseLost(f"job {one.lease.job_id}: the lease is lost; roll back")
+            yield self._query("await_key", task=busy[0][1], key=busy[0][2])
+        raise AssertionError("a key that is locked by this transaction is skipped as locked")
+
+
+def _read(
+    batch: Sequence[Ended], rows: Rows, answers: dict[Lease, Settled]
+) -> list[tuple[Ended, str, str]]:
+    by_name = {(e.lease.job_id, e.lease.token): e for e in batch}
+    busy = []
+    for row in rows:
+        ended = by_name[row["id"], row["token"]]
+        if row["state"] is None:
+            busy.append((ended, row["task"], row["key"]))
+        else:
+            answers[ended.lease] = Settled(Answer.SETTLED, State(row["state"]), row["late"])
+    return busy
+
+
+def _arrays(batch: Sequence[Ended]) -> dict[str, object]:
+    """A batch of endings as the parameter arrays of settle.sql."""
+    said = [e.settlement for e in batch]
+    errors = [s.error for s in said]
+    return {
+        "ids": [e.lease.job_id for e in batch],
+        "tokens": [e.lease.token for e in batch],
+        "owners": [e.lease.claimed_by for e in batch],
+        "states": [s.state for s in said],
+        "outcomes": [s.ending for s in said],
+        "delays": [s.after for s in said],
+        "charged": [s.charged for s in said],
+        "reasons": [s.reason for s in said],
+        "results": [None if s.result is None else Jsonb(s.result) for s in said],
+        "error_types": [e and e.type for e in errors],
+        "error_messages": [e and e.message for e in errors],
+        "error_traces": [e and e.trace for e in errors],
+        "error_signatures": [e and e.signature for e in errors],
+        "logs": [e.log for e in batch],
+    }

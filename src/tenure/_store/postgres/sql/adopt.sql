@@ -1,0 +1,20 @@
+-- $1 queues, $2 longest_lease, $3 now
+-- Mark running jobs as limited that were claimed before their queue had a limit; the queue's
+-- row is locked by the caller. Claims that were in flight then appear later, so this is done
+-- again until none of their leases, were it the longest there is, can still hold.
+-- Uses job_expiry_idx; locks jobs in id order, waiting.
+WITH stray AS MATERIALIZED (
+    SELECT j.id
+    FROM /*schema.*/job AS j
+    WHERE j.state = 'running' AND NOT j.limited
+        AND (j.queue = ANY ($1::text[]) OR '*' = ANY ($1))
+    ORDER BY j.id
+    FOR NO KEY UPDATE
+), marked AS (
+    UPDATE /*schema.*/job AS j SET limited = true
+    FROM stray AS s
+    WHERE j.id = s.id AND j.state = 'running'
+)
+UPDATE /*schema.*/queue AS q SET adopted = true
+WHERE q.name = ANY ($1)
+    AND q.limited_at + $2::interval < coalesce($3::timestamptz, statement_timestamp())

@@ -1,0 +1,45 @@
+-- $1 ids, $2 reason, $3 filed_on, $4 now
+-- Cancel jobs: a queued one ends at once, a running one is asked to (its next renewal's
+-- answer says so). No row for an id: nothing live has it.
+-- Uses job_pkey and job_key_pkey; locks jobs in id order, then keys, waiting.
+WITH held AS MATERIALIZED (
+    SELECT j.*, coalesce($4::timestamptz, clock_timestamp()) AS ended_at
+    FROM /*schema.*/job AS j
+    WHERE j.id = ANY ($1::bigint[])
+    ORDER BY j.id
+    FOR UPDATE
+), asked AS (
+    UPDATE /*schema.*/job AS j SET cancel_requested = true
+    FROM held AS h
+    WHERE j.id = h.id AND h.state = 'running'
+), gone AS (
+    DELETE FROM /*schema.*/job AS j
+    USING held AS h
+    WHERE j.id = h.id AND h.state = 'queued'
+), freed AS MATERIALIZED (
+    SELECT k.task, k.key, h.id, coalesce(h.ended_at + (h.meta ->> 'key_for')::interval, h.ended_at) AS until
+    FROM held AS h
+    JOIN /*schema.*/job_key AS k ON k.task = h.task AND k.key = h.key
+    WHERE h.key IS NOT NULL AND h.state = 'queued'
+    ORDER BY k.task, k.key
+    FOR UPDATE OF k
+), key AS (
+    UPDATE /*schema.*/job_key AS k SET until = f.until
+    FROM freed AS f
+    WHERE k.task = f.task AND k.key = f.key AND k.job_id = f.id
+), filed AS (
+    INSERT INTO /*schema.*/job_archive (
+        id, token, run_at, created_at, ended_at, filed_on,
+        items, priority, attempt, max_attempts, losses, state, queue, task, key, done_reason,
+        args, cursor, progress, meta
+    )
+    SELECT
+        h.id, h.token, h.run_at, h.created_at, h.ended_at,
+        coalesce($3::date, (h.ended_at AT TIME ZONE 'UTC')::date),
+        h.items, h.priority, h.attempt, h.max_attempts, h.losses, 'cancelled', h.queue, h.task, h.key,
+        coalesce($2::text, 'requested'), h.args, h.cursor, h.progress, h.meta
+    FROM held AS h
+    WHERE h.state = 'queued'
+)
+SELECT h.id, h.state AS was
+FROM held AS h

@@ -1,0 +1,17 @@
+-- $1 id, $2 token, $3 owner, $4 now
+-- Is this lease still the job's? And the newest day there is to file its end under. For a
+-- transaction that will settle last; no lock, so that nobody waits for what it does between.
+-- Uses job_pkey; locks nothing.
+SELECT
+    EXISTS (
+        SELECT FROM /*schema.*/job AS j
+        WHERE j.id = $1::bigint AND j.token = $2::bigint AND j.claimed_by = $3::uuid
+    ) AS held,
+    (
+        SELECT max(to_date(right(c.relname, 8), 'YYYYMMDD'))
+        FROM pg_catalog.pg_inherits AS i
+        JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
+        WHERE i.inhparent = '/*schema.*/attempt'::regclass AND NOT i.inhdetachpending
+            AND to_date(right(c.relname, 8), 'YYYYMMDD')
+                <= (coalesce($4::timestamptz, clock_timestamp()) AT TIME ZONE 'UTC')::date
+    ) AS filed_on

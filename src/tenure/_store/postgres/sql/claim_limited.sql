@@ -1,0 +1,103 @@
+-- $1 queues, $2 priorities, $3 returned, $4 floor_ats, $5 floor_ids, $6 count, $7 worker, $8 ttl, $9 now
+-- Claim as claim.sql does, but never more than the limits leave: last in a transaction that
+-- has locked the limited queues' rows and rescued their expired leases. All that still runs
+-- is counted, an expired lease that was locked too: a renewal may be reviving it.
+-- Uses job_limited_idx, job_returned_idx, job_lane_idx; locks what it finds, skipping locked rows.
+WITH rule AS MATERIALIZED (
+    SELECT q.name, q.lease, q.max_running,
+        q.paused_at IS NOT NULL
+        AND coalesce(q.paused_until > coalesce($9::timestamptz, statement_timestamp()), true) AS paused,
+        CASE WHEN q.max_running IS NOT NULL THEN q.max_running - (
+            SELECT count(*)
+            FROM /*schema.*/job AS j
+            WHERE j.state = 'running' AND j.limited AND (q.name = '*' OR j.queue = q.name)
+        ) END AS room
+    FROM /*schema.*/queue AS q
+    WHERE q.name = ANY ($1::text[]) OR q.name = '*'
+), gate AS MATERIALIZED (
+    SELECT
+        least($6::integer, min(r.room) FILTER (WHERE r.name = '*')) AS room,
+        coalesce(bool_or(r.max_running IS NOT NULL AND r.name = '*'), false) AS limited,
+        coalesce(bool_or(r.paused AND r.name = '*'), false) AS paused
+    FROM rule AS r
+), lane AS (
+    SELECT l.*, least(gate.room, r.room) AS room, gate.limited OR r.max_running IS NOT NULL AS limited
+    FROM unnest($1, $2::smallint[], $3::boolean[], $4::timestamptz[], $5::bigint[]) WITH ORDINALITY
+        AS l (queue, priority, returned, floor_at, floor_id, place)
+    CROSS JOIN gate
+    LEFT JOIN rule AS r ON r.name = l.queue
+    WHERE NOT gate.paused AND NOT coalesce(r.paused, false)
+), probed AS MATERIALIZED (
+    SELECT j.id, j.losses, l.returned, l.limited, l.room, l.place,
+        row_number() OVER (PARTITION BY l.queue ORDER BY l.place, j.run_at, j.id) AS nth, j.run_at
+    FROM lane AS l
+    CROSS JOIN LATERAL (
+        SELECT r.id, r.losses, r.run_at
+        FROM (
+            SELECT q.id, q.losses, q.run_at
+            FROM /*schema.*/job AS q
+            WHERE l.returned AND l.room > 0
+                AND q.state = 'queued' AND q.returned AND NOT q.held
+                AND q.queue = l.queue AND q.priority = l.priority
+                AND q.run_at <= coalesce($9, statement_timestamp())
+            ORDER BY q.run_at, q.id
+            LIMIT greatest(l.room, 0)
+            FOR UPDATE SKIP LOCKED
+        ) AS r
+        UNION ALL
+        SELECT f.id, f.losses, f.run_at
+        FROM (
+            SELECT q.id, q.losses, q.run_at
+            FROM /*schema.*/job AS q
+            WHERE NOT l.returned AND l.room > 0
+                AND q.state = 'queued' AND NOT q.returned AND NOT q.held
+                AND q.queue = l.queue AND q.priority = l.priority
+                AND (q.run_at, q.id) > (l.floor_at, l.floor_id)
+                AND q.run_at <= coalesce($9, statement_timestamp())
+            ORDER BY q.run_at, q.id
+            LIMIT greatest(l.room, 0)
+            FOR UPDATE SKIP LOCKED
+        ) AS f
+    ) AS j
+), found AS MATERIALIZED (
+    SELECT p.id, p.losses, p.returned, p.limited,
+        row_number() OVER (ORDER BY p.place, p.run_at, p.id) AS place
+    FROM probed AS p
+    WHERE p.nth <= p.room
+    ORDER BY p.place, p.run_at, p.id
+    LIMIT (SELECT greatest(gate.room, 0) FROM gate)
+), claimed AS (
+    UPDATE /*schema.*/job AS j SET
+        state = 'running',
+        token = greatest(
+            j.token + 1,
+            (SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint << 40)
+        ),
+        attempt = j.attempt + 1,
+        claimed_by = $7::uuid,
+        claimed_at = coalesce($9, clock_timestamp()),
+        renewed_at = coalesce($9, clock_timestamp()),
+        lease_expires_at = coalesce($9, clock_timestamp()) + coalesce(
+            $8::interval, j.lease, (SELECT r.lease FROM rule AS r WHERE r.name = j.queue),
+            (SELECT make_interval(secs => (s.value #>> '{}')::double precision)
+             FROM /*schema.*/setting AS s WHERE s.name = 'lease'),
+            interval '30 seconds'
+        ),
+        renewals = 0,
+        returned = false,
+        limited = f.limited
+    FROM found AS f
+    WHERE j.id = f.id
+        AND (f.place = 1 OR (f.losses = 0 AND (SELECT g.losses = 0 FROM found AS g WHERE g.place = 1)))
+    RETURNING j.*, f.returned AS was_returned
+)
+SELECT
+    coalesce($9, statement_timestamp()) AS now,
+    EXISTS (SELECT FROM rule AS r WHERE r.max_running IS NOT NULL) AS limited,
+    CASE WHEN gate.paused OR gate.limited THEN $1
+        ELSE ARRAY(SELECT r.name FROM rule AS r WHERE r.paused OR r.max_running IS NOT NULL)
+    END AS unread,
+    (SELECT count(*) FROM found) AS found,
+    c.*
+FROM gate
+LEFT JOIN claimed AS c ON true

@@ -1,0 +1,63 @@
+-- $1 queues, $2 tasks, $3 args, $4 priorities, $5 run_ats, $6 delays, $7 max_attempts, $8 max_losses, $9 leases, $10 targets, $11 metas, $12 held, $13 keys, $14 channel, $15 wake, $16 now
+-- Put jobs with a key into their queues, each (task, key) at most once per call. A key that
+-- is taken answers with the job that holds it, and writes, so that the answer is as durable
+-- as the job (DO NOTHING would confirm what a failover can still erase).
+-- Uses job_key_pkey; locks keys in (task, key) order.
+WITH asked AS MATERIALIZED (
+    SELECT nextval('/*schema.*/job_id_seq') AS id, a.*
+    FROM unnest(
+        $1::text[], $2::text[], $3::jsonb[], $4::smallint[], $5::timestamptz[], $6::interval[],
+        $7::smallint[], $8::smallint[], $9::interval[], $10::integer[], $11::jsonb[], $12::boolean[],
+        $13::text[]
+    ) AS a (
+        queue, task, args, priority, run_at, delay,
+        max_attempts, max_losses, lease, target, meta, held, key
+    )
+), holder AS (
+    INSERT INTO /*schema.*/job_key AS k (task, key, job_id)
+    SELECT a.task, a.key, a.id FROM asked AS a ORDER BY a.task, a.key
+    ON CONFLICT (task, key) DO UPDATE SET
+        seen = k.seen + 1,
+        job_id = CASE
+            WHEN k.until <= coalesce($16::timestamptz, clock_timestamp()) THEN excluded.job_id
+            ELSE k.job_id
+        END,
+        until = CASE
+            WHEN k.until <= coalesce($16, clock_timestamp()) THEN NULL
+            ELSE k.until
+        END
+    RETURNING k.task, k.key, k.job_id
+), added AS (
+    INSERT INTO /*schema.*/job (
+        id, queue, task, key, args, priority, created_at, run_at,
+        max_attempts, max_losses, lease, target, meta, held
+    )
+    SELECT
+        a.id, a.queue, a.task, a.key, a.args, a.priority,
+        coalesce($16, clock_timestamp()),
+        greatest(
+            coalesce(a.run_at, coalesce($16, clock_timestamp()) + a.delay),
+            coalesce($16, clock_timestamp())
+        ),
+        coalesce(
+            a.max_attempts,
+            (SELECT q.max_attempts FROM /*schema.*/queue AS q WHERE q.name = a.queue),
+            (SELECT (s.value #>> '{}')::smallint FROM /*schema.*/setting AS s WHERE s.name = 'max_attempts'),
+            3
+        ),
+        coalesce(
+            a.max_losses,
+            (SELECT (s.value #>> '{}')::smallint FROM /*schema.*/setting AS s WHERE s.name = 'max_losses'),
+            3
+        ),
+        a.lease, a.target, a.meta, a.held
+    FROM asked AS a
+    JOIN holder AS h ON h.job_id = a.id
+)
+SELECT
+    h.job_id AS id,
+    h.job_id = a.id AS created,
+    (SELECT count(pg_notify($14::text, w.queue)) FROM unnest($15::text[]) AS w (queue)) AS woken
+FROM asked AS a
+JOIN holder AS h ON h.task = a.task AND h.key = a.key
+ORDER BY a.id

@@ -1,0 +1,8 @@
+-- $1 id, $2 token, $3 owner
+-- Fence one's own commit without ending the job: until it, nobody takes this lease. No row:
+-- the lease is lost. Renewals go on beside it.
+-- Uses job_pkey; locks the job's row FOR KEY SHARE, waiting.
+SELECT j.id
+FROM /*schema.*/job AS j
+WHERE j.id = $1::bigint AND j.token = $2::bigint AND j.claimed_by = $3::uuid
+FOR KEY SHARE

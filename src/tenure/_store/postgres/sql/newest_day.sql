@@ -1,0 +1,14 @@
+-- $1 now
+-- The newest day, today at the latest, that both histories have a partition for.
+-- Reads the catalog; locks nothing.
+SELECT max(d.day) AS day
+FROM (
+    SELECT to_date(right(c.relname, 8), 'YYYYMMDD') AS day
+    FROM pg_catalog.pg_inherits AS i
+    JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
+    WHERE i.inhparent IN ('/*schema.*/attempt'::regclass, '/*schema.*/job_archive'::regclass)
+        AND NOT i.inhdetachpending
+    GROUP BY 1
+    HAVING count(*) = 2
+) AS d
+WHERE d.day <= (coalesce($1::timestamptz, clock_timestamp()) AT TIME ZONE 'UTC')::date

@@ -1,0 +1,29 @@
+-- $1 id, $2 token, $3 owner, $4 ttl, $5 cursor, $6 progress, $7 item_keys, $8 items, $9 now
+-- Record a report of the lease's holder and extend the lease; an item whose key is known is
+-- ignored. No row: the lease is lost or over.
+-- Uses job_pkey; locks the job's row, waiting, and judges the lease again after the wait.
+WITH held AS MATERIALIZED (
+    SELECT j.id
+    FROM /*schema.*/job AS j
+    WHERE j.id = $1::bigint AND j.token = $2::bigint AND j.claimed_by = $3::uuid
+        AND j.lease_expires_at > coalesce($9::timestamptz, clock_timestamp())
+    FOR NO KEY UPDATE
+), added AS (
+    INSERT INTO /*schema.*/job_item (job_id, key, data)
+    SELECT h.id, i.key, i.data
+    FROM held AS h
+    CROSS JOIN unnest($7::text[], $8::jsonb[]) AS i (key, data)
+    ON CONFLICT (job_id, key) DO NOTHING
+    RETURNING key
+)
+UPDATE /*schema.*/job AS j SET
+    cursor = coalesce($5::jsonb, j.cursor),
+    progress = coalesce(j.progress, '{}') || $6::jsonb
+        || jsonb_build_object('at', coalesce($9, clock_timestamp())),
+    items = j.items + (SELECT count(*) FROM added),
+    renewed_at = coalesce($9, clock_timestamp()),
+    lease_expires_at = coalesce($9, clock_timestamp()) + $4::interval
+FROM held AS h
+WHERE j.id = h.id
+RETURNING j.id, j.cancel_requested, j.items, (SELECT count(*) FROM added) AS added,
+    coalesce(j.items >= j.target, false) AS reached

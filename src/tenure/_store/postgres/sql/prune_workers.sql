@@ -1,0 +1,11 @@
+-- $1 keep, $2 now
+-- Forget workers that have not been heard of for long.
+-- Reads the whole table, which is small; locks, skipping locked rows.
+DELETE FROM /*schema.*/worker AS w
+WHERE w.id IN (
+    SELECT o.id
+    FROM /*schema.*/worker AS o
+    WHERE o.beat_at < coalesce($2::timestamptz, statement_timestamp()) - $1::interval
+    FOR UPDATE SKIP LOCKED
+)
+RETURNING w.id

@@ -1,0 +1,14 @@
+-- $1 ids
+-- Let held jobs go on: returned, so that they keep their age and their place. No row: not held.
+-- Uses job_pkey; locks in id order, waiting.
+WITH waiting AS MATERIALIZED (
+    SELECT j.id
+    FROM /*schema.*/job AS j
+    WHERE j.id = ANY ($1::bigint[]) AND j.held
+    ORDER BY j.id
+    FOR UPDATE
+)
+UPDATE /*schema.*/job AS j SET held = false, returned = true
+FROM waiting AS w
+WHERE j.id = w.id
+RETURNING j.id

@@ -1,0 +1,50 @@
+-- $1 ids, $2 reason, $3 filed_on, $4 now
+-- Take running jobs from their holders and end them as cancelled, under a raised token: the
+-- holder's next write is refused. No row for an id: it is not running.
+-- Uses job_pkey and job_key_pkey; locks jobs in id order, then keys, waiting.
+WITH held AS MATERIALIZED (
+    SELECT j.*, coalesce($4::timestamptz, clock_timestamp()) AS ended_at,
+        coalesce($3::date, (coalesce($4, clock_timestamp()) AT TIME ZONE 'UTC')::date) AS filed_on
+    FROM /*schema.*/job AS j
+    WHERE j.id = ANY ($1::bigint[]) AND j.state = 'running'
+    ORDER BY j.id
+    FOR UPDATE
+), gone AS (
+    DELETE FROM /*schema.*/job AS j
+    USING held AS h
+    WHERE j.id = h.id
+), freed AS MATERIALIZED (
+    SELECT k.task, k.key, h.id, coalesce(h.ended_at + (h.meta ->> 'key_for')::interval, h.ended_at) AS until
+    FROM held AS h
+    JOIN /*schema.*/job_key AS k ON k.task = h.task AND k.key = h.key
+    WHERE h.key IS NOT NULL
+    ORDER BY k.task, k.key
+    FOR UPDATE OF k
+), key AS (
+    UPDATE /*schema.*/job_key AS k SET until = f.until
+    FROM freed AS f
+    WHERE k.task = f.task AND k.key = f.key AND k.job_id = f.id
+), filed AS (
+    INSERT INTO /*schema.*/job_archive (
+        id, token, run_at, created_at, claimed_at, lease_expires_at, ended_at, claimed_by, filed_on,
+        items, priority, attempt, max_attempts, losses, state, queue, task, key, done_reason,
+        args, cursor, progress, meta
+    )
+    SELECT
+        h.id, h.token + 1, h.run_at, h.created_at, h.claimed_at, h.lease_expires_at, h.ended_at,
+        h.claimed_by, h.filed_on, h.items, h.priority, h.attempt, h.max_attempts, h.losses,
+        'cancelled', h.queue, h.task, h.key, coalesce($2::text, 'revoked'),
+        h.args, h.cursor, h.progress, h.meta
+    FROM held AS h
+), kept AS (
+    INSERT INTO /*schema.*/attempt (
+        job_id, token, due_at, started_at, ended_at, claimed_by, filed_on, renewals, attempt, late,
+        outcome, queue, task
+    )
+    SELECT
+        h.id, h.token, h.run_at, h.claimed_at, h.ended_at, h.claimed_by, h.filed_on, h.renewals,
+        h.attempt, false, 'revoked', h.queue, h.task
+    FROM held AS h
+)
+SELECT h.id, h.token, h.claimed_by
+FROM held AS h

@@ -1,0 +1,5 @@
+-- The settings changed at run time. Others have their built-in values.
+-- Uses setting_pkey; locks nothing.
+SELECT s.name, s.value, s.changed_at, s.changed_by
+FROM /*schema.*/setting AS s
+ORDER BY s.name

@@ -1,0 +1,112 @@
+-- $1 ids, $2 tokens, $3 owners, $4 states, $5 outcomes, $6 delays, $7 charged, $8 reasons, $9 results, $10 error_types, $11 error_messages, $12 error_traces, $13 error_signatures, $14 logs, $15 filed_on, $16 now
+-- End the running periods that these whole leases still name; one attempt row each. A state
+-- of 'queued' gives the job back: after $6, or as it was when $6 is NULL. Rows come back for
+-- leases found: state is how it ended, or NULL when its key is locked (nothing was written).
+-- Uses job_pkey and job_key_pkey; locks jobs in id order, then keys without waiting.
+WITH asked AS (
+    SELECT *
+    FROM unnest(
+        $1::bigint[], $2::bigint[], $3::uuid[], $4::text[], $5::text[], $6::interval[], $7::boolean[],
+        $8::text[], $9::jsonb[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[]
+    ) AS a (
+        id, token, claimed_by, state, outcome, delay, charged,
+        reason, result, error_type, error_message, error_trace, error_signature, log
+    )
+), held AS MATERIALIZED (
+    SELECT
+        j.id, j.token, j.claimed_by, j.task, j.key, j.queue, j.attempt, j.run_at, j.claimed_at,
+        j.renewals, j.losses, j.cancel_requested, j.meta,
+        j.lease_expires_at <= coalesce($16::timestamptz, clock_timestamp()) AS late,
+        CASE
+            WHEN a.state = 'completed' THEN 'completed'
+            WHEN j.cancel_requested THEN 'cancelled'
+            WHEN a.state = 'queued' AND a.charged AND j.attempt >= j.max_attempts THEN 'failed'
+            ELSE a.state
+        END AS state,
+        a.state AS asked_state, a.outcome, a.delay, a.charged, a.reason, a.result,
+        a.error_type, a.error_message, a.error_trace, a.error_signature, a.log,
+        coalesce($16, clock_timestamp()) AS ended_at,
+        coalesce($15::date, (coalesce($16, clock_timestamp()) AT TIME ZONE 'UTC')::date) AS filed_on
+    FROM asked AS a
+    JOIN /*schema.*/job AS j ON j.id = a.id AND j.token = a.token AND j.claimed_by = a.claimed_by
+    ORDER BY j.id
+    FOR UPDATE OF j
+), freed AS MATERIALIZED (
+    SELECT k.task, k.key, h.id, h.ended_at + (h.meta ->> 'key_for')::interval AS until
+    FROM held AS h
+    JOIN /*schema.*/job_key AS k ON k.task = h.task AND k.key = h.key
+    WHERE h.key IS NOT NULL AND h.state <> 'queued'
+    ORDER BY k.task, k.key
+    FOR UPDATE OF k SKIP LOCKED
+), ended AS MATERIALIZED (
+    SELECT h.*
+    FROM held AS h
+    WHERE h.key IS NULL OR h.state = 'queued'
+        OR h.id IN (SELECT f.id FROM freed AS f)
+        OR NOT EXISTS (SELECT FROM /*schema.*/job_key AS k WHERE k.task = h.task AND k.key = h.key)
+), key AS (
+    UPDATE /*schema.*/job_key AS k SET until = coalesce(f.until, e.ended_at)
+    FROM freed AS f
+    JOIN ended AS e ON e.id = f.id
+    WHERE k.task = f.task AND k.key = f.key AND k.job_id = f.id
+), gone AS (
+    DELETE FROM /*schema.*/job AS j
+    USING ended AS e
+    WHERE j.id = e.id AND e.state <> 'queued'
+    RETURNING j.*, e.state AS end_state, e.ended_at, e.filed_on, e.late, e.result,
+        e.error_type, e.error_message, e.error_signature,
+        CASE
+            WHEN e.state = e.asked_state THEN e.reason
+            WHEN e.state = 'cancelled' THEN 'requested'
+            ELSE 'attempts'
+        END AS done_reason
+), filed AS (
+    INSERT INTO /*schema.*/job_archive (
+        id, token, run_at, created_at, claimed_at, lease_expires_at, ended_at, claimed_by, filed_on,
+        items, priority, attempt, max_attempts, losses, state, queue, task, key, done_reason,
+        args, result, cursor, progress, meta
+    )
+    SELECT
+        g.id, g.token, g.run_at, g.created_at, g.claimed_at, g.lease_expires_at, g.ended_at,
+        g.claimed_by, g.filed_on, g.items, g.priority, g.attempt, g.max_attempts, g.losses,
+        g.end_state, g.queue, g.task, g.key, g.done_reason,
+        g.args, g.result, g.cursor, g.progress, g.meta
+    FROM gone AS g
+    WHERE g.end_state <> 'failed'
+), dead AS (
+    INSERT INTO /*schema.*/job_failed (
+        id, token, run_at, created_at, claimed_at, lease_expires_at, ended_at, claimed_by, lease,
+        items, target, priority, attempt, max_attempts, losses, max_losses, queue, task, key,
+        done_reason, error_type, error_message, error_signature, args, cursor, progress, meta
+    )
+    SELECT
+        g.id, g.token, g.run_at, g.created_at, g.claimed_at, g.lease_expires_at, g.ended_at,
+        g.claimed_by, g.lease, g.items, g.target, g.priority, g.attempt, g.max_attempts, g.losses,
+        g.max_losses, g.queue, g.task, g.key, g.done_reason,
+        g.error_type, g.error_message, g.error_signature, g.args, g.cursor, g.progress, g.meta
+    FROM gone AS g
+    WHERE g.end_state = 'failed'
+), back AS (
+    UPDATE /*schema.*/job AS j SET
+        state = 'queued',
+        run_at = coalesce(e.ended_at + e.delay, j.run_at),
+        returned = e.delay IS NULL,
+        attempt = CASE WHEN e.charged THEN j.attempt ELSE j.attempt - 1 END,
+        claimed_by = NULL, claimed_at = NULL, renewed_at = NULL, lease_expires_at = NULL,
+        limited = false
+    FROM ended AS e
+    WHERE j.id = e.id AND e.state = 'queued'
+), kept AS (
+    INSERT INTO /*schema.*/attempt (
+        job_id, token, due_at, started_at, ended_at, claimed_by, filed_on, renewals, attempt, late,
+        outcome, queue, task, error_type, error_message, error_trace, error_signature, log
+    )
+    SELECT
+        e.id, e.token, e.run_at, e.claimed_at, e.ended_at, e.claimed_by, e.filed_on, e.renewals,
+        e.attempt, e.late, e.outcome, e.queue, e.task,
+        e.error_type, e.error_message, e.error_trace, e.error_signature, e.log
+    FROM ended AS e
+)
+SELECT h.id, h.token, e.state, h.late, h.task, h.key
+FROM held AS h
+LEFT JOIN ended AS e ON e.id = h.id

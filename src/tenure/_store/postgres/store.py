@@ -1,0 +1,27 @@
+"""The PostgreSQL store as one thing: the parts that its files hold, behind the port."""
+
+from collections.abc import Sequence
+
+from tenure._store.port import Op, Store
+from tenure._store.postgres.jobs import Jobs
+from tenure._store.postgres.leases import Leases
+from tenure._store.postgres.operators import Operators
+from tenure._store.postgres.presence import Workers
+from tenure._store.postgres.queues import Queues
+from tenure._store.postgres.schema import Schema
+from tenure._store.postgres.upkeep import Upkeep
+
+
+class PostgresStore(Jobs, Leases, Operators, Queues, Workers, Upkeep, Schema):
+    """Tenure's store on PostgreSQL 15 and later."""
+
+    def install(self) -> Op[Sequence[str]]:
+        """Bring the schema up to this release and make the partitions it needs."""
+        applied = yield from self.migrate()
+        yield from self.maintain()
+        return applied
+
+
+def _is_a_store(store: PostgresStore) -> Store:
+    """Checked by the type checker: the parts together are the port."""
+    return store

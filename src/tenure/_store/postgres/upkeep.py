@@ -1,0 +1,87 @@
+"""Upkeep: partitions ahead, retention behind. Nothing here is on the way of a job."""
+
+from collections.abc import Mapping
+from datetime import date, timedelta
+
+from tenure._model.answers import Upkept
+from tenure._model.ids import Json
+from tenure._store.port import Ddl, Op
+from tenure._store.postgres.base import Base
+from tenure.config import DEFAULTS
+from tenure.errors import QueryFailed
+
+DAYS_AHEAD = 14
+_BATCH = 1000
+_ROUNDS = 1000
+# Another upkeep was faster (duplicate table, already a partition, already gone), or a reader
+# is in the way and this is left for the next time.
+_BENIGN = frozenset({"42P07", "42809", "42P01", "55000", "55P03", "57014"})
+
+
+class Upkeep(Base):
+    """The part of the store that makes room ahead and clears it behind."""
+
+    def maintain(self) -> Op[Upkept]:
+        """Make the partitions ahead, drop what is past its retention.
+
+        Each step is a statement of its own: a detach runs concurrently, behind long readers
+        it gives up, and settling goes on all the while.
+        """
+        set_days = yield from self._days_kept()
+        done, left = yield from self._partitions(set_days)
+        failed = yield from self._prune("prune_failed", keep=_kept(set_days, "keep_failed_days"))
+        keys = yield from self._prune("prune_keys")
+        workers = yield self._query("prune_workers", keep=DEFAULTS.keep_workers)
+        return Upkept(done, left, failed, keys, len(workers))
+
+    def _days_kept(self) -> Op[Mapping[str, Json]]:
+        rows = yield self._query("settings")
+        return {row["name"]: row["value"] for row in rows}
+
+    def _partitions(self, set_days: Mapping[str, Json]) -> Op[tuple[list[str], list[str]]]:
+        plan = yield self._query(
+            "plan_partitions",
+            ahead=DAYS_AHEAD,
+            archive_days=_kept(set_days, "keep_archive_days").days,
+            attempt_days=_kept(set_days, "keep_attempts_days").days,
+        )
+        done: list[str] = []
+        left: list[str] = []
+        for row in plan:
+            statement = row["statement"]
+            try:
+                if "DETACH" in statement and row["parent"] == "job_archive":
+                    yield from self._prune_items(row["day"])
+                yield Ddl(statement)
+            except QueryFailed as error:
+                if error.sqlstate not in _BENIGN:
+                    raise
+                left.append(f"{statement}: {error}")
+            else:
+                done.append(statement)
+        return done, left
+
+    def _prune_items(self, day: date) -> Op[None]:
+        """Delete the items of a day's archived jobs, a stretch at a time."""
+        after = 0
+        while rows := (yield self._query("prune_items", day=day, after=after, count=10 * _BATCH)):
+            after = rows[0]["id"]
+
+    def _prune(self, verb: str, **params: object) -> Op[int]:
+        """Delete in bounded batches until one is not full."""
+        pruned = 0
+        for _ in range(_ROUNDS):
+            rows = yield self._query(verb, count=_BATCH, **params)
+            pruned += len(rows)
+            if len(rows) < _BATCH:
+                break
+        return pruned
+
+
+def _kept(set_days: Mapping[str, Json], name: str) -> timedelta:
+    builtin = {
+        "keep_archive_days": DEFAULTS.keep_archive,
+        "keep_attempts_days": DEFAULTS.keep_attempts,
+        "keep_failed_days": DEFAULTS.keep_failed,
+    }
+    return timedelta(days=set_days[name]) if name in set_days else builtin[name]

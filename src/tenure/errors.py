@@ -1,0 +1,85 @@
+"""Every error Tenure raises on purpose, each with its remedy. No logic.
+
+TenureError
+├── PayloadError            the arguments or result cannot be stored as JSON within the limits
+├── InvalidValue            a name, a number or a duration is outside what is allowed
+├── LeaseLost               the job belongs to somebody else now, or to nobody: stop
+├── SchemaError
+│   ├── SchemaTooOld        run: tenure db migrate
+│   └── SchemaTooNew        upgrade this release
+└── StoreError
+    ├── OutcomeUnknown      it may or may not have happened: ask again, with the same key or lease
+    ├── Unreachable         the database did not answer: try again later
+    └── QueryFailed         the database refused a statement
+"""
+
+
+class TenureError(Exception):
+    """The base of all errors raised by Tenure on purpose."""
+
+
+class PayloadError(TenureError):
+    """The arguments or the result cannot be stored as JSON within the limits."""
+
+
+class InvalidValue(TenureError, ValueError):
+    """A name, a number or a duration is outside what is allowed."""
+
+
+class LeaseLost(TenureError):
+    """The lease was rescued, revoked or released: nothing more may be done in its name.
+
+    What was written through the job's transaction is rolled back; the job runs, or has
+    run, under another lease.
+    """
+
+
+class SchemaError(TenureError):
+    """The database's schema and this release do not fit."""
+
+
+class SchemaTooOld(SchemaError):
+    """The schema has not been migrated to what this release needs."""
+
+
+class SchemaTooNew(SchemaError):
+    """The schema was migrated by a newer release than this one can work with."""
+
+
+class StoreError(TenureError):
+    """The store could not do what was asked."""
+
+
+class OutcomeUnknown(StoreError):
+    """A write may or may not have become durable: its answer was cut off.
+
+    Asking again is safe: an enqueue with the same key, a settle with the same lease.
+    """
+
+
+class Unreachable(StoreError):
+    """The database did not answer in time, or is not one that can be written to."""
+
+
+class QueryFailed(StoreError):
+    """The database refused a statement; `sqlstate` says why."""
+
+    def __init__(self, message: str, *, sqlstate: str, statement: str) -> None:
+        super().__init__(f"{statement}: {message} (SQLSTATE {sqlstate})")
+        self.sqlstate = sqlstate
+        self.statement = statement
+
+    @property
+    def is_data_error(self) -> bool:
+        """Whether a value in the statement is to blame, so that others may pass without it."""
+        return self.sqlstate[:2] in {"22", "54"}
+
+    @property
+    def is_conflict(self) -> bool:
+        """Whether the same statement may pass when sent again: a deadlock or a lost race."""
+        return self.sqlstate in {"40001", "40P01", "55P03"}
+
+    @property
+    def is_missing_partition(self) -> bool:
+        """Whether a row was to be filed under a day that has no partition."""
+        return self.sqlstate == "23514" and "no partition" in str(self)

@@ -1,0 +1,58 @@
+"""The servers and databases that tests ask for. Suites add their own templates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import settings
+
+from support.cluster import Cluster
+from support.databases import Databases
+from support.store import Database, install
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+# A busy machine makes wall time a poor judge of one example.
+settings.register_profile("tenure", deadline=None)
+settings.load_profile("tenure")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--postgres",
+        type=int,
+        choices=(15, 18),
+        default=15,
+        help="the PostgreSQL major version to test on",
+    )
+
+
+@pytest.fixture(scope="session")
+def cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
+    """One private server for the whole run."""
+    with Cluster(pytestconfig.getoption("--postgres")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def databases(cluster: Cluster) -> Databases:
+    return Databases(cluster)
+
+
+@pytest.fixture
+def empty_database(databases: Databases) -> Iterator[str]:
+    """The URL of a fresh database with nothing in it."""
+    url = databases.create()
+    yield url
+    databases.drop(url)
+
+
+@pytest.fixture
+async def db(databases: Databases) -> AsyncIterator[Database]:
+    """A fresh database with the schema of this release, and a clock that is set by hand."""
+    database = Database(databases.create(databases.template("tenure", install)))
+    yield database
+    await database.close()
+    databases.drop(database.url)
