@@ -122,12 +122,7 @@ def install(url: str) -> None:
 
 def lanes(*queues: str) -> list[Lane]:
     """All lanes of these queues in order, without floors."""
-    return [
-        Lane(queue, priority, returned=returned)
-        for priority in PRIORITIES
-        for returned in (True, False)
-        for queue in queues
-    ]
+    return [Lane(queue, priority) for priority in PRIORITIES for queue in queues]
 
 
 __all__ = ["SECOND", "A", "B", "Database", "HandClock", "Party", "install", "lanes"]

@@ -33,9 +33,8 @@ class Floor:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One (queue, priority): of what was given back, or of the rest, above a floor."""
+    """One (queue, priority), read above a floor; what was given back is read before it."""
 
     queue: str
     priority: int
-    returned: bool = False
     floor: Floor | None = None

@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from tenure._model.ids import JobId
 from tenure._model.lease import Claims
-from tenure._model.queue import Floor, Lane
+from tenure._model.queue import EVERY_QUEUE, Floor, Lane
 from tenure.config import DEFAULTS
 
 PRIORITIES = range(9, -1, -1)
@@ -71,7 +71,7 @@ class LaneBook:
         self._scan_next = 0
 
     def ask(self, *, woken: bool = False) -> list[Lane]:
-        """The lanes of the next claim: by priority, what was given back first, queues in turn.
+        """The lanes of the next claim: by priority, within one the queues in turn.
 
         Lanes that were empty when last exhausted are left out, except when `woken` and at
         every fourth claim.
@@ -80,12 +80,12 @@ class LaneBook:
         turned = self._queues[self._turn :] + self._queues[: self._turn]
         self._claims += 1
         self._turn = (self._turn + 1) % max(len(self._queues), 1)
-        asked: list[Lane] = []
-        for priority in PRIORITIES:
-            queues = [q for q in turned if every or not self._lanes[q, priority].empty]
-            asked += [Lane(q, priority, returned=True) for q in queues]
-            asked += [Lane(q, priority, floor=self._lanes[q, priority].floor) for q in queues]
-        return asked
+        return [
+            Lane(queue, priority, self._lanes[queue, priority].floor)
+            for priority in PRIORITIES
+            for queue in turned
+            if every or not self._lanes[queue, priority].empty
+        ]
 
     def learn(self, asked: Sequence[Lane], claims: Claims, *, wanted: int) -> None:
         """Move floors by the answer to a claim that asked for these lanes.
@@ -104,23 +104,46 @@ class LaneBook:
         recent = Floor(claims.now - self._lag, JobId(0))
         for lane in asked:
             place = lane.queue, lane.priority
-            if lane.returned or place not in self._lanes:
+            if place not in self._lanes:
                 continue
             memory = self._lanes[place]
-            exhausted = claims.found < wanted and lane.queue not in claims.unread
+            exhausted = claims.found < wanted and claims.unread.isdisjoint(
+                (lane.queue, EVERY_QUEUE)
+            )
             memory.empty = exhausted and place not in rows
             if place in rows:
                 memory.note(rows[place], furthest[place])
             memory.move(recent, exhausted=exhausted)
 
-    def scan(self) -> Lane | None:
-        """The lane to scan from zero next, in turn; its floor stays as it is."""
-        known = [place for place, memory in self._lanes.items() if memory.floor is not None]
-        if not known:
-            return None
-        queue, priority = known[self._scan_next % len(known)]
+    def scan(self) -> list[Lane]:
+        """The lanes to scan from zero next: one queue's that have a floor, queues in turn."""
+        queues = [q for q in self._queues if any(self._lanes[q, p].floor for p in PRIORITIES)]
+        if not queues:
+            return []
+        queue = queues[self._scan_next % len(queues)]
         self._scan_next += 1
-        return Lane(queue, priority)
+        return [Lane(queue, p) for p in PRIORITIES if self._lanes[queue, p].floor]
+
+    def learn_scan(self, asked: Sequence[Lane], claims: Claims, *, wanted: int) -> None:
+        """Keep the floors, unless the scan came back full of what lay below one.
+
+        Then a whole backlog lies there (a large transaction that committed late), and that
+        floor goes back to where the scan ended, so that ordinary claims take the rest.
+        """
+        if claims.found < wanted:
+            return
+        for lane in asked:
+            memory = self._lanes[lane.queue, lane.priority]
+            below = [
+                at
+                for claimed in claims.jobs
+                if (claimed.job.queue, claimed.job.priority) == (lane.queue, lane.priority)
+                and memory.floor is not None
+                and (at := Floor(claimed.job.run_at, claimed.job.id)) < memory.floor
+                and not claimed.returned
+            ]
+            if below:
+                self._lanes[lane.queue, lane.priority] = _Memory(max(below), max(below))
 
 
 def next_scan(took: timedelta, *, processes: int) -> timedelta:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from tenure._model.ids import JobId, Json, Token, WorkerId
-from tenure._model.job import State
+from tenure._model.job import JobRow, State
 from tenure._model.lease import (
     Claimed,
     Claims,
@@ -16,10 +16,9 @@ from tenure._model.lease import (
     Rescues,
 )
 from tenure._model.outcome import Ended, Ending, Settlement
-from tenure._model.queue import Lane
+from tenure._model.queue import EVERY_QUEUE, Lane
 from tenure._rules import payload
-from tenure._store.port import Ddl, Op, Rows, atomically
-from tenure._store.postgres.base import job_row
+from tenure._store.port import Ddl, Op, Row, Rows, atomically
 from tenure._store.postgres.settling import Settling
 from tenure.config import LONGEST_LEASE
 from tenure.errors import LeaseLost
@@ -45,34 +44,47 @@ class Leases(Settling):
         asked = {
             "queues": [lane.queue for lane in lanes],
             "priorities": [lane.priority for lane in lanes],
-            "returned": [lane.returned for lane in lanes],
             "floor_ats": [lane.floor.run_at if lane.floor else _BEGINNING for lane in lanes],
             "floor_ids": [lane.floor.id if lane.floor else 0 for lane in lanes],
+            "names": sorted({lane.queue for lane in lanes} | {EVERY_QUEUE}),
             "count": count,
             "worker": worker,
             "ttl": ttl,
         }
         if not limited:
-            op = self._claim(asked)
+            op = self._claim(asked, worker)
             claims = yield from atomically(_patiently(op)) if patient else op
             if not claims.limited:
                 return claims
-        return (yield from atomically(self._claim_limited(asked)))
+        return (yield from atomically(self._claim_limited(asked, lanes, worker)))
 
-    def _claim(self, asked: Mapping[str, object]) -> Op[Claims]:
+    def _claim(self, asked: Mapping[str, object], worker: WorkerId) -> Op[Claims]:
         rows = yield self._query("claim", **asked)
-        return _claims(rows)
+        return (yield from self._answer(rows, asked, worker))
 
-    def _claim_limited(self, asked: Mapping[str, object]) -> Op[Claims]:
-        queues = sorted(set(_names(asked["queues"])))
-        limits = yield self._query("lock_queues", queues=queues)
+    def _claim_limited(
+        self, asked: Mapping[str, object], lanes: Sequence[Lane], worker: WorkerId
+    ) -> Op[Claims]:
+        queues = sorted({lane.queue for lane in lanes})
+        limits = yield self._query("lock_queues", names=asked["names"])
         if strange := [row["name"] for row in limits if not row["adopted"]]:
             yield self._query("adopt", queues=strange, longest_lease=LONGEST_LEASE)
         if limits:
-            names = None if any(row["name"] == "*" for row in limits) else queues
+            names = None if any(row["name"] == EVERY_QUEUE for row in limits) else queues
             yield from self._rescue(floor=None, count=1000, queues=names)
         rows = yield self._query("claim_limited", **asked)
-        return _claims(rows)
+        return (yield from self._answer(rows, asked, worker))
+
+    def _answer(self, rows: Rows, asked: Mapping[str, object], worker: WorkerId) -> Op[Claims]:
+        """The claims in these rows; where there are none, why, and the time."""
+        if rows:
+            first = rows[0]
+            found, now = first["found"], first["claimed_at"]
+        else:
+            first = (yield self._query("gate", names=asked["names"]))[0]
+            found, now = 0, first["now"]
+        jobs = [_claimed(row, worker) for row in rows]
+        return Claims(jobs, found, first["limited"], frozenset(first["unread"] or ()), now)
 
     def next_due(self, lanes: Sequence[Lane]) -> Op[tuple[datetime | None, datetime]]:
         """The earliest time ahead at which something is due in these lanes, and the time now."""
@@ -80,7 +92,6 @@ class Leases(Settling):
             "next_due",
             queues=[lane.queue for lane in lanes],
             priorities=[lane.priority for lane in lanes],
-            returned=[lane.returned for lane in lanes],
         )
         return rows[0]["run_at"], rows[0]["now"]
 
@@ -91,18 +102,16 @@ class Leases(Settling):
 
     def renew(self, leases: Sequence[Lease]) -> Op[Sequence[Renewal]]:
         """Extend leases by their own length; answers in the order asked. Never waits."""
-        rows = yield self._query(
-            "renew",
-            ids=[lease.job_id for lease in leases],
-            tokens=[lease.token for lease in leases],
-            owners=[lease.claimed_by for lease in leases],
-            ttls=[lease.ttl for lease in leases],
-        )
+        rows = yield self._query("renew", **_names(leases), ttls=[x.ttl for x in leases])
         answers = {
-            (row["id"], row["token"]): Renewal(Renewed(row["answer"]), row["cancel_requested"])
+            (row["id"], row["token"]): Renewal(Renewed.RENEWED, row["cancel_requested"])
             for row in rows
         }
-        return [answers[lease.job_id, lease.token] for lease in leases]
+        if rest := [x for x in leases if (x.job_id, x.token) not in answers]:
+            holding = yield self._query("holding", **_names(rest))
+            answers |= {(row["id"], row["token"]): Renewal(Renewed.BUSY) for row in holding}
+        lost = Renewal(Renewed.LOST)
+        return [answers.get((x.job_id, x.token), lost) for x in leases]
 
     def progress(
         self,
@@ -187,19 +196,37 @@ def _patiently(op: Op[Claims]) -> Op[Claims]:
     return (yield from op)
 
 
-def _claims(rows: Rows) -> Claims:
-    jobs = []
-    for row in rows:
-        if row["id"] is not None:
-            job = job_row(row)
-            ttl = row["lease_expires_at"] - row["claimed_at"]
-            lease = Lease(job.id, job.token, WorkerId(row["claimed_by"]), ttl)
-            jobs.append(Claimed(job, lease, returned=row["was_returned"]))
-    first = rows[0]
-    return Claims(
-        jobs, first["found"], first["limited"], frozenset(first["unread"] or ()), first["now"]
+def _claimed(row: Row, worker: WorkerId) -> Claimed:
+    job = JobRow(
+        id=JobId(row["id"]),
+        state=State.RUNNING,
+        queue=row["queue"],
+        task=row["task"],
+        args=row["args"],
+        priority=row["priority"],
+        attempt=row["attempt"],
+        max_attempts=row["max_attempts"],
+        losses=row["losses"],
+        token=Token(row["token"]),
+        run_at=row["run_at"],
+        created_at=row["created_at"],
+        key=row["key"],
+        claimed_by=worker,
+        claimed_at=row["claimed_at"],
+        lease_expires_at=row["lease_expires_at"],
+        cursor=row["cursor"],
+        progress=row["progress"],
+        items=row["items"],
+        meta=row["meta"],
     )
+    lease = Lease(job.id, job.token, worker, row["lease_expires_at"] - row["claimed_at"])
+    return Claimed(job, lease, returned=row["returned"])
 
 
-def _names(value: object) -> list[str]:
-    return [str(name) for name in value] if isinstance(value, list) else []
+def _names(leases: Sequence[Lease]) -> dict[str, object]:
+    """Whole leases as the parameter arrays that name them."""
+    return {
+        "ids": [lease.job_id for lease in leases],
+        "tokens": [lease.token for lease in leases],
+        "owners": [lease.claimed_by for lease in leases],
+    }

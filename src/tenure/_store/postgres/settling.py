@@ -55,14 +55,32 @@ class Settling(Base):
     def _settle_once(
         self, batch: Sequence[Ended], answers: dict[Lease, Settled]
     ) -> Op[list[tuple[Ended, str, str]]]:
-        """Send one statement, again if it lost a deadlock; answers with what waits for a key."""
+        """Send a batch once; answers with what waits for a key.
+
+        Completions go by the short statement first; what it leaves, and all else, goes by
+        the whole one.
+        """
+        if completed := [e for e in batch if e.settlement.state is State.COMPLETED]:
+            rows = yield from self._again("complete", _completions(completed))
+            by_name = {_name(e.lease): e.lease for e in completed}
+            for row in rows:
+                lease = by_name[row["id"], row["token"]]
+                answers[lease] = Settled(Answer.SETTLED, State.COMPLETED, row["late"])
+        rest = [e for e in batch if e.lease not in answers]
+        if not rest:
+            return []
+        rows = yield from self._again("settle", _endings(rest))
+        return _read(rest, rows, answers)
+
+    def _again(self, name: str, params: dict[str, object]) -> Op[Rows]:
+        """Send a statement, again if it lost a deadlock."""
         for _ in range(_TRIES - 1):
             try:
-                return _read(batch, (yield from self._filing("settle", **_arrays(batch))), answers)
+                return (yield from self._filing(name, **params))
             except QueryFailed as error:
                 if not error.is_conflict:
                     raise
-        return _read(batch, (yield from self._filing("settle", **_arrays(batch))), answers)
+        return (yield from self._filing(name, **params))
 
     def _repeat(self, rest: Sequence[Ended]) -> Op[dict[Lease, Settled]]:
         """Ask, in a new snapshot, how the running periods ended that a settle did not find."""
@@ -76,7 +94,7 @@ class Settling(Base):
         outcomes = {(row["id"], row["token"]): Ending(row["outcome"]) for row in rows}
         answers = {}
         for ended in rest:
-            outcome = outcomes.get((ended.lease.job_id, ended.lease.token))
+            outcome = outcomes.get(_name(ended.lease))
             refused = outcome is None or outcome in _REFUSING
             answers[ended.lease] = Settled(Answer.REFUSED if refused else Answer.REPEATED)
         return answers
@@ -103,7 +121,7 @@ class Settling(Base):
         day = yield from self._check(one.lease)
         for _ in range(2):
             answers: dict[Lease, Settled] = {}
-            rows = yield self._query("settle", filed_on=day, **_arrays(ended))
+            rows = yield self._query("settle", filed_on=day, **_endings(ended))
             busy = _read(ended, rows, answers)
             if one.lease in answers:
                 return
@@ -116,7 +134,7 @@ class Settling(Base):
 def _read(
     batch: Sequence[Ended], rows: Rows, answers: dict[Lease, Settled]
 ) -> list[tuple[Ended, str, str]]:
-    by_name = {(e.lease.job_id, e.lease.token): e for e in batch}
+    by_name = {_name(e.lease): e for e in batch}
     busy = []
     for row in rows:
         ended = by_name[row["id"], row["token"]]
@@ -127,23 +145,35 @@ def _read(
     return busy
 
 
-def _arrays(batch: Sequence[Ended]) -> dict[str, object]:
-    """A batch of endings as the parameter arrays of settle.sql."""
+def _name(lease: Lease) -> tuple[int, int]:
+    """What names a running period among all of them."""
+    return lease.job_id, lease.token
+
+
+def _completions(batch: Sequence[Ended]) -> dict[str, object]:
+    """A batch of completions as the parameter arrays of complete.sql."""
     said = [e.settlement for e in batch]
-    errors = [s.error for s in said]
     return {
         "ids": [e.lease.job_id for e in batch],
         "tokens": [e.lease.token for e in batch],
         "owners": [e.lease.claimed_by for e in batch],
+        "reasons": [s.reason for s in said],
+        "results": [None if s.result is None else Jsonb(s.result) for s in said],
+        "logs": [e.log for e in batch],
+    }
+
+
+def _endings(batch: Sequence[Ended]) -> dict[str, object]:
+    """A batch of endings as the parameter arrays of settle.sql."""
+    said = [e.settlement for e in batch]
+    errors = [s.error for s in said]
+    return _completions(batch) | {
         "states": [s.state for s in said],
         "outcomes": [s.ending for s in said],
         "delays": [s.after for s in said],
         "charged": [s.charged for s in said],
-        "reasons": [s.reason for s in said],
-        "results": [None if s.result is None else Jsonb(s.result) for s in said],
         "error_types": [e and e.type for e in errors],
         "error_messages": [e and e.message for e in errors],
         "error_traces": [e and e.trace for e in errors],
         "error_signatures": [e and e.signature for e in errors],
-        "logs": [e.log for e in batch],
     }

@@ -3,20 +3,15 @@
 
 CREATE SEQUENCE /*schema.*/job_id_seq AS bigint;
 
--- Only what is queued or running. Small, churning: vacuumed early and often.
+-- Only what is queued or running. Small, churning: vacuumed early and often. Columns that are
+-- always there come first: behind a NULL their place in the row has to be searched for.
 CREATE TABLE /*schema.*/job (
     id               bigint      NOT NULL DEFAULT nextval('/*schema.*/job_id_seq'),
     token            bigint      NOT NULL DEFAULT 0,
     run_at           timestamptz NOT NULL,
     created_at       timestamptz NOT NULL,
-    claimed_at       timestamptz,
-    renewed_at       timestamptz,
-    lease_expires_at timestamptz,
-    claimed_by       uuid,
-    lease            interval,
     renewals         integer     NOT NULL DEFAULT 0,
     items            integer     NOT NULL DEFAULT 0,
-    target           integer,
     priority         smallint    NOT NULL,
     attempt          smallint    NOT NULL DEFAULT 0,
     max_attempts     smallint    NOT NULL,
@@ -29,8 +24,14 @@ CREATE TABLE /*schema.*/job (
     state            text        NOT NULL DEFAULT 'queued',
     queue            text        NOT NULL,
     task             text        NOT NULL,
-    key              text,
     args             jsonb       NOT NULL,
+    claimed_at       timestamptz,
+    renewed_at       timestamptz,
+    lease_expires_at timestamptz,
+    claimed_by       uuid,
+    lease            interval,
+    target           integer,
+    key              text,
     cursor           jsonb,
     progress         jsonb,
     meta             jsonb,

@@ -1,4 +1,4 @@
--- $1 queues, $2 priorities, $3 returned, $4 floor_ats, $5 floor_ids, $6 count, $7 worker, $8 ttl, $9 now
+-- $1 queues, $2 priorities, $3 floor_ats, $4 floor_ids, $5 names, $6 count, $7 worker, $8 ttl, $9 now
 -- Claim as claim.sql does, but never more than the limits leave: last in a transaction that
 -- has locked the limited queues' rows and rescued their expired leases. All that still runs
 -- is counted, an expired lease that was locked too: a renewal may be reviving it.
@@ -13,7 +13,7 @@ WITH rule AS MATERIALIZED (
             WHERE j.state = 'running' AND j.limited AND (q.name = '*' OR j.queue = q.name)
         ) END AS room
     FROM /*schema.*/queue AS q
-    WHERE q.name = ANY ($1::text[]) OR q.name = '*'
+    WHERE q.name = ANY ($5::text[])
 ), gate AS MATERIALIZED (
     SELECT
         least($6::integer, min(r.room) FILTER (WHERE r.name = '*')) AS room,
@@ -21,10 +21,13 @@ WITH rule AS MATERIALIZED (
         coalesce(bool_or(r.paused AND r.name = '*'), false) AS paused
     FROM rule AS r
 ), lane AS (
-    SELECT l.*, least(gate.room, r.room) AS room, gate.limited OR r.max_running IS NOT NULL AS limited
-    FROM unnest($1, $2::smallint[], $3::boolean[], $4::timestamptz[], $5::bigint[]) WITH ORDINALITY
-        AS l (queue, priority, returned, floor_at, floor_id, place)
-    CROSS JOIN gate
+    SELECT l.queue, l.priority, l.floor_at, l.floor_id, b.returned,
+        least(gate.room, r.room) AS room, gate.limited OR r.max_running IS NOT NULL AS limited,
+        row_number() OVER (ORDER BY l.priority DESC, b.returned DESC, l.place) AS place
+    FROM gate
+    CROSS JOIN (VALUES (true), (false)) AS b (returned)
+    CROSS JOIN unnest($1::text[], $2::smallint[], $3::timestamptz[], $4::bigint[]) WITH ORDINALITY
+        AS l (queue, priority, floor_at, floor_id, place)
     LEFT JOIN rule AS r ON r.name = l.queue
     WHERE NOT gate.paused AND NOT coalesce(r.paused, false)
 ), probed AS MATERIALIZED (
@@ -60,44 +63,45 @@ WITH rule AS MATERIALIZED (
         ) AS f
     ) AS j
 ), found AS MATERIALIZED (
-    SELECT p.id, p.losses, p.returned, p.limited,
-        row_number() OVER (ORDER BY p.place, p.run_at, p.id) AS place
+    SELECT p.id, p.losses, p.returned, p.limited
     FROM probed AS p
     WHERE p.nth <= p.room
     ORDER BY p.place, p.run_at, p.id
     LIMIT (SELECT greatest(gate.room, 0) FROM gate)
-), claimed AS (
-    UPDATE /*schema.*/job AS j SET
-        state = 'running',
-        token = greatest(
-            j.token + 1,
-            (SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint << 40)
-        ),
-        attempt = j.attempt + 1,
-        claimed_by = $7::uuid,
-        claimed_at = coalesce($9, clock_timestamp()),
-        renewed_at = coalesce($9, clock_timestamp()),
-        lease_expires_at = coalesce($9, clock_timestamp()) + coalesce(
-            $8::interval, j.lease, (SELECT r.lease FROM rule AS r WHERE r.name = j.queue),
-            (SELECT make_interval(secs => (s.value #>> '{}')::double precision)
-             FROM /*schema.*/setting AS s WHERE s.name = 'lease'),
-            interval '30 seconds'
-        ),
-        renewals = 0,
-        returned = false,
-        limited = f.limited
-    FROM found AS f
-    WHERE j.id = f.id
-        AND (f.place = 1 OR (f.losses = 0 AND (SELECT g.losses = 0 FROM found AS g WHERE g.place = 1)))
-    RETURNING j.*, f.returned AS was_returned
 )
-SELECT
-    coalesce($9, statement_timestamp()) AS now,
-    EXISTS (SELECT FROM rule AS r WHERE r.max_running IS NOT NULL) AS limited,
-    CASE WHEN gate.paused OR gate.limited THEN $1
-        ELSE ARRAY(SELECT r.name FROM rule AS r WHERE r.paused OR r.max_running IS NOT NULL)
-    END AS unread,
+UPDATE /*schema.*/job AS j SET
+    state = 'running',
+    token = greatest(
+        j.token + 1,
+        (SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint << 40)
+    ),
+    attempt = j.attempt + 1,
+    claimed_by = $7::uuid,
+    claimed_at = coalesce($9, clock_timestamp()),
+    renewed_at = coalesce($9, clock_timestamp()),
+    lease_expires_at = coalesce($9, clock_timestamp()) + coalesce(
+        $8::interval,
+        j.lease,
+        (SELECT r.lease FROM rule AS r WHERE r.name = j.queue),
+        (SELECT make_interval(secs => (s.value #>> '{}')::double precision)
+         FROM /*schema.*/setting AS s WHERE s.name = 'lease'),
+        interval '30 seconds'
+    ),
+    renewals = 0,
+    returned = false,
+    limited = f.limited
+FROM found AS f
+WHERE j.id = f.id AND (
+    f.id = (SELECT g.id FROM found AS g LIMIT 1)
+    OR (f.losses = 0 AND (SELECT g.losses = 0 FROM found AS g LIMIT 1))
+)
+RETURNING
+    j.id, j.token, j.queue, j.task, j.key, j.args, j.priority, j.attempt, j.max_attempts, j.losses,
+    j.run_at, j.created_at, j.claimed_at, j.lease_expires_at, j.cursor, j.progress, j.items, j.meta,
+    f.returned,
     (SELECT count(*) FROM found) AS found,
-    c.*
-FROM gate
-LEFT JOIN claimed AS c ON true
+    (
+        SELECT array_agg(r.name) FROM rule AS r
+        WHERE r.paused OR r.max_running IS NOT NULL
+    ) AS unread,
+    EXISTS (SELECT FROM rule AS r WHERE r.max_running IS NOT NULL) AS limited

@@ -1,7 +1,12 @@
--- The days the archive has a partition for, newest first.
+-- $1 now
+-- The days that have begun and that the archive has a partition for, newest first.
 -- Reads the catalog; locks nothing.
-SELECT to_date(right(c.relname, 8), 'YYYYMMDD') AS day
-FROM pg_catalog.pg_inherits AS i
-JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
-WHERE i.inhparent = '/*schema.*/job_archive'::regclass AND NOT i.inhdetachpending
-ORDER BY day DESC
+SELECT d.day
+FROM (
+    SELECT to_date(right(c.relname, 8), 'YYYYMMDD') AS day
+    FROM pg_catalog.pg_inherits AS i
+    JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
+    WHERE i.inhparent = '/*schema.*/job_archive'::regclass AND NOT i.inhdetachpending
+) AS d
+WHERE d.day <= (coalesce($1::timestamptz, clock_timestamp()) AT TIME ZONE 'UTC')::date
+ORDER BY d.day DESC

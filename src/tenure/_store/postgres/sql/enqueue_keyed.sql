@@ -3,7 +3,16 @@
 -- is taken answers with the job that holds it, and writes, so that the answer is as durable
 -- as the job (DO NOTHING would confirm what a failover can still erase).
 -- Uses job_key_pkey; locks keys in (task, key) order.
-WITH asked AS MATERIALIZED (
+WITH moment AS MATERIALIZED (
+    SELECT
+        coalesce($16::timestamptz, clock_timestamp()) AS now,
+        coalesce((
+            SELECT (s.value #>> '{}')::smallint FROM /*schema.*/setting AS s WHERE s.name = 'max_attempts'
+        ), 3) AS max_attempts,
+        coalesce((
+            SELECT (s.value #>> '{}')::smallint FROM /*schema.*/setting AS s WHERE s.name = 'max_losses'
+        ), 3) AS max_losses
+), asked AS MATERIALIZED (
     SELECT nextval('/*schema.*/job_id_seq') AS id, a.*
     FROM unnest(
         $1::text[], $2::text[], $3::jsonb[], $4::smallint[], $5::timestamptz[], $6::interval[],
@@ -19,7 +28,7 @@ WITH asked AS MATERIALIZED (
     ON CONFLICT (task, key) DO UPDATE SET
         seen = k.seen + 1,
         job_id = CASE
-            WHEN k.until <= coalesce($16::timestamptz, clock_timestamp()) THEN excluded.job_id
+            WHEN k.until <= coalesce($16, clock_timestamp()) THEN excluded.job_id
             ELSE k.job_id
         END,
         until = CASE
@@ -33,26 +42,18 @@ WITH asked AS MATERIALIZED (
         max_attempts, max_losses, lease, target, meta, held
     )
     SELECT
-        a.id, a.queue, a.task, a.key, a.args, a.priority,
-        coalesce($16, clock_timestamp()),
-        greatest(
-            coalesce(a.run_at, coalesce($16, clock_timestamp()) + a.delay),
-            coalesce($16, clock_timestamp())
-        ),
+        a.id, a.queue, a.task, a.key, a.args, a.priority, m.now,
+        greatest(coalesce(a.run_at, m.now + a.delay), m.now),
         coalesce(
             a.max_attempts,
             (SELECT q.max_attempts FROM /*schema.*/queue AS q WHERE q.name = a.queue),
-            (SELECT (s.value #>> '{}')::smallint FROM /*schema.*/setting AS s WHERE s.name = 'max_attempts'),
-            3
+            m.max_attempts
         ),
-        coalesce(
-            a.max_losses,
-            (SELECT (s.value #>> '{}')::smallint FROM /*schema.*/setting AS s WHERE s.name = 'max_losses'),
-            3
-        ),
+        coalesce(a.max_losses, m.max_losses),
         a.lease, a.target, a.meta, a.held
-    FROM asked AS a
-    JOIN holder AS h ON h.job_id = a.id
+    FROM moment AS m
+    CROSS JOIN asked AS a
+    WHERE a.id IN (SELECT h.job_id FROM holder AS h)
 )
 SELECT
     h.job_id AS id,

@@ -32,22 +32,23 @@ WITH asked AS (
     ORDER BY j.id
     FOR UPDATE OF j
 ), freed AS MATERIALIZED (
-    SELECT k.task, k.key, h.id, h.ended_at + (h.meta ->> 'key_for')::interval AS until
+    SELECT k.task, k.key, h.id, coalesce(h.ended_at + (h.meta ->> 'key_for')::interval, h.ended_at) AS until
     FROM held AS h
     JOIN /*schema.*/job_key AS k ON k.task = h.task AND k.key = h.key
     WHERE h.key IS NOT NULL AND h.state <> 'queued'
     ORDER BY k.task, k.key
     FOR UPDATE OF k SKIP LOCKED
-), ended AS MATERIALIZED (
-    SELECT h.*
+), judged AS MATERIALIZED (
+    SELECT h.*,
+        h.key IS NOT NULL AND h.state <> 'queued'
+        AND h.id NOT IN (SELECT f.id FROM freed AS f)
+        AND EXISTS (SELECT FROM /*schema.*/job_key AS k WHERE k.task = h.task AND k.key = h.key) AS busy
     FROM held AS h
-    WHERE h.key IS NULL OR h.state = 'queued'
-        OR h.id IN (SELECT f.id FROM freed AS f)
-        OR NOT EXISTS (SELECT FROM /*schema.*/job_key AS k WHERE k.task = h.task AND k.key = h.key)
+), ended AS (
+    SELECT * FROM judged AS j WHERE NOT j.busy
 ), key AS (
-    UPDATE /*schema.*/job_key AS k SET until = coalesce(f.until, e.ended_at)
+    UPDATE /*schema.*/job_key AS k SET until = f.until
     FROM freed AS f
-    JOIN ended AS e ON e.id = f.id
     WHERE k.task = f.task AND k.key = f.key AND k.job_id = f.id
 ), gone AS (
     DELETE FROM /*schema.*/job AS j
@@ -107,6 +108,5 @@ WITH asked AS (
         e.error_type, e.error_message, e.error_trace, e.error_signature, e.log
     FROM ended AS e
 )
-SELECT h.id, h.token, e.state, h.late, h.task, h.key
-FROM held AS h
-LEFT JOIN ended AS e ON e.id = h.id
+SELECT j.id, j.token, CASE WHEN NOT j.busy THEN j.state END AS state, j.late, j.task, j.key
+FROM judged AS j

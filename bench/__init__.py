@@ -1,0 +1,1 @@
+"""Measurements: what the store costs, against the bare engine in the same run."""

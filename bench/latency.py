@@ -1,0 +1,126 @@
+"""From COMMIT to claimed, when enqueues are part of other people's transactions."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from bench.subjects import QUEUE
+from tenure._model.job import NewJob
+from tenure._model.outcome import Ended, Succeeded
+from tenure._rules.lanes import next_scan
+from tenure._rules.lifecycle import settle
+from tenure._store.postgres.sessions import Session
+from tenure._store.postgres.store import PostgresStore
+
+if TYPE_CHECKING:
+    from bench.report import Report
+    from bench.server import Server
+    from bench.subjects import Tenure
+
+CALLERS, RATE, LONGEST = 15, 300, 0.020
+STRAGGLER = 30.0
+
+
+class Times:
+    """When each job was committed and when it was claimed, on one clock."""
+
+    def __init__(self) -> None:
+        self.committed: dict[int, float] = {}
+        self.claimed: dict[int, float] = {}
+
+    def waits(self) -> list[float]:
+        return sorted(self.claimed[i] - at for i, at in self.committed.items() if i in self.claimed)
+
+
+def run(server: Server, report: Report) -> None:
+    seconds = 8.0 if report.short else 33.0
+    report.title(
+        f"Enqueues in callers' transactions of 0–20 ms at {RATE}/s, from COMMIT to claimed"
+    )
+    url = server.database()
+    times, late = Times(), Times()
+    stop_callers = time.monotonic() + seconds
+    finished = threading.Event()
+    threads = [
+        threading.Thread(target=_caller, args=(url, times, stop_callers, seed))
+        for seed in range(CALLERS)
+    ]
+    threads.append(threading.Thread(target=_straggler, args=(url, late)))
+    claimer = threading.Thread(target=_claimer, args=(server.tenure(url), (times, late), finished))
+    claimer.start()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    time.sleep(3)
+    finished.set()
+    claimer.join()
+    waits = times.waits()
+    lost = len(times.committed) - len(waits) + len(late.committed) - len(late.waits())
+    p50, p99 = waits[len(waits) // 2] * 1e3, waits[int(len(waits) * 0.99)] * 1e3
+    report.line("commit:p50", f"  {len(waits):,} jobs, p50 {p50:.1f} ms", jobs=len(waits), p50=p50)
+    report.bar("commit:p99", "p99 from COMMIT to claimed", p99, 30, " ms")
+    straggler = max(late.waits(), default=float("inf"))
+    report.bar("commit:30s", "after a transaction of 30 s", straggler, 1, " s")
+    report.bar("commit:lost", "jobs never claimed", lost, 0)
+    server.drop(url)
+
+
+def _caller(url: str, times: Times, stop: float, seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 - arrivals, not secrets
+    store = PostgresStore()
+    with psycopg.connect(url) as connection:
+        session = Session(connection, own=False)
+        at = time.monotonic()
+        while at < stop:
+            at += chance.expovariate(RATE / CALLERS)
+            time.sleep(max(0.0, at - time.monotonic()))
+            [job] = session.run(store.enqueue([NewJob("noop", QUEUE)]))
+            time.sleep(chance.uniform(0, LONGEST))
+            times.committed[job.id] = time.monotonic()
+            connection.commit()
+
+
+def _straggler(url: str, times: Times) -> None:
+    with psycopg.connect(url) as connection:
+        [job] = Session(connection, own=False).run(PostgresStore().enqueue([NewJob("noop", QUEUE)]))
+        time.sleep(STRAGGLER)
+        times.committed[job.id] = time.monotonic()
+        connection.commit()
+
+
+def _claimer(tenure: Tenure, books: tuple[Times, ...], finished: threading.Event) -> None:
+    """Claims when woken or every 50 ms, scans from zero when due, and settles."""
+    done = settle(Succeeded(), attempt=1, limit=3, backoff=timedelta(0))
+    listener = psycopg.connect(tenure.connection.info.dsn, autocommit=True)
+    listener.execute(f"LISTEN {tenure.store.channel}".encode())
+    due = 0.0
+
+    def keep(claims: Any) -> None:
+        now = time.monotonic()
+        for claimed in claims:
+            for book in books:
+                book.claimed[claimed.job.id] = now
+        tenure.session.run(tenure.store.settle([Ended(c.lease, done) for c in claims]))
+
+    while not finished.is_set():
+        for _ in listener.notifies(timeout=0.05, stop_after=1):
+            pass
+        tenure.woken()
+        while claims := tenure.claim(100):
+            keep(claims)
+        if time.monotonic() >= due:
+            began = time.monotonic()
+            found = tenure.scan(100)
+            took = timedelta(seconds=time.monotonic() - began)
+            due = time.monotonic() + next_scan(took, processes=1).total_seconds()
+            if found:
+                keep(found)
+    listener.close()
+    tenure.connection.close()

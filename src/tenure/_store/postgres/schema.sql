@@ -1,0 +1,248 @@
+-- The whole schema as the migrations make it, to be read in one go.
+--
+-- No code loads this file; a test holds it against the sum of the migrations. The schema
+-- itself and schema_version are made by whoever migrates; partitions by upkeep, one per day.
+
+-- Which migrations were applied, and whether an older release can live with them.
+CREATE TABLE /*schema.*/schema_version (
+    version    integer     NOT NULL,
+    name       text        NOT NULL,
+    breaking   boolean     NOT NULL,
+    applied_at timestamptz NOT NULL,
+    CONSTRAINT schema_version_pkey PRIMARY KEY (version)
+);
+
+CREATE SEQUENCE /*schema.*/job_id_seq AS bigint;
+
+-- Only what is queued or running. Small, churning: vacuumed early and often. Columns that are
+-- always there come first: behind a NULL their place in the row has to be searched for.
+CREATE TABLE /*schema.*/job (
+    id               bigint      NOT NULL DEFAULT nextval('/*schema.*/job_id_seq'),
+    token            bigint      NOT NULL DEFAULT 0,
+    run_at           timestamptz NOT NULL,
+    created_at       timestamptz NOT NULL,
+    renewals         integer     NOT NULL DEFAULT 0,
+    items            integer     NOT NULL DEFAULT 0,
+    priority         smallint    NOT NULL,
+    attempt          smallint    NOT NULL DEFAULT 0,
+    max_attempts     smallint    NOT NULL,
+    losses           smallint    NOT NULL DEFAULT 0,
+    max_losses       smallint    NOT NULL,
+    returned         boolean     NOT NULL DEFAULT false,
+    held             boolean     NOT NULL DEFAULT false,
+    limited          boolean     NOT NULL DEFAULT false,
+    cancel_requested boolean     NOT NULL DEFAULT false,
+    state            text        NOT NULL DEFAULT 'queued',
+    queue            text        NOT NULL,
+    task             text        NOT NULL,
+    args             jsonb       NOT NULL,
+    claimed_at       timestamptz,
+    renewed_at       timestamptz,
+    lease_expires_at timestamptz,
+    claimed_by       uuid,
+    lease            interval,
+    target           integer,
+    key              text,
+    cursor           jsonb,
+    progress         jsonb,
+    meta             jsonb,
+    CONSTRAINT job_pkey PRIMARY KEY (id),
+    CONSTRAINT job_priority_check CHECK (priority BETWEEN 0 AND 9),
+    CONSTRAINT job_state_check CHECK (
+        CASE state
+            WHEN 'queued' THEN claimed_by IS NULL AND lease_expires_at IS NULL
+            WHEN 'running' THEN claimed_by IS NOT NULL AND lease_expires_at IS NOT NULL AND NOT held
+            ELSE false
+        END
+    )
+) WITH (
+    fillfactor = 85,
+    autovacuum_vacuum_scale_factor = 0.01,
+    autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_insert_scale_factor = 0.2,
+    autovacuum_vacuum_cost_delay = 1,
+    autovacuum_analyze_scale_factor = 0.1
+);
+
+ALTER SEQUENCE /*schema.*/job_id_seq OWNED BY /*schema.*/job.id;
+
+-- A lane is one (queue, priority) of this index, read from a floor (run_at, id) on.
+CREATE INDEX job_lane_idx ON /*schema.*/job (queue, priority DESC, run_at, id)
+    WHERE state = 'queued' AND NOT returned AND NOT held;
+-- What was given back with its old run_at: few rows, read without a floor, before the lane.
+CREATE INDEX job_returned_idx ON /*schema.*/job (queue, priority DESC, run_at, id)
+    WHERE state = 'queued' AND returned AND NOT held;
+CREATE INDEX job_expiry_idx ON /*schema.*/job (lease_expires_at)
+    WHERE state = 'running';
+-- Counted by claims from limited queues; empty where no limit is set.
+CREATE INDEX job_limited_idx ON /*schema.*/job (queue)
+    WHERE state = 'running' AND limited;
+
+CREATE TABLE /*schema.*/job_archive (
+    id               bigint      NOT NULL,
+    token            bigint      NOT NULL,
+    run_at           timestamptz NOT NULL,
+    created_at       timestamptz NOT NULL,
+    claimed_at       timestamptz,
+    lease_expires_at timestamptz,
+    ended_at         timestamptz NOT NULL,
+    claimed_by       uuid,
+    filed_on         date        NOT NULL,
+    items            integer     NOT NULL,
+    priority         smallint    NOT NULL,
+    attempt          smallint    NOT NULL,
+    max_attempts     smallint    NOT NULL,
+    losses           smallint    NOT NULL,
+    state            text        NOT NULL,
+    queue            text        NOT NULL,
+    task             text        NOT NULL,
+    key              text,
+    done_reason      text        NOT NULL,
+    args             jsonb       NOT NULL,
+    result           jsonb,
+    cursor           jsonb,
+    progress         jsonb,
+    meta             jsonb,
+    CONSTRAINT job_archive_pkey PRIMARY KEY (id, filed_on),
+    CONSTRAINT job_archive_state_check CHECK (state IN ('completed', 'cancelled'))
+) PARTITION BY RANGE (filed_on);
+
+-- The dead letters. A retry brings a row back to job under its id.
+CREATE TABLE /*schema.*/job_failed (
+    id               bigint      NOT NULL,
+    token            bigint      NOT NULL,
+    run_at           timestamptz NOT NULL,
+    created_at       timestamptz NOT NULL,
+    claimed_at       timestamptz,
+    lease_expires_at timestamptz,
+    ended_at         timestamptz NOT NULL,
+    claimed_by       uuid,
+    lease            interval,
+    items            integer     NOT NULL,
+    target           integer,
+    priority         smallint    NOT NULL,
+    attempt          smallint    NOT NULL,
+    max_attempts     smallint    NOT NULL,
+    losses           smallint    NOT NULL,
+    max_losses       smallint    NOT NULL,
+    queue            text        NOT NULL,
+    task             text        NOT NULL,
+    key              text,
+    done_reason      text        NOT NULL,
+    error_type       text,
+    error_message    text,
+    error_signature  text,
+    args             jsonb       NOT NULL,
+    cursor           jsonb,
+    progress         jsonb,
+    meta             jsonb,
+    CONSTRAINT job_failed_pkey PRIMARY KEY (id)
+);
+
+CREATE INDEX job_failed_signature_idx ON /*schema.*/job_failed (task, error_signature, id);
+CREATE INDEX job_failed_ended_idx ON /*schema.*/job_failed (ended_at);
+
+-- One row per ended running period, named (job_id, token).
+CREATE TABLE /*schema.*/attempt (
+    job_id          bigint      NOT NULL,
+    token           bigint      NOT NULL,
+    due_at          timestamptz NOT NULL,
+    started_at      timestamptz NOT NULL,
+    ended_at        timestamptz NOT NULL,
+    claimed_by      uuid        NOT NULL,
+    filed_on        date        NOT NULL,
+    renewals        integer     NOT NULL,
+    repeats         integer     NOT NULL DEFAULT 0,
+    attempt         smallint    NOT NULL,
+    late            boolean     NOT NULL,
+    outcome         text        NOT NULL,
+    queue           text        NOT NULL,
+    task            text        NOT NULL,
+    error_type      text,
+    error_message   text,
+    error_trace     text,
+    error_signature text,
+    log             text,
+    refused         jsonb,
+    CONSTRAINT attempt_pkey PRIMARY KEY (job_id, token, filed_on),
+    CONSTRAINT attempt_outcome_check CHECK (outcome IN (
+        'completed', 'failed', 'timed_out', 'snoozed', 'released', 'cancelled', 'lost', 'revoked'
+    ))
+) PARTITION BY RANGE (filed_on);
+
+CREATE TABLE /*schema.*/job_item (
+    job_id bigint NOT NULL,
+    key    text   NOT NULL,
+    data   jsonb,
+    CONSTRAINT job_item_pkey PRIMARY KEY (job_id, key)
+);
+
+-- Every key from enqueue on. until is NULL while the job lives, then its end + key_for.
+CREATE TABLE /*schema.*/job_key (
+    task   text    NOT NULL,
+    key    text    NOT NULL,
+    job_id bigint  NOT NULL,
+    seen   integer NOT NULL DEFAULT 1,
+    until  timestamptz,
+    CONSTRAINT job_key_pkey PRIMARY KEY (task, key)
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
+
+CREATE INDEX job_key_until_idx ON /*schema.*/job_key (until) WHERE until IS NOT NULL;
+
+-- An absent row means defaults. The row '*' speaks for the whole installation.
+CREATE TABLE /*schema.*/queue (
+    name          text    NOT NULL,
+    paused_at     timestamptz,
+    paused_until  timestamptz,
+    paused_by     text,
+    paused_reason text,
+    max_running   integer,
+    limited_at    timestamptz,
+    adopted       boolean NOT NULL DEFAULT true,
+    lease         interval,
+    max_attempts  smallint,
+    CONSTRAINT queue_pkey PRIMARY KEY (name),
+    CONSTRAINT queue_max_running_check CHECK (max_running >= 0)
+);
+
+CREATE TABLE /*schema.*/worker (
+    id              uuid        NOT NULL,
+    name            text        NOT NULL,
+    host            text        NOT NULL,
+    pid             integer     NOT NULL,
+    version         text        NOT NULL,
+    language        text        NOT NULL,
+    state           text        NOT NULL,
+    drain_requested boolean     NOT NULL DEFAULT false,
+    queues          text[]      NOT NULL,
+    slots           integer     NOT NULL,
+    running         integer     NOT NULL DEFAULT 0,
+    started_at      timestamptz NOT NULL,
+    beat_at         timestamptz NOT NULL,
+    meta            jsonb,
+    CONSTRAINT worker_pkey PRIMARY KEY (id),
+    CONSTRAINT worker_state_check CHECK (state IN ('active', 'draining', 'offline'))
+) WITH (fillfactor = 70);
+
+CREATE TABLE /*schema.*/setting (
+    name       text        NOT NULL,
+    value      jsonb       NOT NULL,
+    changed_at timestamptz NOT NULL,
+    changed_by text        NOT NULL,
+    CONSTRAINT setting_pkey PRIMARY KEY (name)
+);
+
+CREATE TABLE /*schema.*/audit (
+    id     bigint      NOT NULL GENERATED ALWAYS AS IDENTITY,
+    at     timestamptz NOT NULL,
+    actor  text        NOT NULL,
+    source text        NOT NULL,
+    action text        NOT NULL,
+    target text        NOT NULL,
+    reason text,
+    before jsonb,
+    after  jsonb,
+    CONSTRAINT audit_pkey PRIMARY KEY (id)
+);
+
+CREATE INDEX audit_target_idx ON /*schema.*/audit (target, id);

@@ -1,0 +1,42 @@
+-- $1 ids, $2 tokens, $3 owners, $4 reasons, $5 results, $6 logs, $7 filed_on, $8 now
+-- End the running periods that these whole leases still name as completed, where the job has
+-- no key: the way nearly every job goes. What it leaves out, settle.sql takes.
+-- Uses job_pkey; locks jobs in the order given, which is by id.
+WITH asked AS MATERIALIZED (
+    SELECT *
+    FROM unnest($1::bigint[], $2::bigint[], $3::uuid[], $4::text[], $5::jsonb[], $6::text[])
+        AS a (id, token, claimed_by, reason, result, log)
+), gone AS (
+    DELETE FROM /*schema.*/job AS j
+    USING asked AS a
+    WHERE j.id = a.id AND j.token = a.token AND j.claimed_by = a.claimed_by AND j.key IS NULL
+    RETURNING
+        j.id, j.token, j.run_at, j.created_at, j.claimed_at, j.lease_expires_at, j.claimed_by,
+        j.items, j.priority, j.attempt, j.max_attempts, j.losses, j.queue, j.task, j.renewals,
+        j.args, j.cursor, j.progress, j.meta, a.reason, a.result, a.log,
+        coalesce($8::timestamptz, clock_timestamp()) AS ended_at
+), filed AS (
+    INSERT INTO /*schema.*/job_archive (
+        id, token, run_at, created_at, claimed_at, lease_expires_at, ended_at, claimed_by, filed_on,
+        items, priority, attempt, max_attempts, losses, state, queue, task, done_reason,
+        args, result, cursor, progress, meta
+    )
+    SELECT
+        g.id, g.token, g.run_at, g.created_at, g.claimed_at, g.lease_expires_at, g.ended_at,
+        g.claimed_by, coalesce($7::date, (g.ended_at AT TIME ZONE 'UTC')::date), g.items,
+        g.priority, g.attempt, g.max_attempts, g.losses, 'completed', g.queue, g.task, g.reason,
+        g.args, g.result, g.cursor, g.progress, g.meta
+    FROM gone AS g
+), kept AS (
+    INSERT INTO /*schema.*/attempt (
+        job_id, token, due_at, started_at, ended_at, claimed_by, filed_on, renewals, attempt, late,
+        outcome, queue, task, log
+    )
+    SELECT
+        g.id, g.token, g.run_at, g.claimed_at, g.ended_at, g.claimed_by,
+        coalesce($7, (g.ended_at AT TIME ZONE 'UTC')::date), g.renewals, g.attempt,
+        g.lease_expires_at <= g.ended_at, 'completed', g.queue, g.task, g.log
+    FROM gone AS g
+)
+SELECT g.id, g.token, g.lease_expires_at <= g.ended_at AS late
+FROM gone AS g
