@@ -31,10 +31,11 @@ B = WorkerId(UUID(int=0xB))
 
 
 class HandClock:
-    """The time that statements are told, moved by hand. Begins at the real time, to the second."""
+    """The time that statements are told, moved by hand. Begins a second ahead of the real time,
+    so that nothing seems to have happened before the server started."""
 
     def __init__(self) -> None:
-        self.now = datetime.now(UTC).replace(microsecond=0)
+        self.now = datetime.now(UTC).replace(microsecond=0) + SECOND
 
     def __call__(self) -> datetime:
         return self.now

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from tenure._model.audit import By
 from tenure._model.ids import JobId, Json, Token, WorkerId
@@ -12,6 +12,7 @@ from tenure._store.postgres.literals import Jsonb
 from tenure._store.postgres.statements import DEFAULT_SCHEMA, statements
 from tenure.errors import QueryFailed
 
+T = TypeVar("T")
 Clock = Callable[[], datetime]
 
 
@@ -28,20 +29,22 @@ class Base:
             params["now"] = self._clock() if self._clock else None
         return Query(name, params)
 
-    def _filing(self, name: str, /, **params: object) -> Op[Rows]:
-        """Send a statement that files history; under the newest day if today's is missing."""
+    def _filed(self, make: Callable[[date | None], Op[T]]) -> Op[T]:
+        """Perform what files history under today, or under the newest day if today is missing.
+
+        A whole transaction is made anew: the one that met the missing day is over.
+        """
         try:
-            return (yield self._query(name, filed_on=None, **params))
+            return (yield from make(None))
         except QueryFailed as error:
             if not error.is_missing_partition:
                 raise
-        day = yield from self._newest_day()
-        return (yield self._query(name, filed_on=day, **params))
-
-    def _newest_day(self) -> Op[date]:
         rows = yield self._query("newest_day")
-        day: date = rows[0]["day"]
-        return day
+        return (yield from make(rows[0]["day"]))
+
+    def _send(self, name: str, /, **params: object) -> Op[Rows]:
+        """One statement as an operation."""
+        return (yield self._query(name, **params))
 
     def _audit(
         self,

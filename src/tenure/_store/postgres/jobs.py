@@ -35,7 +35,7 @@ class Jobs(Base):
         sent, answers = first_of_each_key(jobs)
         plain = [i for i in sent if jobs[i].key is None]
         keyed = [i for i in sent if jobs[i].key is not None]
-        op = self._send(jobs, plain, keyed, wake=wake)
+        op = self._enqueue_all(jobs, plain, keyed, wake=wake)
         by_index = yield from atomically(op) if plain and keyed else op
         said: set[int] = set()
         result = []
@@ -45,7 +45,7 @@ class Jobs(Base):
             said.add(place)
         return result
 
-    def _send(
+    def _enqueue_all(
         self, jobs: Sequence[NewJob], plain: list[int], keyed: list[int], *, wake: bool
     ) -> Op[dict[int, Enqueued]]:
         answers: dict[int, Enqueued] = {}

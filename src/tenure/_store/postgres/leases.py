@@ -1,7 +1,7 @@
 """Leases: claim, renew, report progress, guard, rescue. How they end is in `settling`."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from tenure._model.ids import JobId, Json, Token, WorkerId
 from tenure._model.job import JobRow, State
@@ -15,7 +15,7 @@ from tenure._model.lease import (
     Rescued,
     Rescues,
 )
-from tenure._model.outcome import Ended, Ending, Settlement
+from tenure._model.outcome import Ending, Settlement
 from tenure._model.queue import EVERY_QUEUE, Lane
 from tenure._rules import payload
 from tenure._store.port import Ddl, Op, Row, Rows, atomically
@@ -56,14 +56,22 @@ class Leases(Settling):
             claims = yield from atomically(_patiently(op)) if patient else op
             if not claims.limited:
                 return claims
-        return (yield from atomically(self._claim_limited(asked, lanes, worker)))
+        return (
+            yield from self._filed(
+                lambda day: atomically(self._claim_limited(asked, lanes, worker, day))
+            )
+        )
 
     def _claim(self, asked: Mapping[str, object], worker: WorkerId) -> Op[Claims]:
         rows = yield self._query("claim", **asked)
         return (yield from self._answer(rows, asked, worker))
 
     def _claim_limited(
-        self, asked: Mapping[str, object], lanes: Sequence[Lane], worker: WorkerId
+        self,
+        asked: Mapping[str, object],
+        lanes: Sequence[Lane],
+        worker: WorkerId,
+        day: date | None,
     ) -> Op[Claims]:
         queues = sorted({lane.queue for lane in lanes})
         limits = yield self._query("lock_queues", names=asked["names"])
@@ -71,7 +79,7 @@ class Leases(Settling):
             yield self._query("adopt", queues=strange, longest_lease=LONGEST_LEASE)
         if limits:
             names = None if any(row["name"] == EVERY_QUEUE for row in limits) else queues
-            yield from self._rescue(floor=None, count=1000, queues=names)
+            yield from self._rescue(day, floor=None, count=1000, queues=names)
         rows = yield self._query("claim_limited", **asked)
         return (yield from self._answer(rows, asked, worker))
 
@@ -153,7 +161,7 @@ class Leases(Settling):
         row = rows[0]
         if row["reached"]:
             reached = Settlement(State.COMPLETED, Ending.COMPLETED, reason="target_reached")
-            yield from self._settle_within([Ended(lease, reached)])
+            yield from self.settle_within(lease, reached)
         return Reported(row["items"], row["added"], row["reached"], row["cancel_requested"])
 
     def guard(self, lease: Lease) -> Op[None]:
@@ -166,13 +174,17 @@ class Leases(Settling):
 
     def rescue(self, *, floor: datetime | None = None, count: int = 500) -> Op[Rescues]:
         """End leases that are over, above a floor. Anyone may, any number at once."""
-        return (yield from self._rescue(floor=floor, count=count, queues=None))
+        return (
+            yield from self._filed(
+                lambda day: self._rescue(day, floor=floor, count=count, queues=None)
+            )
+        )
 
     def _rescue(
-        self, *, floor: datetime | None, count: int, queues: list[str] | None
+        self, day: date | None, *, floor: datetime | None, count: int, queues: list[str] | None
     ) -> Op[Rescues]:
-        rows = yield from self._filing(
-            "rescue", floor=floor or _BEGINNING, count=count, queues=queues
+        rows = yield self._query(
+            "rescue", floor=floor or _BEGINNING, count=count, queues=queues, filed_on=day
         )
         jobs = [
             Rescued(

@@ -1,6 +1,7 @@
 """What operators do to jobs. Each verb and its audit row are one transaction."""
 
 from collections.abc import Sequence
+from datetime import date
 
 from tenure._model.answers import Cancelling, Retried, Retrying
 from tenure._model.audit import AuditRow, By
@@ -17,10 +18,10 @@ class Operators(Base):
 
     def cancel(self, ids: Sequence[JobId], by: By) -> Op[Sequence[Cancelling]]:
         """Queued: ended at once. Running: asked to, and the next renewal's answer says so."""
-        return (yield from atomically(self._cancel(ids, by)))
+        return (yield from self._filed(lambda day: atomically(self._cancel(ids, by, day))))
 
-    def _cancel(self, ids: Sequence[JobId], by: By) -> Op[Sequence[Cancelling]]:
-        rows = yield from self._filing("cancel", ids=list(ids), reason=None)
+    def _cancel(self, ids: Sequence[JobId], by: By, day: date | None) -> Op[Sequence[Cancelling]]:
+        rows = yield self._query("cancel", ids=list(ids), filed_on=day)
         was = {row["id"]: State(row["was"]) for row in rows}
         yield from self._audit(by, "cancel", job_targets([i for i in ids if i in was]))
         answers = {State.QUEUED: Cancelling.CANCELLED, State.RUNNING: Cancelling.REQUESTED}
@@ -28,10 +29,10 @@ class Operators(Base):
 
     def revoke(self, ids: Sequence[JobId], by: By) -> Op[Sequence[bool]]:
         """Take running jobs from their holders and end them as cancelled."""
-        return (yield from atomically(self._revoke(ids, by)))
+        return (yield from self._filed(lambda day: atomically(self._revoke(ids, by, day))))
 
-    def _revoke(self, ids: Sequence[JobId], by: By) -> Op[Sequence[bool]]:
-        rows = yield from self._filing("revoke", ids=list(ids), reason=None)
+    def _revoke(self, ids: Sequence[JobId], by: By, day: date | None) -> Op[Sequence[bool]]:
+        rows = yield self._query("revoke", ids=list(ids), filed_on=day)
         return (yield from self._noted(by, "revoke", ids, {row["id"] for row in rows}))
 
     def hold(self, ids: Sequence[JobId], by: By) -> Op[Sequence[bool]]:

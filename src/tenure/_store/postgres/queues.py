@@ -79,8 +79,9 @@ class Queues(Base):
         yield from atomically(self._set_setting(name, value, by))
 
     def _set_setting(self, name: str, value: Json, by: By) -> Op[None]:
-        rows = yield self._query("set_setting", name=name, value=Jsonb(value), changed_by=by.actor)
+        rows = yield self._query("lock_setting", name=name, changed_by=by.actor)
         before = rows[0]["before"]
+        yield self._query("set_setting", name=name, value=Jsonb(value), changed_by=by.actor)
         yield from self._audit(by, "setting.set", [f"setting:{name}"], before=before, after=value)
 
     def reset_setting(self, name: str, by: By) -> Op[None]:

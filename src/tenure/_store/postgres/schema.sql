@@ -201,6 +201,7 @@ CREATE TABLE /*schema.*/queue (
     adopted       boolean NOT NULL DEFAULT true,
     lease         interval,
     max_attempts  smallint,
+    changed_at    timestamptz NOT NULL,
     CONSTRAINT queue_pkey PRIMARY KEY (name),
     CONSTRAINT queue_max_running_check CHECK (max_running >= 0)
 );

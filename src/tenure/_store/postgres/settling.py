@@ -1,13 +1,14 @@
 """Settling: how running periods end. One bad row never holds up its neighbours."""
 
 from collections.abc import Sequence
+from datetime import date
 
 from tenure._model.job import State
 from tenure._model.lease import Lease, Settled
 from tenure._model.lease import Settling as Answer
 from tenure._model.outcome import Ended, Ending, Settlement
 from tenure._rules.storable import evidence, storable, unstorable
-from tenure._store.port import Op, Rows
+from tenure._store.port import Op, Rows, atomically
 from tenure._store.postgres.base import Base
 from tenure._store.postgres.literals import Jsonb
 from tenure.errors import LeaseLost, QueryFailed
@@ -46,15 +47,13 @@ class Settling(Base):
             return
         # A caller's transaction has the row of this job's key. Its neighbours are settled;
         # this one waits for that transaction by itself.
-        for ended, task, key in busy:
-            for _ in range(_TRIES):
-                yield self._query("await_key", task=task, key=key)
-                if not (yield from self._settle_once([ended], answers)):
-                    break
+        for ended in busy:
+            if settled := (yield from atomically(self._settle_one(ended))):
+                answers[ended.lease] = settled
 
     def _settle_once(
         self, batch: Sequence[Ended], answers: dict[Lease, Settled]
-    ) -> Op[list[tuple[Ended, str, str]]]:
+    ) -> Op[list[Ended]]:
         """Send a batch once; answers with what waits for a key.
 
         Completions go by the short statement first; what it leaves, and all else, goes by
@@ -73,14 +72,18 @@ class Settling(Base):
         return _read(rest, rows, answers)
 
     def _again(self, name: str, params: dict[str, object]) -> Op[Rows]:
-        """Send a statement, again if it lost a deadlock."""
+        """Send a statement that files, again if it lost a deadlock."""
+
+        def send(day: date | None) -> Op[Rows]:
+            return self._send(name, filed_on=day, **params)
+
         for _ in range(_TRIES - 1):
             try:
-                return (yield from self._filing(name, **params))
+                return (yield from self._filed(send))
             except QueryFailed as error:
                 if not error.is_conflict:
                     raise
-        return (yield from self._filing(name, **params))
+        return (yield from self._filed(send))
 
     def _repeat(self, rest: Sequence[Ended]) -> Op[dict[Lease, Settled]]:
         """Ask, in a new snapshot, how the running periods ended that a settle did not find."""
@@ -101,45 +104,48 @@ class Settling(Base):
 
     def check(self, lease: Lease) -> Op[None]:
         """LeaseLost unless the lease is still the job's. No lock."""
-        yield from self._check(lease)
+        held, _ = yield from self._check(lease)
+        if not held:
+            raise _lost(lease)
 
-    def _check(self, lease: Lease) -> Op[object]:
+    def _check(self, lease: Lease) -> Op[tuple[bool, date]]:
         rows = yield self._query(
             "check_lease", id=lease.job_id, token=lease.token, owner=lease.claimed_by
         )
-        if not rows[0]["held"]:
-            raise LeaseLost(f"job {lease.job_id}: the lease is lost; roll back")
-        return rows[0]["filed_on"]
+        return rows[0]["held"], rows[0]["filed_on"]
 
     def settle_within(self, lease: Lease, settlement: Settlement) -> Op[None]:
         """End one running period as the last statements of a caller's transaction."""
-        yield from self._settle_within([storable(Ended(lease, settlement))])
+        if (yield from self._settle_one(storable(Ended(lease, settlement)))) is None:
+            raise _lost(lease)
 
-    def _settle_within(self, ended: list[Ended]) -> Op[None]:
-        """Settle one lease where an error would end a transaction: nothing is left to chance."""
-        [one] = ended
-        day = yield from self._check(one.lease)
+    def _settle_one(self, ended: Ended) -> Op[Settled | None]:
+        """Settle one lease within a transaction, which an error would end: so the day is asked
+        for first, and a key that is locked is waited for. None if the lease is lost."""
+        held, day = yield from self._check(ended.lease)
+        if not held:
+            return None
         for _ in range(2):
             answers: dict[Lease, Settled] = {}
-            rows = yield self._query("settle", filed_on=day, **_endings(ended))
-            busy = _read(ended, rows, answers)
-            if one.lease in answers:
-                return
-            if not busy:
-                raise LeaseLost(f"job {one.lease.job_id}: the lease is lost; roll back")
-            yield self._query("await_key", task=busy[0][1], key=busy[0][2])
-        raise AssertionError("a key that is locked by this transaction is skipped as locked")
+            rows = yield self._query("settle", filed_on=day, **_endings([ended]))
+            if not _read([ended], rows, answers):
+                return answers.get(ended.lease)
+            yield self._query("await_key", task=rows[0]["task"], key=rows[0]["key"])
+        raise AssertionError("a key that this transaction has locked was skipped as locked")
 
 
-def _read(
-    batch: Sequence[Ended], rows: Rows, answers: dict[Lease, Settled]
-) -> list[tuple[Ended, str, str]]:
+def _lost(lease: Lease) -> LeaseLost:
+    return LeaseLost(f"job {lease.job_id}: the lease is lost; roll back and stop")
+
+
+def _read(batch: Sequence[Ended], rows: Rows, answers: dict[Lease, Settled]) -> list[Ended]:
+    """Note the answers in these rows; what is left over waits for a key."""
     by_name = {_name(e.lease): e for e in batch}
     busy = []
     for row in rows:
         ended = by_name[row["id"], row["token"]]
         if row["state"] is None:
-            busy.append((ended, row["task"], row["key"]))
+            busy.append(ended)
         else:
             answers[ended.lease] = Settled(Answer.SETTLED, State(row["state"]), row["late"])
     return busy

@@ -15,7 +15,7 @@ _BATCH = 1000
 _ROUNDS = 1000
 # Another upkeep was faster (duplicate table, already a partition, already gone), or a reader
 # is in the way and this is left for the next time.
-_BENIGN = frozenset({"42P07", "42809", "42P01", "55000", "55P03", "57014"})
+_BENIGN = frozenset({"23505", "42P07", "42809", "42P01", "55000", "55P03", "57014"})
 
 
 class Upkeep(Base):
@@ -47,8 +47,13 @@ class Upkeep(Base):
         )
         done: list[str] = []
         left: list[str] = []
+        stuck: set[tuple[str, date]] = set()
         for row in plan:
-            statement = row["statement"]
+            statement, place = row["statement"], (row["parent"], row["day"])
+            if place in stuck:
+                # To drop a day that is still attached would lock the parent, and every
+                # settle behind it.
+                continue
             try:
                 if "DETACH" in statement and row["parent"] == "job_archive":
                     yield from self._prune_items(row["day"])
@@ -56,6 +61,7 @@ class Upkeep(Base):
             except QueryFailed as error:
                 if error.sqlstate not in _BENIGN:
                     raise
+                stuck.add(place)
                 left.append(f"{statement}: {error}")
             else:
                 done.append(statement)

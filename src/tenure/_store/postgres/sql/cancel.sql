@@ -1,9 +1,9 @@
--- $1 ids, $2 reason, $3 filed_on, $4 now
+-- $1 ids, $2 filed_on, $3 now
 -- Cancel jobs: a queued one ends at once, a running one is asked to (its next renewal's
 -- answer says so). No row for an id: nothing live has it.
 -- Uses job_pkey and job_key_pkey; locks jobs in id order, then keys, waiting.
 WITH held AS MATERIALIZED (
-    SELECT j.*, coalesce($4::timestamptz, clock_timestamp()) AS ended_at
+    SELECT j.*, coalesce($3::timestamptz, clock_timestamp()) AS ended_at
     FROM /*schema.*/job AS j
     WHERE j.id = ANY ($1::bigint[])
     ORDER BY j.id
@@ -35,9 +35,9 @@ WITH held AS MATERIALIZED (
     )
     SELECT
         h.id, h.token, h.run_at, h.created_at, h.ended_at,
-        coalesce($3::date, (h.ended_at AT TIME ZONE 'UTC')::date),
+        coalesce($2::date, (h.ended_at AT TIME ZONE 'UTC')::date),
         h.items, h.priority, h.attempt, h.max_attempts, h.losses, 'cancelled', h.queue, h.task, h.key,
-        coalesce($2::text, 'requested'), h.args, h.cursor, h.progress, h.meta
+        'requested', h.args, h.cursor, h.progress, h.meta
     FROM held AS h
     WHERE h.state = 'queued'
 )

@@ -15,7 +15,8 @@ UPDATE /*schema.*/queue AS q SET
     END,
     adopted = CASE WHEN $6 IS NULL THEN true WHEN q.max_running IS NULL THEN false ELSE q.adopted END,
     lease = $7::interval,
-    max_attempts = $8::smallint
+    max_attempts = $8::smallint,
+    changed_at = coalesce($9, clock_timestamp())
 WHERE q.name = $1::text
 RETURNING q.name, q.paused_at, q.paused_until, q.paused_by, q.paused_reason,
     q.max_running, q.lease, q.max_attempts

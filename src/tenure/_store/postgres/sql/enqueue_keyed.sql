@@ -5,7 +5,6 @@
 -- Uses job_key_pkey; locks keys in (task, key) order.
 WITH moment AS MATERIALIZED (
     SELECT
-        coalesce($16::timestamptz, clock_timestamp()) AS now,
         coalesce((
             SELECT (s.value #>> '{}')::smallint FROM /*schema.*/setting AS s WHERE s.name = 'max_attempts'
         ), 3) AS max_attempts,
@@ -28,7 +27,7 @@ WITH moment AS MATERIALIZED (
     ON CONFLICT (task, key) DO UPDATE SET
         seen = k.seen + 1,
         job_id = CASE
-            WHEN k.until <= coalesce($16, clock_timestamp()) THEN excluded.job_id
+            WHEN k.until <= coalesce($16::timestamptz, clock_timestamp()) THEN excluded.job_id
             ELSE k.job_id
         END,
         until = CASE
@@ -42,8 +41,11 @@ WITH moment AS MATERIALIZED (
         max_attempts, max_losses, lease, target, meta, held
     )
     SELECT
-        a.id, a.queue, a.task, a.key, a.args, a.priority, m.now,
-        greatest(coalesce(a.run_at, m.now + a.delay), m.now),
+        a.id, a.queue, a.task, a.key, a.args, a.priority, coalesce($16, clock_timestamp()),
+        greatest(
+            coalesce(a.run_at, coalesce($16, clock_timestamp()) + a.delay),
+            coalesce($16, clock_timestamp())
+        ),
         coalesce(
             a.max_attempts,
             (SELECT q.max_attempts FROM /*schema.*/queue AS q WHERE q.name = a.queue),

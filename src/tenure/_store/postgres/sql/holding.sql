@@ -1,7 +1,16 @@
 -- $1 ids, $2 tokens, $3 owners, $4 now
--- Which of these leases, that a renewal passed over, are still their jobs' and not over.
--- Uses job_pkey; locks nothing. Runs in a snapshot newer than the renewal's.
+-- Which of these leases, that a renewal passed over, are busy: still their jobs', and locked
+-- by somebody or not over. All others are lost.
+-- Uses job_pkey; locks for a moment what is not locked, in id order, to tell which that is.
+WITH free AS MATERIALIZED (
+    SELECT j.id, j.lease_expires_at
+    FROM unnest($1::bigint[], $2::bigint[], $3::uuid[]) AS a (id, token, claimed_by)
+    JOIN /*schema.*/job AS j ON j.id = a.id AND j.token = a.token AND j.claimed_by = a.claimed_by
+    ORDER BY j.id
+    FOR NO KEY UPDATE OF j SKIP LOCKED
+)
 SELECT j.id, j.token
-FROM unnest($1::bigint[], $2::bigint[], $3::uuid[]) AS a (id, token, claimed_by)
+FROM unnest($1, $2, $3) AS a (id, token, claimed_by)
 JOIN /*schema.*/job AS j ON j.id = a.id AND j.token = a.token AND j.claimed_by = a.claimed_by
-WHERE j.lease_expires_at > coalesce($4::timestamptz, clock_timestamp())
+LEFT JOIN free AS f ON f.id = j.id
+WHERE f.id IS NULL OR f.lease_expires_at > coalesce($4::timestamptz, clock_timestamp())

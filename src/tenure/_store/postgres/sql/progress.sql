@@ -1,13 +1,16 @@
 -- $1 id, $2 token, $3 owner, $4 ttl, $5 cursor, $6 progress, $7 item_keys, $8 items, $9 now
 -- Record a report of the lease's holder and extend the lease; an item whose key is known is
 -- ignored. No row: the lease is lost or over.
--- Uses job_pkey; locks the job's row, waiting, and judges the lease again after the wait.
-WITH held AS MATERIALIZED (
-    SELECT j.id
+-- Uses job_pkey; locks the job's row, waiting, and judges the time only after the wait.
+WITH locked AS MATERIALIZED (
+    SELECT j.id, j.lease_expires_at
     FROM /*schema.*/job AS j
     WHERE j.id = $1::bigint AND j.token = $2::bigint AND j.claimed_by = $3::uuid
-        AND j.lease_expires_at > coalesce($9::timestamptz, clock_timestamp())
     FOR NO KEY UPDATE
+), held AS MATERIALIZED (
+    SELECT l.id
+    FROM locked AS l
+    WHERE l.lease_expires_at > coalesce($9::timestamptz, clock_timestamp())
 ), added AS (
     INSERT INTO /*schema.*/job_item (job_id, key, data)
     SELECT h.id, i.key, i.data

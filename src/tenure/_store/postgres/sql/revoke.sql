@@ -1,10 +1,10 @@
--- $1 ids, $2 reason, $3 filed_on, $4 now
+-- $1 ids, $2 filed_on, $3 now
 -- Take running jobs from their holders and end them as cancelled, under a raised token: the
 -- holder's next write is refused. No row for an id: it is not running.
 -- Uses job_pkey and job_key_pkey; locks jobs in id order, then keys, waiting.
 WITH held AS MATERIALIZED (
-    SELECT j.*, coalesce($4::timestamptz, clock_timestamp()) AS ended_at,
-        coalesce($3::date, (coalesce($4, clock_timestamp()) AT TIME ZONE 'UTC')::date) AS filed_on
+    SELECT j.*, coalesce($3::timestamptz, clock_timestamp()) AS ended_at,
+        coalesce($2::date, (coalesce($3, clock_timestamp()) AT TIME ZONE 'UTC')::date) AS filed_on
     FROM /*schema.*/job AS j
     WHERE j.id = ANY ($1::bigint[]) AND j.state = 'running'
     ORDER BY j.id
@@ -33,7 +33,7 @@ WITH held AS MATERIALIZED (
     SELECT
         h.id, h.token + 1, h.run_at, h.created_at, h.claimed_at, h.lease_expires_at, h.ended_at,
         h.claimed_by, h.filed_on, h.items, h.priority, h.attempt, h.max_attempts, h.losses,
-        'cancelled', h.queue, h.task, h.key, coalesce($2::text, 'revoked'),
+        'cancelled', h.queue, h.task, h.key, 'revoked',
         h.args, h.cursor, h.progress, h.meta
     FROM held AS h
 ), kept AS (

@@ -1,0 +1,1 @@
+"""How Tenure is broken on purpose, to see that it shows."""

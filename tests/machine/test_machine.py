@@ -1,0 +1,317 @@
+"""The real store and the model, driven side by side through every order Hypothesis thinks of."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from support.store import A, B, install, lanes
+from tenure._model.answers import Cancelling, Retrying
+from tenure._model.audit import By
+from tenure._model.ids import JobId
+from tenure._model.job import NewJob
+from tenure._model.lease import Renewed, Settling
+from tenure._model.outcome import (
+    Cancelled,
+    Ended,
+    Error,
+    Failed,
+    Released,
+    Snoozed,
+    Succeeded,
+)
+from tenure._rules.lifecycle import settle
+from tenure._store.postgres.connecting import connect
+from tenure._store.postgres.sessions import Session
+from tenure._store.postgres.store import PostgresStore
+from tests.machine.model import Job, Model
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from support.databases import Databases
+    from tenure._model.ids import WorkerId
+    from tenure._model.lease import Lease
+    from tenure._model.outcome import (
+        Outcome,
+    )
+
+OPERATOR = By("machine", reason="to see what happens")
+QUEUES = ["a", "b"]
+TEN = timedelta(seconds=10)
+OUTCOMES: dict[str, Outcome] = {
+    "succeed": Succeeded({"ok": True}),
+    "fail": Failed(Error("ValueError", "no")),
+    "give up": Failed(Error("ValueError", "no"), retryable=False),
+    "snooze": Snoozed(TEN),
+    "release": Released(),
+    "cancel": Cancelled("enough"),
+}
+EXAMPLES, STEPS = 250, 100
+_EMPTY = """
+TRUNCATE tenure.job, tenure.job_failed, tenure.job_archive, tenure.attempt, tenure.job_key,
+    tenure.queue, tenure.audit
+"""
+_LOOK = """
+SELECT
+    (SELECT json_agg(json_build_array(j.id, j.state, j.token, j.attempt, j.losses, j.held,
+        j.cancel_requested, j.claimed_by IS NOT NULL) ORDER BY j.id) FROM tenure.job AS j) AS live,
+    (SELECT json_agg(json_build_array(f.id, 'failed', f.token, f.attempt, f.losses, false, false,
+        false) ORDER BY f.id) FROM tenure.job_failed AS f) AS failed,
+    (SELECT json_agg(json_build_array(a.id, a.state, a.token, a.attempt) ORDER BY a.id)
+     FROM tenure.job_archive AS a) AS archive,
+    (SELECT json_agg(json_build_array(t.job_id, t.token, t.outcome) ORDER BY t.job_id, t.token)
+     FROM tenure.attempt AS t) AS attempts
+"""
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """Every rule acts on both and compares the answers; every invariant looks at the tables."""
+
+    url: ClassVar[str]
+    connection: ClassVar[psycopg.Connection[Any]]
+    steps: ClassVar[int] = 0
+
+    @initialize()
+    def begin(self) -> None:
+        self.model = Model(datetime.now(UTC).replace(microsecond=0) + timedelta(minutes=1))
+        self.store = PostgresStore(clock=lambda: self.model.now)
+        self.session = Session(self.connection)
+        self.connection.execute(_EMPTY)
+        self.leases: list[Lease] = []
+        self.grants: dict[int, list[tuple[datetime, datetime]]] = {}
+        self.accepted: dict[int, int] = {}
+        self.tokens: dict[int, int] = {}
+
+    # What clients do
+
+    @rule(
+        queue=st.sampled_from(QUEUES),
+        priority=st.sampled_from([0, 5, 9]),
+        attempts=st.integers(1, 3),
+        key=st.sampled_from([None, None, "k1", "k2"]),
+        delay=st.sampled_from([0, 0, 30]),
+    )
+    def enqueue(
+        self, queue: str, priority: int, attempts: int, key: str | None, delay: int
+    ) -> None:
+        wait = timedelta(seconds=delay)
+        new = NewJob("t", queue, {}, priority, delay=wait, key=key, max_attempts=attempts)
+        [answer] = self.session.run(self.store.enqueue([new], wake=False))
+        job = Job(answer.id, queue, priority, self.model.now + wait, attempts, key)
+        assert answer.created == (answer.id not in self._known())
+        assert self.model.enqueue(job) == answer.id
+
+    @rule(worker=st.sampled_from([A, B]), count=st.integers(1, 3), queues=st.permutations(QUEUES))
+    def claim(self, worker: WorkerId, count: int, queues: list[str]) -> None:
+        if self.model.limits.keys() & {*queues, "*"}:
+            self.model.rescue(None if "*" in self.model.limits else set(queues))
+        expected = self.model.claimable(queues, count)
+        claims = self.session.run(self.store.claim(lanes(*queues), count=count, worker=worker))
+        assert [c.job.id for c in claims.jobs] == [job.id for job in expected]
+        for job, claimed in zip(expected, claims.jobs, strict=True):
+            self.model.claim(job, worker)
+            assert (claimed.job.token, claimed.job.attempt) == (job.token, job.attempt)
+            self.leases.append(claimed.lease)
+            end = claimed.job.lease_expires_at
+            assert end is not None
+            self.grants.setdefault(job.id, []).append((self.model.now, end))
+
+    @precondition(lambda self: self.leases)
+    @rule(data=st.data())
+    def renew(self, data: st.DataObject) -> None:
+        lease = self._lease(data)
+        [answer] = self.session.run(self.store.renew([lease]))
+        job = self.model.holder(lease.job_id, lease.token, lease.claimed_by)
+        kept = job is not None and self.model.renew(job)
+        assert (answer.answer is Renewed.RENEWED) == kept
+        if kept and job is not None and job.expires is not None:
+            assert answer.cancel_requested == job.cancelled
+            began, _ = self.grants[job.id][-1]
+            self.grants[job.id][-1] = (began, job.expires)
+
+    @precondition(lambda self: self.leases)
+    @rule(data=st.data(), how=st.sampled_from(list(OUTCOMES)))
+    def settle(self, data: st.DataObject, how: str) -> None:
+        lease = self._lease(data)
+        ended = Ended(lease, settle(OUTCOMES[how], attempt=1, limit=9, backoff=TEN))
+        [answer] = self.session.run(self.store.settle([ended]))
+        job = self.model.holder(lease.job_id, lease.token, lease.claimed_by)
+        if job is None:
+            before = self.model.attempts[lease.job_id, lease.token]
+            refused = before in ("lost", "revoked")
+            assert answer.answer is (Settling.REFUSED if refused else Settling.REPEATED)
+            return
+        self._close(lease)
+        assert answer.answer is Settling.SETTLED
+        assert answer.late == (job.expires is not None and job.expires <= self.model.now)
+        assert answer.state == self.model.settle(job, how)
+        if answer.state == "completed":
+            self.accepted[lease.job_id] = self.accepted.get(lease.job_id, 0) + 1
+
+    @rule(seconds=st.sampled_from([1, 9, 31]))
+    def advance(self, seconds: int) -> None:
+        self.model.now += timedelta(seconds=seconds)
+
+    @rule()
+    def rescue(self) -> None:
+        rescues = self.session.run(self.store.rescue())
+        assert {r.job_id: r.state for r in rescues.jobs} == self.model.rescue()
+
+    # What operators do
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(data=st.data())
+    def cancel(self, data: st.DataObject) -> None:
+        job = self._job(data)
+        [answer] = self.session.run(self.store.cancel([JobId(job.id)], OPERATOR))
+        if job.state == "failed":
+            assert answer is Cancelling.NOT_LIVE
+        else:
+            assert answer == self.model.cancel(job)
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(data=st.data())
+    def revoke(self, data: st.DataObject) -> None:
+        job = self._job(data)
+        [answer] = self.session.run(self.store.revoke([JobId(job.id)], OPERATOR))
+        assert answer == (job.state == "running")
+        if answer:
+            self.grants[job.id][-1] = (self.grants[job.id][-1][0], self.model.now)
+            self.model.revoke(job)
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(data=st.data(), held=st.booleans())
+    def hold_or_resume(self, data: st.DataObject, *, held: bool) -> None:
+        job = self._job(data)
+        verb = self.store.hold if held else self.store.resume
+        [answer] = self.session.run(verb([JobId(job.id)], OPERATOR))
+        assert answer == (job.state == "queued" if held else job.held)
+        if answer:
+            job.held = held
+            job.returned = job.returned or not held
+
+    @precondition(lambda self: self.model.live("failed"))
+    @rule(data=st.data())
+    def retry(self, data: st.DataObject) -> None:
+        job = data.draw(st.sampled_from(self.model.live("failed")))
+        [answer] = self.session.run(self.store.retry([JobId(job.id)], OPERATOR))
+        holder = self.model.retry(job)
+        assert (answer.answer is Retrying.RETRIED) == (holder == job.id)
+        assert answer.holder in (None, holder)
+
+    @precondition(lambda self: self.model.live("failed"))
+    @rule(data=st.data())
+    def discard(self, data: st.DataObject) -> None:
+        job = data.draw(st.sampled_from(self.model.live("failed")))
+        assert self.session.run(self.store.discard([JobId(job.id)], OPERATOR)) == [True]
+        self.model.discard(job)
+
+    @rule(queue=st.sampled_from([*QUEUES, "*"]), paused=st.booleans())
+    def pause_or_resume(self, queue: str, *, paused: bool) -> None:
+        verb = self.store.pause_queue if paused else self.store.resume_queue
+        self.session.run(verb(queue, OPERATOR))
+        (self.model.paused.add if paused else self.model.paused.discard)(queue)
+
+    @rule(queue=st.sampled_from([*QUEUES, "*"]), limit=st.sampled_from([None, None, 0, 1, 2]))
+    def limit(self, queue: str, limit: int | None) -> None:
+        self.session.run(self.store.limit_queue(queue, limit, OPERATOR))
+        self.model.limits.pop(queue, None)
+        if limit is not None:
+            self.model.limits[queue] = limit
+
+    # What must always hold
+
+    @invariant()
+    def the_tables_are_what_the_model_says(self) -> None:
+        type(self).steps += 1
+        row = self.connection.execute(_LOOK).fetchone()
+        assert row is not None
+        live, failed, archive, attempts = (part or [] for part in row)
+        jobs = sorted(self.model.jobs.values(), key=lambda j: j.id)
+        assert live + failed == [
+            _seen(j) for s in (("queued", "running"), ("failed",)) for j in jobs if j.state in s
+        ]
+        assert archive == [
+            [i, e.state, e.token, e.attempt] for i, e in sorted(self.model.archive.items())
+        ]
+        assert attempts == [[*k, v] for k, v in sorted(self.model.attempts.items())]
+        self._i2_i8_i9_i10(live, failed, archive, attempts)
+
+    def _i2_i8_i9_i10(
+        self, live: list[Any], failed: list[Any], archive: list[Any], attempts: list[Any]
+    ) -> None:
+        assert all(count == 1 for count in self.accepted.values()), "I2: one accepted result"
+        ends = [t[0] for t in attempts if t[2] == "completed"]
+        assert len(ends) == len(set(ends)), "I2: one completed attempt per job"
+        for job_id, _, token, *_ in live + failed + archive:
+            assert token >= self.tokens.get(job_id, 0), "I8: tokens only grow"
+            self.tokens[job_id] = token
+        for job_id, _, _, attempt, losses, *_ in live + failed:
+            assert attempt <= self.model.jobs[job_id].max_attempts, "I9: attempts"
+            assert losses <= 3, "I9: losses"
+        places = [row[0] for row in live + failed + archive] + list(self.model.discarded)
+        assert len(places) == len(set(places)) == self.model.created, "I10: conservation"
+
+    @invariant()
+    def no_two_leases_are_valid_at_once(self) -> None:
+        for periods in self.grants.values():
+            for (_, end), (start, _) in pairwise(periods):
+                assert end <= start, "I3: a lease began before the last one ended"
+
+    def _known(self) -> set[int]:
+        return self.model.jobs.keys() | self.model.archive.keys() | self.model.discarded
+
+    def _lease(self, data: st.DataObject) -> Lease:
+        return data.draw(st.sampled_from(self.leases[-8:]))
+
+    def _job(self, data: st.DataObject) -> Job:
+        return data.draw(st.sampled_from(list(self.model.jobs.values())))
+
+    def _close(self, lease: Lease) -> None:
+        """A lease that is settled is over from now on, for I3."""
+        periods = self.grants[lease.job_id]
+        periods[-1] = (periods[-1][0], min(periods[-1][1], self.model.now))
+
+
+def _seen(job: Job) -> list[Any]:
+    running = job.state == "running"
+    cancelled = job.cancelled and running
+    held = job.held and job.state == "queued"
+    return [job.id, job.state, job.token, job.attempt, job.losses, held, cancelled, running]
+
+
+@pytest.mark.timeout(600)
+def test_the_store_does_what_the_model_says(databases: Databases) -> None:
+    """Shows R1, R2, R4, R5, R6, R9, R10, R11, R12, R13, R15, R16, R17.
+
+    More than 20,000 steps in all, the invariants I2, I3, I8, I9 and I10 after each.
+    """
+    StoreMachine.url = databases.create(databases.template("tenure", install))
+    StoreMachine.steps = 0
+    with connect(StoreMachine.url, name="machine") as connection:
+        StoreMachine.connection = connection
+        run_state_machine_as_test(
+            StoreMachine,
+            settings=settings(
+                max_examples=EXAMPLES,
+                stateful_step_count=STEPS,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
+    databases.drop(StoreMachine.url)
+    assert StoreMachine.steps >= 20_000

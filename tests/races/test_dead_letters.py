@@ -1,0 +1,103 @@
+"""Dead letters: retried, discarded, pruned and replaced at once, they live once or not at all."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from support.moves import BY, dead_letter, job, state, waiting
+from tenure._model.answers import Retried, Retrying
+from tenure._model.job import Enqueued, State
+
+if TYPE_CHECKING:
+    from support.store import Database
+
+DAY = timedelta(days=1)
+KEPT = timedelta(days=90)
+KEYED = [job(key="k")]
+
+
+async def test_pruning_skips_the_dead_letter_that_is_being_retried(db: Database) -> None:
+    """An operator who was told that the job is back must find it alive. Shows R15, R36."""
+    dead = await dead_letter(db)
+    db.clock.advance(KEPT + DAY)
+    operator, upkeep = await db.party("operator"), await db.party("upkeep")
+
+    async with operator.transaction() as tx:
+        assert await tx.run(db.store.retry([dead], BY)) == [Retried(Retrying.RETRIED)]
+        assert await upkeep.run(db.store._prune("prune_failed", keep=KEPT)) == 0
+
+    assert await state(db, dead) is State.QUEUED
+
+
+async def test_a_retry_that_waits_behind_pruning_answers_that_it_came_too_late(
+    db: Database,
+) -> None:
+    """What is gone for good cannot be brought back half. Shows R15, R36."""
+    dead = await dead_letter(db)
+    db.clock.advance(KEPT + DAY)
+    upkeep, operator = await db.party("upkeep"), await db.party("operator")
+
+    async with upkeep.transaction() as tx:
+        assert await tx.run(db.store._prune("prune_failed", keep=KEPT)) == 1
+        retry = await waiting(db, operator, db.store.retry([dead], BY))
+
+    assert await retry == [Retried(Retrying.NOT_FAILED)]
+    assert await state(db, dead) is None
+    assert await db.run(db.store.audit(f"job:{dead}")) == []
+
+
+async def test_of_two_retries_of_one_dead_letter_one_brings_it_back(db: Database) -> None:
+    """Two operators press the same button; the job has one new life. Shows R15."""
+    dead = await dead_letter(db)
+    one, other = await db.party("one"), await db.party("other")
+
+    async with one.transaction() as tx:
+        assert await tx.run(db.store.retry([dead], BY)) == [Retried(Retrying.RETRIED)]
+        again = await waiting(db, other, db.store.retry([dead], BY))
+
+    assert await again == [Retried(Retrying.NOT_FAILED)]
+    assert await state(db, dead) is State.QUEUED
+
+
+async def test_a_discard_that_waits_behind_a_retry_deletes_nothing(db: Database) -> None:
+    """The job lives again; its items are its own. Shows R15."""
+    dead = await dead_letter(db)
+    one, other = await db.party("one"), await db.party("other")
+
+    async with one.transaction() as tx:
+        await tx.run(db.store.retry([dead], BY))
+        discard = await waiting(db, other, db.store.discard([dead], BY))
+
+    assert await discard == [False]
+    assert await state(db, dead) is State.QUEUED
+
+
+async def test_a_retry_that_waits_behind_a_keyed_enqueue_names_the_younger_job(
+    db: Database,
+) -> None:
+    """A dead letter must not come back beside the job that took its key. Shows R15, R17."""
+    dead = await dead_letter(db, key="k")
+    caller, operator = await db.caller("caller"), await db.party("operator")
+
+    async with caller.transaction() as tx:
+        [younger] = await tx.run(db.store.enqueue(KEYED))
+        retry = await waiting(db, operator, db.store.retry([dead], BY))
+
+    assert younger.created
+    assert await retry == [Retried(Retrying.KEY_HELD, younger.id)]
+    assert await state(db, dead) is State.FAILED
+
+
+async def test_a_keyed_enqueue_that_waits_behind_a_retry_finds_the_retried_job(
+    db: Database,
+) -> None:
+    """The dead letter is alive again and has its key. Shows R15, R17."""
+    dead = await dead_letter(db, key="k")
+    operator, caller = await db.party("operator"), await db.party("caller")
+
+    async with operator.transaction() as tx:
+        assert await tx.run(db.store.retry([dead], BY)) == [Retried(Retrying.RETRIED)]
+        enqueue = await waiting(db, caller, db.store.enqueue(KEYED))
+
+    assert await enqueue == [Enqueued(dead, created=False)]

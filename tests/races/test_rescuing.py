@@ -1,0 +1,188 @@
+"""Rescues against everything that a holder does: the token decides who was first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.moves import attempts, claim, ended, held, leases, state, undone, waiting
+from support.store import SECOND, B
+from tenure._model.job import State
+from tenure._model.lease import Renewal, Renewed, Settled, Settling
+from tenure._model.outcome import Ending, Released, Succeeded
+from tenure.errors import LeaseLost
+
+if TYPE_CHECKING:
+    from support.store import Database
+
+
+async def test_a_settle_that_waits_behind_a_rescue_is_refused(db: Database) -> None:
+    """A former holder's result changes nothing, and is kept as evidence. Shows R5."""
+    [lease] = await held(db)
+    db.clock.advance(31 * SECOND)
+    rescuer, worker = await db.party("rescuer"), await db.party("worker")
+
+    async with rescuer.transaction() as tx:
+        await tx.run(db.store.rescue())
+        late = await waiting(db, worker, db.store.settle([ended(lease, Succeeded("mine"))]))
+
+    assert await late == [Settled(Settling.REFUSED)]
+    assert await state(db, lease.job_id) is State.QUEUED
+    [lost] = await attempts(db, lease.job_id)
+    assert lost.outcome is Ending.LOST
+    assert "mine" in str(lost.refused)
+
+
+async def test_a_settle_that_waits_behind_a_rescue_that_rolls_back_is_accepted_as_late(
+    db: Database,
+) -> None:
+    """Nobody has taken the job, so refusing would only run the work again. Shows R5."""
+    [lease] = await held(db)
+    db.clock.advance(31 * SECOND)
+    rescuer, worker = await db.party("rescuer"), await db.party("worker")
+
+    async with undone(rescuer) as tx:
+        await tx.run(db.store.rescue())
+        late = await waiting(db, worker, db.store.settle([ended(lease)]))
+
+    assert await late == [Settled(Settling.SETTLED, State.COMPLETED, late=True)]
+
+
+async def test_a_rescue_skips_the_job_that_is_being_settled(db: Database) -> None:
+    """A late result that came first stands; the sweep neither waits nor spoils it. Shows R5."""
+    [lease] = await held(db)
+    db.clock.advance(31 * SECOND)
+    worker, rescuer = await db.party("worker"), await db.party("rescuer")
+
+    async with worker.transaction() as tx:
+        await tx.run(db.store.settle([ended(lease)]))
+        assert (await rescuer.run(db.store.rescue())).found == 0
+
+    assert (await rescuer.run(db.store.rescue())).found == 0
+    assert await state(db, lease.job_id) is State.COMPLETED
+
+
+async def test_a_release_that_waits_behind_a_rescue_gives_nothing_back(db: Database) -> None:
+    """A lost attempt stays charged, whatever its holder still says. Shows R13."""
+    [lease] = await held(db)
+    db.clock.advance(31 * SECOND)
+    rescuer, worker = await db.party("rescuer"), await db.party("worker")
+
+    async with rescuer.transaction() as tx:
+        await tx.run(db.store.rescue())
+        release = await waiting(db, worker, db.store.settle([ended(lease, Released())]))
+
+    assert await release == [Settled(Settling.REFUSED)]
+    job = await db.run(db.store.get(lease.job_id))
+    assert job is not None
+    assert (job.attempt, job.losses) == (1, 1)
+
+
+async def test_a_rescue_skips_the_job_that_is_being_released(db: Database) -> None:
+    """A job given back in time counts no loss, even if its lease ended meanwhile. Shows R31."""
+    [lease] = await held(db)
+    worker, rescuer = await db.party("worker"), await db.party("rescuer")
+
+    async with worker.transaction() as tx:
+        await tx.run(db.store.settle([ended(lease, Released())]))
+        db.clock.advance(31 * SECOND)
+        assert (await rescuer.run(db.store.rescue())).found == 0
+
+    job = await db.run(db.store.get(lease.job_id))
+    assert job is not None
+    assert (job.state, job.attempt, job.losses) == (State.QUEUED, 0, 0)
+
+
+async def test_a_renewal_beside_a_rescue_is_busy_and_then_lost(db: Database) -> None:
+    """A renewal never waits; only the commit of the rescue stops the work. Shows R4."""
+    [lease] = await held(db)
+    rescuer, renewer = await db.party("rescuer"), await db.party("renewer")
+
+    async with rescuer.transaction() as tx:
+        now = db.clock.advance(31 * SECOND)
+        await tx.run(db.store.rescue())
+        db.clock.now = now - 2 * SECOND  # the renewal was sent in time
+        assert await renewer.run(db.store.renew([lease])) == [Renewal(Renewed.BUSY)]
+
+    assert await renewer.run(db.store.renew([lease])) == [Renewal(Renewed.LOST)]
+
+
+async def test_a_renewal_of_many_renews_what_is_not_locked(db: Database) -> None:
+    """One locked job must not cost its neighbours their leases. Shows R3."""
+    first, second = await held(db, 2)
+    operator, renewer = await db.party("operator"), await db.party("renewer")
+
+    async with operator.transaction() as tx:
+        await tx.run(db.store.settle([ended(first)]))
+        answers = await renewer.run(db.store.renew([first, second]))
+
+    assert answers == [Renewal(Renewed.BUSY), Renewal(Renewed.RENEWED)]
+
+
+async def test_a_rescue_skips_the_lease_that_is_being_renewed(db: Database) -> None:
+    """A renewal sent in time wins, though the lease looks over to others. Shows R3."""
+    [lease] = await held(db)
+    db.clock.advance(29 * SECOND)
+    renewer, rescuer = await db.party("renewer"), await db.party("rescuer")
+
+    async with renewer.transaction() as tx:
+        assert await tx.run(db.store.renew([lease])) == [Renewal(Renewed.RENEWED)]
+        db.clock.advance(2 * SECOND)
+        assert (await rescuer.run(db.store.rescue())).found == 0
+
+    assert (await rescuer.run(db.store.rescue())).found == 0
+    assert await state(db, lease.job_id) is State.RUNNING
+
+
+async def test_progress_that_waits_behind_a_rescue_is_refused(db: Database) -> None:
+    """A former holder's cursor must not become the next one's start. Shows R21, R22."""
+    [lease] = await held(db)
+    rescuer, worker = await db.party("rescuer"), await db.party("worker")
+
+    async with rescuer.transaction() as tx:
+        now = db.clock.advance(31 * SECOND)
+        await tx.run(db.store.rescue())
+        db.clock.now = now - 2 * SECOND  # the report was made in time
+        report = await waiting(db, worker, db.store.progress(lease, cursor=7, items={"a": 1}))
+
+    with pytest.raises(LeaseLost):
+        await report
+    [again] = (await db.run(claim(db.store, worker=B))).jobs
+    assert (again.job.cursor, again.job.items) == (None, 0)
+
+
+async def test_two_rescuers_share_the_work_and_never_a_job(db: Database) -> None:
+    """Anyone may rescue, any number at once, and a loss is counted once. Shows R6."""
+    all_of_them = {lease.job_id for lease in await held(db, 4)}
+    db.clock.advance(31 * SECOND)
+    one, other = await db.party("one"), await db.party("other")
+
+    async with one.transaction() as tx:
+        first = {rescued.job_id for rescued in (await tx.run(db.store.rescue(count=2))).jobs}
+        second = {rescued.job_id for rescued in (await other.run(db.store.rescue())).jobs}
+
+    assert len(first) == len(second) == 2
+    assert first | second == all_of_them
+    again = leases(await db.run(claim(db.store, worker=B)))
+    job = await db.run(db.store.get(again[0].job_id))
+    assert job is not None
+    assert job.losses == 1
+
+
+async def test_a_lease_that_was_locked_when_a_floor_passed_it_is_rescued_from_zero(
+    db: Database,
+) -> None:
+    """A sweep that trusted its floor for ever would leave this job stuck. Shows R7."""
+    [lease] = await held(db)
+    db.clock.advance(31 * SECOND)
+    worker, rescuer = await db.party("worker"), await db.party("rescuer")
+
+    async with undone(worker) as tx:
+        await tx.run(db.store.settle([ended(lease)]))
+        passed = await rescuer.run(db.store.rescue())
+        assert passed.found == 0
+
+    assert (await rescuer.run(db.store.rescue(floor=passed.now))).found == 0
+    [rescued] = (await rescuer.run(db.store.rescue(floor=None))).jobs
+    assert (rescued.job_id, rescued.state) == (lease.job_id, State.QUEUED)
