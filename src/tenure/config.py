@@ -46,3 +46,5 @@ class Defaults:
 
 DEFAULTS = Defaults()
 LONGEST_LEASE = timedelta(days=1)
+# Durations are added to instants; within this, no sum leaves the calendar.
+LONGEST_WAIT = timedelta(days=36_500)

@@ -64,10 +64,13 @@ class Unreachable(StoreError):
 class QueryFailed(StoreError):
     """The database refused a statement; `sqlstate` says why."""
 
-    def __init__(self, message: str, *, sqlstate: str, statement: str) -> None:
+    def __init__(
+        self, message: str, *, sqlstate: str, statement: str, constraint: str | None = None
+    ) -> None:
         super().__init__(f"{statement}: {message} (SQLSTATE {sqlstate})")
         self.sqlstate = sqlstate
         self.statement = statement
+        self.constraint = constraint
 
     @property
     def is_data_error(self) -> bool:
@@ -81,5 +84,8 @@ class QueryFailed(StoreError):
 
     @property
     def is_missing_partition(self) -> bool:
-        """Whether a row was to be filed under a day that has no partition."""
-        return self.sqlstate == "23514" and "no partition" in str(self)
+        """Whether a row was to be filed under a day that has no partition.
+
+        A check that failed names its constraint; a row that fits no partition has none.
+        """
+        return self.sqlstate == "23514" and self.constraint is None

@@ -43,7 +43,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A stretch of a list, newest first; `next` is None at the end of what was searched."""
+    """A page of a list, newest first; it may come short. `next` is None at the end alone."""
 
     jobs: Sequence[JobRow]
     next: Place | None

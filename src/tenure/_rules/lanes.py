@@ -41,17 +41,15 @@ class _Memory:
         while self.marks and self.marks[0][0] <= self.claimed - LAG_ROWS:
             self.lagging = self.marks.popleft()[1]
 
-    def move(self, recent: Floor, *, exhausted: bool) -> None:
+    def move(self, recent: Floor, *, reached: Floor | None) -> None:
         """Raise the floor: to the row claimed 1,000 rows ago or 2 s ago, whichever is later.
 
-        Unless the lane was exhausted, never past the last row claimed: what is due behind it
-        is still to come.
+        Unless the lane was exhausted, never past the row that this claim reached: what is due
+        behind it is still to come, though a claim before may have been further.
         """
         target = recent if self.lagging is None else max(recent, self.lagging)
-        if not exhausted:
-            if self.last is None:
-                return
-            target = min(target, self.last)
+        if reached is not None:
+            target = min(target, reached)
         self.floor = target if self.floor is None else max(self.floor, target)
 
 
@@ -101,19 +99,24 @@ class LaneBook:
                 rows[place] += 1
                 at = Floor(claimed.job.run_at, claimed.job.id)
                 furthest[place] = max(furthest.get(place, at), at)
+        # A suspect that came alone, or was passed over, left due rows behind.
+        whole = claims.found == len(claims.jobs)
         recent = Floor(claims.now - self._lag, JobId(0))
         for lane in asked:
             place = lane.queue, lane.priority
             if place not in self._lanes:
                 continue
             memory = self._lanes[place]
-            exhausted = claims.found < wanted and claims.unread.isdisjoint(
-                (lane.queue, EVERY_QUEUE)
-            )
-            memory.empty = exhausted and place not in rows
+            known = whole and claims.unread.isdisjoint((lane.queue, EVERY_QUEUE))
+            exhausted = known and claims.found < wanted
+            # Neither: the claim was filled before it came to this lane, and says nothing of it.
+            read = exhausted or place in rows
+            if read or not known:
+                memory.empty = exhausted and place not in rows
             if place in rows:
                 memory.note(rows[place], furthest[place])
-            memory.move(recent, exhausted=exhausted)
+            if whole and read:
+                memory.move(recent, reached=None if exhausted else furthest[place])
 
     def scan(self) -> list[Lane]:
         """The lanes to scan from zero next: one queue's that have a floor, queues in turn."""

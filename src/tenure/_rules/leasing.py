@@ -33,15 +33,15 @@ def check_ttl(
     ttl: timedelta, *, stop_within: timedelta = DEFAULTS.stop_within, defaults: Defaults = DEFAULTS
 ) -> None:
     """Refuse a lease in which a renewal that failed once could not be made good in time."""
-    least = margin(ttl, stop_within=stop_within, defaults=defaults) + defaults.slack
-    if ttl * 2 / 3 <= least:
-        raise InvalidValue(
-            f"a lease of {ttl.total_seconds():g} s is too short: two thirds of it must exceed "
-            f"{least.total_seconds():g} s (its margin, stop_within and a second to spare); "
-            "choose a longer lease or a shorter stop_within"
-        )
     if ttl > LONGEST_LEASE:
         raise InvalidValue(
             f"a lease of {ttl} is too long: {LONGEST_LEASE} is the most; "
             "a long job keeps a short lease and renews it"
+        )
+    least = margin(ttl, stop_within=stop_within, defaults=defaults) + defaults.slack
+    if ttl / 3 * 2 <= least:
+        raise InvalidValue(
+            f"a lease of {ttl.total_seconds():g} s is too short: two thirds of it must exceed "
+            f"{least.total_seconds():g} s (its margin, stop_within and a second to spare); "
+            "choose a longer lease or a shorter stop_within"
         )

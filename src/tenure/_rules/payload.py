@@ -9,6 +9,7 @@ from tenure._model.ids import Json
 from tenure._model.job import NewJob
 from tenure._rules.lanes import PRIORITIES
 from tenure._rules.leasing import check_ttl
+from tenure.config import LONGEST_WAIT
 from tenure.errors import InvalidValue, PayloadError
 
 MAX_PAYLOAD = 256 * 1024
@@ -43,34 +44,42 @@ def _check(value: Json, *, depth: int, what: str) -> None:
     match value:
         case None | bool():
             return
-        case int():
+        case float() if not math.isfinite(value):
+            raise PayloadError(f"{what} hold {value}, which JSON does not have; pass None")
+        case int() | float():
+            # A float that large comes back from jsonb as an integer.
             if not -_BIGGEST_INT <= value < _BIGGEST_INT:
-                raise PayloadError(f"{what} hold an integer beyond 64 bits; pass it as a string")
-        case float():
-            if not math.isfinite(value):
-                raise PayloadError(f"{what} hold {value}, which JSON does not have; pass None")
+                raise PayloadError(f"{what} hold a number beyond 64 bits; pass it as a string")
         case str():
-            _check_text(value, what)
+            check_text(value, what)
         case list() | tuple():
             for item in value:
                 _check(item, depth=depth + 1, what=what)
         case dict():
             for name, item in value.items():
                 if not isinstance(name, str):
-                    raise PayloadError(f"{what} have a key that is not a string: {name!r}")
-                _check_text(name, what)
+                    raise PayloadError(
+                        f"{what} have a key that is not a string: {name!r}; write it as one"
+                    )
+                check_text(name, what)
                 _check(item, depth=depth + 1, what=what)
         case _:
-            raise PayloadError(f"{what} hold a {type(value).__name__}, which JSON does not have")
+            raise PayloadError(
+                f"{what} hold a {type(value).__name__}, which JSON does not have; "
+                "pass text, a number, a list or a dict"
+            )
 
 
-def _check_text(text: str, what: str) -> None:
+def check_text(text: str, what: str) -> None:
+    """Refuse text that PostgreSQL cannot store."""
     if "\x00" in text:
-        raise PayloadError(f"{what} hold a NUL character, which PostgreSQL cannot store; remove it")
+        raise PayloadError(f"{what} cannot have a NUL character: PostgreSQL has none; remove it")
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise PayloadError(f"{what} hold a lone surrogate, which is not text; remove it") from None
+        raise PayloadError(
+            f"{what} cannot have a lone surrogate: it is not text; remove it"
+        ) from None
 
 
 def check_name(name: str, what: str) -> None:
@@ -82,6 +91,13 @@ def check_name(name: str, what: str) -> None:
         )
 
 
+def check_key(key: str, what: str) -> None:
+    """Refuse a key that an index could not hold."""
+    if not 0 < len(key) <= MAX_KEY:
+        raise InvalidValue(f"{what} has {len(key)} characters; it must have 1 to {MAX_KEY}")
+    check_text(key, what)
+
+
 def check(job: NewJob) -> None:
     """Refuse a job whose fields are out of bounds."""
     check_name(job.queue, "queue")
@@ -89,11 +105,12 @@ def check(job: NewJob) -> None:
     if job.priority not in PRIORITIES:
         raise InvalidValue(f"priority {job.priority} is not within 0 to 9; 9 is the most urgent")
     if job.key is not None:
-        if not 0 < len(job.key) <= MAX_KEY:
-            raise InvalidValue(f"a key has 1 to {MAX_KEY} characters, this one has {len(job.key)}")
-        _check_text(job.key, "the key")
+        check_key(job.key, "the key")
     if job.key_for is not None and (job.key is None or job.key_for < timedelta(0)):
         raise InvalidValue("key_for goes with a key and is not negative")
+    for name, wait in (("key_for", job.key_for), ("delay", job.delay)):
+        if wait is not None and wait > LONGEST_WAIT:
+            raise InvalidValue(f"{name} is {wait}; {LONGEST_WAIT.days:,} days is the most")
     if job.run_at is not None and job.delay is not None:
         raise InvalidValue("give run_at or delay, not both")
     if job.run_at is not None and job.run_at.tzinfo is None:
@@ -101,7 +118,7 @@ def check(job: NewJob) -> None:
     for name, value in (("max_attempts", job.max_attempts), ("max_losses", job.max_losses)):
         if value is not None and not 1 <= value <= 32_767:
             raise InvalidValue(f"{name} is {value}; it must be 1 to 32,767")
-    if job.target is not None and job.target < 1:
-        raise InvalidValue(f"target is {job.target}; it must be at least 1")
+    if job.target is not None and not 1 <= job.target <= 2_147_483_647:
+        raise InvalidValue(f"target is {job.target}; it must be 1 to 2,147,483,647")
     if job.lease is not None:
         check_ttl(job.lease, stop_within=timedelta(0))

@@ -5,12 +5,15 @@ from datetime import timedelta
 
 from tenure._model.ids import Json
 from tenure._rules.leasing import check_ttl
+from tenure.config import LONGEST_WAIT
 from tenure.errors import InvalidValue
 
 
 def _seconds(name: str, value: Json) -> timedelta:
     if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
         raise InvalidValue(f"{name} is a number of seconds, not {value!r}")
+    if not value <= LONGEST_WAIT.total_seconds():
+        raise InvalidValue(f"{name} is {value!r} s; {LONGEST_WAIT.days:,} days is the most")
     return timedelta(seconds=value)
 
 

@@ -41,7 +41,11 @@ def _escaped(value: Json) -> Json:
         case list() | tuple():
             return [_escaped(item) for item in value]
         case dict():
-            return {_escaped(name): _escaped(item) for name, item in value.items()}
+            # A name that is no text is left for `encode` to refuse.
+            return {
+                _escaped(name) if isinstance(name, str) else name: _escaped(item)
+                for name, item in value.items()
+            }
         case _:
             return value
 

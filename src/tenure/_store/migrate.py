@@ -41,6 +41,9 @@ def load(directory: Traversable) -> Sequence[Migration]:
         if found := _FILE.fullmatch(file.name):
             key = int(found["version"]), found["slug"]
             scripts.setdefault(key, {})[found["way"]] = _script(file.read_text())
+    for (version, slug), ways in sorted(scripts.items()):
+        for way in {"up", "down"} - ways.keys():
+            raise AssertionError(f"{version:03}_{slug}.{way}.sql is missing")
     migrations = [
         Migration(version, slug, ways["up"], ways["down"])
         for (version, slug), ways in sorted(scripts.items())
@@ -73,6 +76,6 @@ def check(found: int, *, needed: int, breaking_since: int | None = None) -> None
     if breaking_since is not None and breaking_since > needed:
         raise SchemaTooNew(
             f"schema is at version {found} and has a breaking change since {breaking_since}, "
-            f"this release knows {needed}; upgrade tenure, or go back with: "
-            f"tenure db migrate --to {needed}"
+            f"this release knows {needed}; upgrade tenure, or go back, with the newer "
+            f"release, by: tenure db migrate --to {needed}"
         )

@@ -11,7 +11,6 @@ from tenure._rules import payload
 from tenure._rules.uniqueness import first_of_each_key
 from tenure._store.port import Op, Query, atomically
 from tenure._store.postgres.base import Base, job_row
-from tenure._store.postgres.literals import interval
 
 _LAST_ID = JobId(2**63 - 1)
 _SEARCHED = 100_000
@@ -35,8 +34,14 @@ class Jobs(Base):
         sent, answers = first_of_each_key(jobs)
         plain = [i for i in sent if jobs[i].key is None]
         keyed = [i for i in sent if jobs[i].key is not None]
-        op = self._enqueue_all(jobs, plain, keyed, wake=wake)
-        by_index = yield from atomically(op) if plain and keyed else op
+        # All is encoded before anything is sent: a refusal leaves nothing behind.
+        parts = [
+            (self._enqueue(name, [jobs[i] for i in indexes], wake=wake), indexes)
+            for name, indexes in (("enqueue", plain), ("enqueue_keyed", keyed))
+            if indexes
+        ]
+        op = self._enqueue_all(parts)
+        by_index = yield from atomically(op) if len(parts) > 1 else op
         said: set[int] = set()
         result = []
         for place in answers:
@@ -45,19 +50,18 @@ class Jobs(Base):
             said.add(place)
         return result
 
-    def _enqueue_all(
-        self, jobs: Sequence[NewJob], plain: list[int], keyed: list[int], *, wake: bool
-    ) -> Op[dict[int, Enqueued]]:
+    def _enqueue_all(self, parts: list[tuple[Query, list[int]]]) -> Op[dict[int, Enqueued]]:
         answers: dict[int, Enqueued] = {}
-        for name, indexes in (("enqueue", plain), ("enqueue_keyed", keyed)):
-            if indexes:
-                rows = yield self._enqueue(name, [jobs[i] for i in indexes], wake=wake)
-                for index, row in zip(indexes, rows, strict=True):
-                    answers[index] = Enqueued(JobId(row["id"]), row["created"])
+        for query, indexes in parts:
+            rows = yield query
+            for index, row in zip(indexes, rows, strict=True):
+                answers[index] = Enqueued(JobId(row["id"]), row["created"])
         return answers
 
     def _enqueue(self, name: str, jobs: Sequence[NewJob], *, wake: bool) -> Query:
-        keys = {"keys": [j.key for j in jobs]} if name == "enqueue_keyed" else {}
+        keys: dict[str, object] = {}
+        if name == "enqueue_keyed":
+            keys = {"keys": [j.key for j in jobs], "key_fors": [j.key_for for j in jobs]}
         return self._query(
             name,
             queues=[j.queue for j in jobs],
@@ -70,7 +74,9 @@ class Jobs(Base):
             max_losses=[j.max_losses for j in jobs],
             leases=[j.lease for j in jobs],
             targets=[j.target for j in jobs],
-            metas=[_meta(j) for j in jobs],
+            metas=[
+                payload.encode(j.meta, what="the meta fields") if j.meta else None for j in jobs
+            ],
             held=[j.held for j in jobs],
             channel=self.channel,
             wake=sorted({j.queue for j in jobs}) if wake else [],
@@ -91,19 +97,11 @@ class Jobs(Base):
         count: int = 50,
         place: Place | None = None,
     ) -> Op[Page]:
-        """Jobs in one state, newest first."""
-        before = place.before if place else _LAST_ID
+        """Jobs in one state, newest first; live ones within a stretch of ids per page."""
         if state.is_live:
-            rows = yield self._query(
-                "list_live",
-                before=before,
-                window=_SEARCHED,
-                count=count,
-                state=state,
-                queue=queue,
-                task=task,
-            )
-        elif state is State.FAILED:
+            return (yield from self._list_live(state, queue, task, count, place))
+        before = place.before if place else _LAST_ID
+        if state is State.FAILED:
             rows = yield self._query(
                 "list_failed", before=before, count=count, queue=queue, task=task
             )
@@ -111,6 +109,26 @@ class Jobs(Base):
             return (yield from self._list_archive(state, queue, task, count, place))
         jobs = [job_row(row) for row in rows]
         return Page(jobs, Place(jobs[-1].id) if len(jobs) == count else None)
+
+    def _list_live(
+        self, state: State, queue: str | None, task: str | None, count: int, place: Place | None
+    ) -> Op[Page]:
+        """A page may come short, or empty, and still not be the last: its stretch was searched."""
+        before = place.before if place else JobId((yield self._query("newest_id"))[0]["id"] + 1)
+        lowest = JobId(max(before - _SEARCHED, 0))
+        rows = yield self._query(
+            "list_live",
+            before=before,
+            lowest=lowest,
+            count=count,
+            state=state,
+            queue=queue,
+            task=task,
+        )
+        jobs = [job_row(row) for row in rows]
+        if len(jobs) == count:
+            return Page(jobs, Place(jobs[-1].id))
+        return Page(jobs, Place(lowest) if lowest > 1 else None)
 
     def _list_archive(
         self, state: State, queue: str | None, task: str | None, count: int, place: Place | None
@@ -146,10 +164,3 @@ class Jobs(Base):
         """The job's result items by key, above a key."""
         rows = yield self._query("items", job_id=job_id, after=after, count=count)
         return {row["key"]: row["data"] for row in rows}
-
-
-def _meta(job: NewJob) -> str | None:
-    meta = dict(job.meta)
-    if job.key_for is not None:
-        meta["key_for"] = interval(job.key_for)
-    return payload.encode(meta, what="the meta fields") if meta else None

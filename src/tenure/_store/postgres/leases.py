@@ -23,6 +23,7 @@ from tenure._store.postgres.settling import Settling
 from tenure.config import LONGEST_LEASE
 from tenure.errors import LeaseLost
 
+_MILLISECOND = timedelta(milliseconds=1)
 _BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 
 
@@ -132,11 +133,15 @@ class Leases(Settling):
         message: str | None = None,
     ) -> Op[Reported]:
         """Record a report and extend the lease; settle the job if its target is reached."""
+        for key in items or ():
+            payload.check_key(key, "an item's key")
         counts = {"done": done, "total": total, "message": message}
         op = self._progress(
             lease,
             cursor=None if cursor is None else payload.encode(cursor, what="the cursor"),
-            progress=payload.encode({k: v for k, v in counts.items() if v is not None}),
+            progress=payload.encode(
+                {k: v for k, v in counts.items() if v is not None}, what="the progress"
+            ),
             keys=list(items or ()),
             items=[payload.encode(item, what="the items") for item in (items or {}).values()],
         )
@@ -231,7 +236,9 @@ def _claimed(row: Row, worker: WorkerId) -> Claimed:
         items=row["items"],
         meta=row["meta"],
     )
-    lease = Lease(job.id, job.token, worker, row["lease_expires_at"] - row["claimed_at"])
+    # Whole milliseconds: the statement reads the clock once for each end.
+    ttl = (row["lease_expires_at"] - row["claimed_at"]) // _MILLISECOND * _MILLISECOND
+    lease = Lease(job.id, job.token, worker, ttl)
     return Claimed(job, lease, returned=row["returned"])
 
 

@@ -32,7 +32,11 @@ class Workers(Base):
     ) -> Op[Beat]:
         """Renew a worker's presence; the answer says whether it was asked to drain."""
         rows = yield self._query(
-            "beat", id=worker, state=state, running=running, meta=meta and Jsonb(meta)
+            "beat",
+            id=worker,
+            state=state,
+            running=running,
+            meta=None if meta is None else Jsonb(meta),
         )
         return Beat(known=bool(rows), drain_requested=bool(rows and rows[0]["drain_requested"]))
 

@@ -38,8 +38,12 @@ class Queues(Base):
         self, name: str, by: By, *, lease: timedelta | None, max_attempts: int | None
     ) -> Op[QueueRow]:
         """Give a queue its own lease and attempts; None leaves them to the settings."""
+        if name == EVERY_QUEUE:
+            raise InvalidValue("'*' is no queue of its own; change the settings instead")
         if lease is not None:
             check_ttl(lease)
+        if max_attempts is not None:
+            check_setting("max_attempts", max_attempts)
         changed = {"lease": lease, "max_attempts": max_attempts}
         return (yield from self._change(name, "configure", by, **changed))
 
@@ -55,6 +59,7 @@ class Queues(Base):
         wanted: dict[str, object] = {
             "name": name,
             "paused": before.paused_at is not None,
+            "paused_anew": action == "pause",
             "paused_until": before.paused_until,
             "paused_by": before.paused_by,
             "paused_reason": before.paused_reason,

@@ -8,10 +8,17 @@ from tenure._store.migrate import Migration, Script
 from tenure._store.port import Ddl, Op, atomically
 from tenure._store.postgres.base import Base
 from tenure._store.postgres.statements import in_schema
-from tenure.errors import QueryFailed
+from tenure.errors import InvalidValue, QueryFailed, SchemaError
 
 _UNDEFINED_TABLE = "42P01"
+_ALREADY = frozenset({"23505", "42P06", "42P07"})
 _LOCK_TRIES = 10
+_TRY_ALONE = "SELECT pg_try_advisory_lock(hashtext('tenure migrate')) AS alone"
+_NO_LONGER_ALONE = (
+    "RESET lock_timeout; RESET statement_timeout; "
+    "SELECT pg_advisory_unlock(hashtext('tenure migrate'))"
+)
+_ALONE_TRIES = 3000
 _BOOTSTRAP = """
 CREATE SCHEMA IF NOT EXISTS {schema};
 CREATE TABLE IF NOT EXISTS {schema}.schema_version (
@@ -52,20 +59,30 @@ class Schema(Base):
     ) -> Op[Sequence[str]]:
         """Bring the schema to a version, up or down; answers with the migrations applied.
 
-        One transaction per migration. A lock that is not had in time lets everybody else
+        Over a sync session: an async one has a deadline, and a migration may take long. One
+        transaction per migration. A lock that is not had in time lets everybody else
         pass, and is tried again: a queue behind a waiting ALTER would stop all work.
         """
         known = migrations() if steps is None else steps
         goal = len(known) if to is None else to
-        yield Ddl(_BOOTSTRAP.format(schema=self.schema))
+        if not 0 <= goal <= len(known):
+            raise InvalidValue(f"there is no version {goal}; this release knows 0 to {len(known)}")
+        yield from self._bootstrap()
         applied: list[str] = []
-        while True:
-            done = yield from self._persistently(known, goal)
-            if done is None:
-                return applied
-            applied.append(done)
+        while (done := (yield from self._persistently(known, goal))) is not None:
+            applied += done
+        return applied
 
-    def _persistently(self, known: Sequence[Migration], goal: int) -> Op[str | None]:
+    def _bootstrap(self) -> Op[None]:
+        """IF NOT EXISTS does not see what another migrator has not committed yet."""
+        try:
+            yield Ddl(_BOOTSTRAP.format(schema=self.schema))
+        except QueryFailed as error:
+            if error.sqlstate not in _ALREADY:
+                raise
+            yield Ddl(_BOOTSTRAP.format(schema=self.schema))
+
+    def _persistently(self, known: Sequence[Migration], goal: int) -> Op[list[str] | None]:
         for attempt in range(1, _LOCK_TRIES + 1):
             try:
                 return (yield from self._next(known, goal))
@@ -74,27 +91,50 @@ class Schema(Base):
                     raise
         raise AssertionError("unreachable")
 
-    def _next(self, known: Sequence[Migration], goal: int) -> Op[str | None]:
-        """Apply the next migration towards the goal; None when there."""
+    def _next(self, known: Sequence[Migration], goal: int) -> Op[list[str] | None]:
+        """Apply the next migration towards the goal; empty if another did, None when there."""
         found, _ = yield from self.version()
         if found == goal or (found > len(known) and goal == len(known)):
             return None
+        if found > len(known):
+            migrate.check(found, needed=len(known), breaking_since=found)
         up = found < goal
         migration = known[found] if up else known[found - 1]
         script = migration.up if up else migration.down
         op = self._apply(migration, script, expected=found, up=up)
-        yield from atomically(op) if script.transaction else op
-        return f"{migration.name} {'up' if up else 'down'}"
+        done = yield from atomically(op) if script.transaction else self._alone(op)
+        return [f"{migration.name} {'up' if up else 'down'}"] if done else []
 
-    def _apply(self, migration: Migration, script: Script, *, expected: int, up: bool) -> Op[None]:
+    def _alone(self, op: Op[bool]) -> Op[bool]:
+        """The same without a transaction: one migrator at a time, and no limit on its waits.
+
+        An index that was given up half way stays behind, invalid, and in the way.
+        """
+        # Asked for again and again: a wait would hold a snapshot that the index waits for.
+        for _ in range(_ALONE_TRIES):
+            if (yield Ddl(_TRY_ALONE))[0]["alone"]:
+                break
+            yield Ddl("SELECT pg_sleep(0.1)")
+        else:
+            raise SchemaError("another migration is running; try again when it is done")
+        yield Ddl("SET lock_timeout = 0; SET statement_timeout = 0")
+        try:
+            done = yield from op
+        except Exception:
+            yield Ddl(_NO_LONGER_ALONE)
+            raise
+        yield Ddl(_NO_LONGER_ALONE)
+        return done
+
+    def _apply(self, migration: Migration, script: Script, *, expected: int, up: bool) -> Op[bool]:
         if script.transaction:
             yield Ddl("SET LOCAL lock_timeout = '2s'")
             yield Ddl("SET LOCAL statement_timeout = 0")
             # Two migrators: the second waits here, and then finds the work done.
             yield Ddl(f"LOCK TABLE {self.schema}.schema_version IN EXCLUSIVE MODE")
-            found, _ = yield from self.version()
-            if found != expected:
-                return
+        found, _ = yield from self.version()
+        if found != expected:
+            return False
         yield Ddl(in_schema(script.text, self.schema))
         if up:
             yield self._query(
@@ -105,3 +145,4 @@ class Schema(Base):
             )
         else:
             yield self._query("forget_version", version=migration.version)
+        return True

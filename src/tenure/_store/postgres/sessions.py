@@ -65,7 +65,12 @@ class _Session:
             raise QueryFailed(str(error), sqlstate=state, statement=label) from error
         except psycopg.Error as error:
             if error.sqlstate is not None and self._pgconn.status == pq.ConnStatus.OK:
-                raise QueryFailed(str(error), sqlstate=error.sqlstate, statement=label) from error
+                raise QueryFailed(
+                    str(error),
+                    sqlstate=error.sqlstate,
+                    statement=label,
+                    constraint=error.diag.constraint_name,
+                ) from error
             if was_open and step is not Mark.COMMIT:
                 raise Unreachable(f"{label}: the connection broke, nothing was done") from error
             raise OutcomeUnknown(

@@ -22,12 +22,14 @@ class Settling(Base):
 
     def settle(self, ended: Sequence[Ended]) -> Op[Sequence[Settled]]:
         """End running periods; answers in the order asked. Sending the same again is harmless."""
-        fit = sorted((storable(e) for e in ended), key=lambda e: (e.lease.job_id, e.lease.token))
+        first = {e.lease: e for e in reversed(ended)}
+        fit = sorted(map(storable, first.values()), key=lambda e: _name(e.lease))
         answers: dict[Lease, Settled] = {}
         yield from self._settle_batch(fit, answers)
         if rest := [e for e in fit if e.lease not in answers]:
             answers.update((yield from self._repeat(rest)))
-        return [answers[e.lease] for e in ended]
+        again = Settled(Answer.REPEATED)
+        return [answers[e.lease] if e is first[e.lease] else again for e in ended]
 
     def _settle_batch(self, batch: Sequence[Ended], answers: dict[Lease, Settled]) -> Op[None]:
         """Settle a batch; halve it while a value in it is refused, until that row stands alone."""

@@ -17,7 +17,7 @@ WITH held AS MATERIALIZED (
     USING held AS h
     WHERE j.id = h.id AND h.state = 'queued'
 ), freed AS MATERIALIZED (
-    SELECT k.task, k.key, h.id, coalesce(h.ended_at + (h.meta ->> 'key_for')::interval, h.ended_at) AS until
+    SELECT k.task, k.key, h.id, coalesce(h.ended_at + h.key_for, h.ended_at) AS until
     FROM held AS h
     JOIN /*schema.*/job_key AS k ON k.task = h.task AND k.key = h.key
     WHERE h.key IS NOT NULL AND h.state = 'queued'

@@ -8,10 +8,15 @@ SELECT
         WHERE j.id = $1::bigint AND j.token = $2::bigint AND j.claimed_by = $3::uuid
     ) AS held,
     (
-        SELECT max(to_date(right(c.relname, 8), 'YYYYMMDD'))
-        FROM pg_catalog.pg_inherits AS i
-        JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
-        WHERE i.inhparent = '/*schema.*/attempt'::regclass AND NOT i.inhdetachpending
-            AND to_date(right(c.relname, 8), 'YYYYMMDD')
-                <= (coalesce($4::timestamptz, clock_timestamp()) AT TIME ZONE 'UTC')::date
+        SELECT max(d.day)
+        FROM (
+            SELECT CASE WHEN c.relname ~ '_[0-9]{8}$' THEN to_date(right(c.relname, 8), 'YYYYMMDD') END AS day
+            FROM pg_catalog.pg_inherits AS i
+            JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
+            WHERE i.inhparent IN ('/*schema.*/attempt'::regclass, '/*schema.*/job_archive'::regclass)
+                AND NOT i.inhdetachpending
+            GROUP BY 1
+            HAVING count(*) = 2
+        ) AS d
+        WHERE d.day <= (coalesce($4::timestamptz, clock_timestamp()) AT TIME ZONE 'UTC')::date
     ) AS filed_on

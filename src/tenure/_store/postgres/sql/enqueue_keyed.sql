@@ -1,4 +1,4 @@
--- $1 queues, $2 tasks, $3 args, $4 priorities, $5 run_ats, $6 delays, $7 max_attempts, $8 max_losses, $9 leases, $10 targets, $11 metas, $12 held, $13 keys, $14 channel, $15 wake, $16 now
+-- $1 queues, $2 tasks, $3 args, $4 priorities, $5 run_ats, $6 delays, $7 max_attempts, $8 max_losses, $9 leases, $10 targets, $11 metas, $12 held, $13 keys, $14 key_fors, $15 channel, $16 wake, $17 now
 -- Put jobs with a key into their queues, each (task, key) at most once per call. A key that
 -- is taken answers with the job that holds it, and writes, so that the answer is as durable
 -- as the job (DO NOTHING would confirm what a failover can still erase).
@@ -16,10 +16,10 @@ WITH moment AS MATERIALIZED (
     FROM unnest(
         $1::text[], $2::text[], $3::jsonb[], $4::smallint[], $5::timestamptz[], $6::interval[],
         $7::smallint[], $8::smallint[], $9::interval[], $10::integer[], $11::jsonb[], $12::boolean[],
-        $13::text[]
+        $13::text[], $14::interval[]
     ) AS a (
         queue, task, args, priority, run_at, delay,
-        max_attempts, max_losses, lease, target, meta, held, key
+        max_attempts, max_losses, lease, target, meta, held, key, key_for
     )
 ), holder AS (
     INSERT INTO /*schema.*/job_key AS k (task, key, job_id)
@@ -27,24 +27,24 @@ WITH moment AS MATERIALIZED (
     ON CONFLICT (task, key) DO UPDATE SET
         seen = k.seen + 1,
         job_id = CASE
-            WHEN k.until <= coalesce($16::timestamptz, clock_timestamp()) THEN excluded.job_id
+            WHEN k.until <= coalesce($17::timestamptz, clock_timestamp()) THEN excluded.job_id
             ELSE k.job_id
         END,
         until = CASE
-            WHEN k.until <= coalesce($16, clock_timestamp()) THEN NULL
+            WHEN k.until <= coalesce($17, clock_timestamp()) THEN NULL
             ELSE k.until
         END
     RETURNING k.task, k.key, k.job_id
 ), added AS (
     INSERT INTO /*schema.*/job (
-        id, queue, task, key, args, priority, created_at, run_at,
+        id, queue, task, key, key_for, args, priority, created_at, run_at,
         max_attempts, max_losses, lease, target, meta, held
     )
     SELECT
-        a.id, a.queue, a.task, a.key, a.args, a.priority, coalesce($16, clock_timestamp()),
+        a.id, a.queue, a.task, a.key, a.key_for, a.args, a.priority, coalesce($17, clock_timestamp()),
         greatest(
-            coalesce(a.run_at, coalesce($16, clock_timestamp()) + a.delay),
-            coalesce($16, clock_timestamp())
+            coalesce(a.run_at, coalesce($17, clock_timestamp()) + a.delay),
+            coalesce($17, clock_timestamp())
         ),
         coalesce(
             a.max_attempts,
@@ -60,7 +60,7 @@ WITH moment AS MATERIALIZED (
 SELECT
     h.job_id AS id,
     h.job_id = a.id AS created,
-    (SELECT count(pg_notify($14::text, w.queue)) FROM unnest($15::text[]) AS w (queue)) AS woken
+    (SELECT count(pg_notify($15::text, w.queue)) FROM unnest($16::text[]) AS w (queue)) AS woken
 FROM asked AS a
 JOIN holder AS h ON h.task = a.task AND h.key = a.key
 ORDER BY a.id

@@ -3,7 +3,7 @@
 -- Reads the catalog; locks nothing.
 SELECT max(d.day) AS day
 FROM (
-    SELECT to_date(right(c.relname, 8), 'YYYYMMDD') AS day
+    SELECT CASE WHEN c.relname ~ '_[0-9]{8}$' THEN to_date(right(c.relname, 8), 'YYYYMMDD') END AS day
     FROM pg_catalog.pg_inherits AS i
     JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
     WHERE i.inhparent IN ('/*schema.*/attempt'::regclass, '/*schema.*/job_archive'::regclass)

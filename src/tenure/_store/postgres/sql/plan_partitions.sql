@@ -14,7 +14,8 @@ WITH parent AS (
 ), today AS (
     SELECT (coalesce($4::timestamptz, statement_timestamp()) AT TIME ZONE 'UTC')::date AS day
 ), part AS (
-    SELECT p.oid AS parent, c.relname AS name, to_date(right(c.relname, 8), 'YYYYMMDD') AS day,
+    SELECT p.oid AS parent, c.relname AS name,
+        CASE WHEN c.relname ~ '_[0-9]{8}$' THEN to_date(right(c.relname, 8), 'YYYYMMDD') END AS day,
         i.inhrelid IS NOT NULL AS attached, coalesce(i.inhdetachpending, false) AS pending
     FROM parent AS p
     JOIN pg_catalog.pg_class AS c

@@ -9,9 +9,8 @@ WITH old AS MATERIALIZED (
     LIMIT $2::integer
     FOR UPDATE SKIP LOCKED
 ), items AS (
-    DELETE FROM /*schema.*/job_item AS i USING old AS o WHERE i.job_id = o.id
+    DELETE FROM /*schema.*/job_item AS i WHERE i.job_id = ANY (ARRAY(SELECT o.id FROM old AS o))
 )
 DELETE FROM /*schema.*/job_failed AS f
-USING old AS o
-WHERE f.id = o.id
+WHERE f.id = ANY (ARRAY(SELECT o.id FROM old AS o))
 RETURNING f.id

@@ -9,7 +9,8 @@ WITH stretch AS MATERIALIZED (
     ORDER BY a.id
     LIMIT $3::integer
 ), gone AS (
-    DELETE FROM /*schema.*/job_item AS i USING stretch AS s WHERE i.job_id = s.id AND s.items > 0
+    DELETE FROM /*schema.*/job_item AS i
+    WHERE i.job_id = ANY (ARRAY(SELECT s.id FROM stretch AS s WHERE s.items > 0))
 )
 SELECT max(s.id) AS id
 FROM stretch AS s

@@ -2,7 +2,7 @@
 -- Forget keys that are no longer held; bounded.
 -- Uses job_key_until_idx; locks, skipping locked rows: one that is being taken again is left.
 WITH old AS MATERIALIZED (
-    SELECT k.task, k.key
+    SELECT k.ctid AS place
     FROM /*schema.*/job_key AS k
     WHERE k.until < coalesce($2::timestamptz, statement_timestamp())
     ORDER BY k.until
@@ -10,6 +10,5 @@ WITH old AS MATERIALIZED (
     FOR UPDATE SKIP LOCKED
 )
 DELETE FROM /*schema.*/job_key AS k
-USING old AS o
-WHERE k.task = o.task AND k.key = o.key
+WHERE k.ctid = ANY (ARRAY(SELECT o.place FROM old AS o))
 RETURNING k.job_id

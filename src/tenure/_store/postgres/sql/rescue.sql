@@ -34,7 +34,7 @@ WITH expired AS MATERIALIZED (
         SELECT CASE WHEN pg_postmaster_start_time() > e.renewed_at THEN 0 ELSE 1 END AS loss
     ) AS l
 ), freed AS MATERIALIZED (
-    SELECT k.task, k.key, j.id, coalesce(j.ended_at + (j.meta ->> 'key_for')::interval, j.ended_at) AS until
+    SELECT k.task, k.key, j.id, coalesce(j.ended_at + j.key_for, j.ended_at) AS until
     FROM judged AS j
     JOIN /*schema.*/job_key AS k ON k.task = j.task AND k.key = j.key
     WHERE j.key IS NOT NULL AND j.verdict <> 'queued'
@@ -76,13 +76,13 @@ WITH expired AS MATERIALIZED (
 ), dead AS (
     INSERT INTO /*schema.*/job_failed (
         id, token, run_at, created_at, claimed_at, lease_expires_at, ended_at, claimed_by, lease,
-        items, target, priority, attempt, max_attempts, losses, max_losses, queue, task, key,
+        items, target, priority, attempt, max_attempts, losses, max_losses, queue, task, key, key_for,
         done_reason, args, cursor, progress, meta
     )
     SELECT
         e.id, e.token + 1, e.run_at, e.created_at, e.claimed_at, e.lease_expires_at, e.ended_at,
         e.claimed_by, e.lease, e.items, e.target, e.priority, e.attempt, e.max_attempts,
-        e.losses_now, e.max_losses, e.queue, e.task, e.key, e.done_reason,
+        e.losses_now, e.max_losses, e.queue, e.task, e.key, e.key_for, e.done_reason,
         e.args, e.cursor, e.progress, e.meta
     FROM ended AS e
     WHERE e.verdict = 'failed'

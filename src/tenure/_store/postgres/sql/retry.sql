@@ -31,11 +31,11 @@ WITH dead AS MATERIALIZED (
     WHERE f.id = r.id
 ), added AS (
     INSERT INTO /*schema.*/job (
-        id, token, queue, task, key, args, priority, created_at, run_at,
+        id, token, queue, task, key, key_for, args, priority, created_at, run_at,
         max_attempts, max_losses, lease, items, target, cursor, progress, meta
     )
     SELECT
-        r.id, r.token + 1, r.queue, r.task, r.key, r.args, r.priority, r.created_at,
+        r.id, r.token + 1, r.queue, r.task, r.key, r.key_for, r.args, r.priority, r.created_at,
         coalesce($2::timestamptz, clock_timestamp()),
         r.max_attempts, r.max_losses, r.lease, r.items, r.target, r.cursor, r.progress, r.meta
     FROM revived AS r

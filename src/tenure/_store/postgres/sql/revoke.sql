@@ -6,7 +6,7 @@ WITH held AS MATERIALIZED (
     SELECT j.*, coalesce($3::timestamptz, clock_timestamp()) AS ended_at,
         coalesce($2::date, (coalesce($3, clock_timestamp()) AT TIME ZONE 'UTC')::date) AS filed_on
     FROM /*schema.*/job AS j
-    WHERE j.id = ANY ($1::bigint[]) AND j.state = 'running'
+    WHERE j.id = ANY ($1::bigint[]) AND j.claimed_by IS NOT NULL
     ORDER BY j.id
     FOR UPDATE
 ), gone AS (
@@ -14,7 +14,7 @@ WITH held AS MATERIALIZED (
     USING held AS h
     WHERE j.id = h.id
 ), freed AS MATERIALIZED (
-    SELECT k.task, k.key, h.id, coalesce(h.ended_at + (h.meta ->> 'key_for')::interval, h.ended_at) AS until
+    SELECT k.task, k.key, h.id, coalesce(h.ended_at + h.key_for, h.ended_at) AS until
     FROM held AS h
     JOIN /*schema.*/job_key AS k ON k.task = h.task AND k.key = h.key
     WHERE h.key IS NOT NULL

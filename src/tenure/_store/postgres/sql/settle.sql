@@ -15,7 +15,7 @@ WITH asked AS (
 ), held AS MATERIALIZED (
     SELECT
         j.id, j.token, j.claimed_by, j.task, j.key, j.queue, j.attempt, j.run_at, j.claimed_at,
-        j.renewals, j.losses, j.cancel_requested, j.meta,
+        j.renewals, j.losses, j.cancel_requested, j.key_for,
         j.lease_expires_at <= coalesce($16::timestamptz, clock_timestamp()) AS late,
         CASE
             WHEN a.state = 'completed' THEN 'completed'
@@ -32,7 +32,7 @@ WITH asked AS (
     ORDER BY j.id
     FOR UPDATE OF j
 ), freed AS MATERIALIZED (
-    SELECT k.task, k.key, h.id, coalesce(h.ended_at + (h.meta ->> 'key_for')::interval, h.ended_at) AS until
+    SELECT k.task, k.key, h.id, coalesce(h.ended_at + h.key_for, h.ended_at) AS until
     FROM held AS h
     JOIN /*schema.*/job_key AS k ON k.task = h.task AND k.key = h.key
     WHERE h.key IS NOT NULL AND h.state <> 'queued'
@@ -77,13 +77,13 @@ WITH asked AS (
 ), dead AS (
     INSERT INTO /*schema.*/job_failed (
         id, token, run_at, created_at, claimed_at, lease_expires_at, ended_at, claimed_by, lease,
-        items, target, priority, attempt, max_attempts, losses, max_losses, queue, task, key,
+        items, target, priority, attempt, max_attempts, losses, max_losses, queue, task, key, key_for,
         done_reason, error_type, error_message, error_signature, args, cursor, progress, meta
     )
     SELECT
         g.id, g.token, g.run_at, g.created_at, g.claimed_at, g.lease_expires_at, g.ended_at,
         g.claimed_by, g.lease, g.items, g.target, g.priority, g.attempt, g.max_attempts, g.losses,
-        g.max_losses, g.queue, g.task, g.key, g.done_reason,
+        g.max_losses, g.queue, g.task, g.key, g.key_for, g.done_reason,
         g.error_type, g.error_message, g.error_signature, g.args, g.cursor, g.progress, g.meta
     FROM gone AS g
     WHERE g.end_state = 'failed'

@@ -1,0 +1,119 @@
+"""What the tests of this suite do again and again: a job, its claim, how it ends."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from support.store import SECOND, A, lanes
+from tenure._model.audit import By
+from tenure._model.job import NewJob, State
+from tenure._model.outcome import Ended, Error, Failed
+from tenure._model.queue import EVERY_QUEUE
+from tenure._rules import lifecycle
+from tenure._store.postgres.sessions import AsyncSession
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from support.store import Database, Party
+    from tenure._model.ids import JobId, WorkerId
+    from tenure._model.job import JobRow
+    from tenure._model.lease import Claimed, Claims, Settled
+    from tenure._model.outcome import Outcome
+    from tenure._store.port import Op
+
+BY = By("ada", source="suite", reason="because")
+DAY = timedelta(days=1)
+ERROR = Error("ValueError", "no such thing")
+
+
+def a_job(task: str = "task", **fields: Any) -> NewJob:
+    """A job of the queue `q`, unless told otherwise."""
+    return NewJob(task, **{"queue": "q", **fields})
+
+
+async def enqueue(db: Database, task: str = "task", **fields: Any) -> JobId:
+    """Enqueue one job."""
+    [answer] = await db.run(db.store.enqueue([a_job(task, **fields)]))
+    return answer.id
+
+
+async def claim(
+    db: Database, *, count: int = 1, worker: WorkerId = A, queues: Sequence[str] = ("q",)
+) -> Sequence[Claimed]:
+    """Claim from all lanes of these queues."""
+    claims = await db.run(db.store.claim(lanes(*queues), count=count, worker=worker))
+    return claims.jobs
+
+
+def unread(claims: Claims, queue: str) -> bool:
+    """Whether the answer says that this queue, or every one, was not read to its end."""
+    return queue in claims.unread or EVERY_QUEUE in claims.unread
+
+
+async def claim_one(db: Database, *, worker: WorkerId = A) -> Claimed:
+    """Claim the one job that is due."""
+    [claimed] = await claim(db, worker=worker)
+    return claimed
+
+
+async def running(db: Database, task: str = "task", **fields: Any) -> Claimed:
+    """Enqueue a job and claim it."""
+    job_id = await enqueue(db, task, **fields)
+    [claimed] = await claim(db, queues=[fields.get("queue", "q")])
+    assert claimed.job.id == job_id
+    return claimed
+
+
+def ended(
+    claimed: Claimed, outcome: Outcome, *, backoff: timedelta = 30 * SECOND, log: str | None = None
+) -> Ended:
+    """How this running period ends by the rules of the life cycle."""
+    job = claimed.job
+    settlement = lifecycle.settle(
+        outcome, attempt=job.attempt, limit=job.max_attempts, backoff=backoff
+    )
+    return Ended(claimed.lease, settlement, log)
+
+
+async def settle(db: Database, claimed: Claimed, outcome: Outcome) -> Settled:
+    """Settle one lease."""
+    [answer] = await db.run(db.store.settle([ended(claimed, outcome)]))
+    return answer
+
+
+async def lose(db: Database, claimed: Claimed) -> None:
+    """Let this lease run out and be rescued."""
+    db.clock.advance(claimed.lease.ttl)
+    rescues = await db.run(db.store.rescue())
+    assert claimed.lease.job_id in [rescued.job_id for rescued in rescues.jobs]
+
+
+async def dead_letter(db: Database, task: str = "task", **fields: Any) -> JobId:
+    """A job that failed for good."""
+    claimed = await running(db, task, **fields)
+    answer = await settle(db, claimed, Failed(ERROR, retryable=False))
+    assert answer.state is State.FAILED
+    return claimed.job.id
+
+
+async def get(db: Database, job_id: JobId) -> JobRow:
+    """The job, which must be somewhere."""
+    job = await db.run(db.store.get(job_id))
+    assert job is not None
+    return job
+
+
+async def count(db: Database, table: str, where: str = "true") -> int:
+    """How many rows a table of the store has, seen from outside."""
+    [row] = await db.fetch(f"SELECT count(*) AS rows FROM tenure.{table} WHERE {where}")
+    rows: int = row["rows"]
+    return rows
+
+
+async def roll_back(caller: Party, op: Op[object]) -> None:
+    """Perform an operation in a caller's transaction that is then rolled back."""
+    await caller.connection.execute("BEGIN")
+    await AsyncSession(caller.connection, own=False).run(op)
+    await caller.connection.execute("ROLLBACK")

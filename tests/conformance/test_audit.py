@@ -1,0 +1,184 @@
+"""Audit: who changed what, from where and why, in the transaction of the change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import pytest
+
+from support.store import SECOND, A
+from tenure._model.audit import By
+from tenure._model.ids import JobId, WorkerId
+from tenure._model.job import State
+from tenure._model.worker import NewWorker
+from tenure.errors import InvalidValue, QueryFailed
+from tests.conformance.acts import BY, count, dead_letter, enqueue, get, running
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from support.store import Database
+    from tenure._store.port import Op
+
+    Verb: TypeAlias = Callable[[Database], Awaitable[tuple[Op[object], str, str]]]
+
+
+async def cancel(db: Database) -> tuple[Op[object], str, str]:
+    job_id = await enqueue(db)
+    return db.store.cancel([job_id], BY), "cancel", f"job:{job_id}"
+
+
+async def revoke(db: Database) -> tuple[Op[object], str, str]:
+    job_id = (await running(db)).job.id
+    return db.store.revoke([job_id], BY), "revoke", f"job:{job_id}"
+
+
+async def hold(db: Database) -> tuple[Op[object], str, str]:
+    job_id = await enqueue(db)
+    return db.store.hold([job_id], BY), "hold", f"job:{job_id}"
+
+
+async def resume(db: Database) -> tuple[Op[object], str, str]:
+    job_id = await enqueue(db, held=True)
+    return db.store.resume([job_id], BY), "resume", f"job:{job_id}"
+
+
+async def retry(db: Database) -> tuple[Op[object], str, str]:
+    job_id = await dead_letter(db)
+    return db.store.retry([job_id], BY), "retry", f"job:{job_id}"
+
+
+async def discard(db: Database) -> tuple[Op[object], str, str]:
+    job_id = await dead_letter(db)
+    return db.store.discard([job_id], BY), "discard", f"job:{job_id}"
+
+
+async def pause_queue(db: Database) -> tuple[Op[object], str, str]:
+    return db.store.pause_queue("q", BY), "queue.pause", "queue:q"
+
+
+async def resume_queue(db: Database) -> tuple[Op[object], str, str]:
+    return db.store.resume_queue("*", BY), "queue.resume", "queue:*"
+
+
+async def limit_queue(db: Database) -> tuple[Op[object], str, str]:
+    return db.store.limit_queue("q", 3, BY), "queue.limit", "queue:q"
+
+
+async def configure_queue(db: Database) -> tuple[Op[object], str, str]:
+    op = db.store.configure_queue("q", BY, lease=None, max_attempts=2)
+    return op, "queue.configure", "queue:q"
+
+
+async def set_setting(db: Database) -> tuple[Op[object], str, str]:
+    return db.store.set_setting("lease", 20, BY), "setting.set", "setting:lease"
+
+
+async def reset_setting(db: Database) -> tuple[Op[object], str, str]:
+    await db.run(db.store.set_setting("lease", 20, BY))
+    return db.store.reset_setting("lease", BY), "setting.reset", "setting:lease"
+
+
+async def drain(db: Database) -> tuple[Op[object], str, str]:
+    await db.run(db.store.register(NewWorker(A, "w", "h", 1, "0", ["q"], 1)))
+    return db.store.drain(A, BY), "worker.drain", f"worker:{A}"
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        cancel,
+        revoke,
+        hold,
+        resume,
+        retry,
+        discard,
+        pause_queue,
+        resume_queue,
+        limit_queue,
+        configure_queue,
+        set_setting,
+        reset_setting,
+        drain,
+    ],
+)
+async def test_every_verb_of_an_operator_leaves_its_row(db: Database, verb: Verb) -> None:
+    """Shows R38."""
+    op, action, target = await verb(db)
+    db.clock.advance(SECOND)
+    await db.run(op)
+    row = (await db.run(db.store.audit(target)))[0]
+
+    assert (row.action, row.target, row.at) == (action, target, db.clock.now)
+    assert (row.actor, row.source, row.reason) == ("ada", "suite", "because")
+
+
+async def test_a_change_is_told_with_what_was_before_and_after(db: Database) -> None:
+    """Shows R38."""
+    await db.run(db.store.set_setting("lease", 20, BY))
+    await db.run(db.store.set_setting("lease", 40.5, BY))
+    await db.run(db.store.reset_setting("lease", BY))
+    rows = await db.run(db.store.audit("setting:lease"))
+    assert [(row.before, row.after) for row in rows] == [(40.5, None), (20, 40.5), (None, 20)]
+
+    await db.run(db.store.limit_queue("q", 3, BY))
+    await db.run(db.store.configure_queue("q", BY, lease=20 * SECOND, max_attempts=None))
+    configured, limited = await db.run(db.store.audit("queue:q"))
+    assert limited.before.get("max_running") is None
+    assert limited.after["max_running"] == configured.before["max_running"] == 3
+    assert (configured.before.get("lease"), configured.after["lease"]) == (None, "0:00:20")
+
+
+async def test_a_verb_over_many_leaves_a_row_for_each_that_it_changed(db: Database) -> None:
+    ids = [await enqueue(db) for _ in range(3)]
+    await db.run(db.store.hold([*ids[:2], JobId(999_999)], BY))
+
+    assert await count(db, "audit") == 2
+    assert len(await db.run(db.store.audit(f"job:{ids[0]}"))) == 1
+    assert await db.run(db.store.audit(f"job:{ids[2]}")) == []
+
+
+async def test_a_verb_that_changed_nothing_leaves_no_row(db: Database) -> None:
+    unknown = [JobId(999_999)]
+    await db.run(db.store.cancel(unknown, BY))
+    await db.run(db.store.revoke(unknown, BY))
+    await db.run(db.store.hold(unknown, BY))
+    await db.run(db.store.resume(unknown, BY))
+    await db.run(db.store.retry(unknown, BY))
+    await db.run(db.store.discard(unknown, BY))
+    await db.run(db.store.reset_setting("lease", BY))
+    await db.run(db.store.drain(WorkerId(A), BY))
+
+    assert await count(db, "audit") == 0
+
+
+async def test_a_verb_that_is_refused_leaves_no_row(db: Database) -> None:
+    with pytest.raises(InvalidValue):
+        await db.run(db.store.limit_queue("q", -1, BY))
+    with pytest.raises(InvalidValue):
+        await db.run(db.store.set_setting("lease", 0, BY))
+
+    assert await count(db, "audit") == 0
+
+
+async def test_a_verb_whose_row_cannot_be_written_changes_nothing(db: Database) -> None:
+    """The change and its row are one transaction."""
+    job_id = await enqueue(db)
+    nobody = By("a\0b")
+    for op in (db.store.cancel([job_id], nobody), db.store.hold([job_id], nobody)):
+        with pytest.raises(QueryFailed):
+            await db.run(op)
+    with pytest.raises(QueryFailed):
+        await db.run(db.store.limit_queue("q", 1, nobody))
+
+    job = await get(db, job_id)
+    assert (job.state, job.held) == (State.QUEUED, False)
+    assert await count(db, "queue") == await count(db, "audit") == 0
+
+
+async def test_rows_are_read_newest_first_as_many_as_asked(db: Database) -> None:
+    for limit in (1, 2, 3):
+        await db.run(db.store.limit_queue("q", limit, BY))
+    rows = await db.run(db.store.audit("queue:q", count=2))
+
+    assert [row.after["max_running"] for row in rows] == [3, 2]

@@ -1,0 +1,90 @@
+"""A server that starts anew: leases that could not be renewed then are nobody's guilt."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.cluster import Cluster
+from support.databases import Databases
+from support.store import SECOND, Database, install
+from tenure._model.job import State
+from tests.conformance.acts import claim_one, enqueue, get, lose, running
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+
+@pytest.fixture(scope="module")
+def own_cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
+    """A server that these tests may restart."""
+    with Cluster(pytestconfig.getoption("--postgres")) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+async def db(own_cluster: Cluster) -> AsyncIterator[Database]:
+    databases = Databases(own_cluster)
+    database = Database(databases.create())
+    install(database.url)
+    database.clock.now = datetime.now(UTC)
+    yield database
+    await database.close()
+    databases.drop(database.url)
+
+
+async def restarted(db: Database, cluster: Cluster) -> Database:
+    """The same database after a restart, at the real time."""
+    await db.close()
+    cluster.restart()
+    again = Database(db.url)
+    again.clock.now = datetime.now(UTC)
+    return again
+
+
+async def test_no_loss_is_counted_when_the_server_restarted_after_the_last_renewal(
+    db: Database, own_cluster: Cluster
+) -> None:
+    """Shows R6."""
+    claimed = await running(db, max_losses=1)
+    after = await restarted(db, own_cluster)
+    await lose(after, claimed)
+
+    job = await get(after, claimed.job.id)
+    assert (job.state, job.losses, job.attempt) == (State.QUEUED, 0, 1)
+    again = await claim_one(after)
+    assert again.returned
+    await after.close()
+
+
+async def test_a_lease_renewed_since_the_restart_is_lost_like_any_other(
+    db: Database, own_cluster: Cluster
+) -> None:
+    """Shows R6."""
+    claimed = await running(db, lease=600 * SECOND)
+    after = await restarted(db, own_cluster)
+    [renewal] = await after.run(after.store.renew([claimed.lease]))
+    assert renewal.answer == "renewed"
+    await lose(after, claimed)
+
+    assert (await get(after, claimed.job.id)).losses == 1
+    await after.close()
+
+
+async def test_what_was_acknowledged_is_there_after_a_crash(
+    db: Database, own_cluster: Cluster
+) -> None:
+    """Shows R18."""
+    job_id = await enqueue(db, args={"n": 1}, key="k")
+    claimed = await claim_one(db)
+    await db.close()
+    own_cluster.kill()
+    own_cluster.start()
+    after = Database(db.url)
+    job = await get(after, job_id)
+
+    assert (job.state, job.args, job.token) == (State.RUNNING, {"n": 1}, claimed.lease.token)
+    assert await enqueue(after, key="k") == job_id
+    await after.close()

@@ -1,0 +1,79 @@
+"""A schema that does not fit is refused, with the command to run; one that fits is not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tenure._store.migrate import check
+from tenure._store.postgres.schema import migrations
+from tenure.errors import SchemaTooNew, SchemaTooOld
+
+if TYPE_CHECKING:
+    from support.store import Database
+
+OURS = len(migrations())
+
+
+async def newer(db: Database, version: int, *, breaking: bool) -> None:
+    """What a newer release would have left in the record."""
+    await db.run(db.real.migrate())
+    await db.fetch(
+        "INSERT INTO tenure.schema_version VALUES ($1, 'newer', $2, now())", version, breaking
+    )
+
+
+async def test_a_database_without_the_schema_is_too_old(bare: Database) -> None:
+    assert await bare.run(bare.real.version()) == (0, None)
+    with pytest.raises(SchemaTooOld) as refused:
+        await bare.run(bare.real.check_schema())
+    assert str(refused.value) == (
+        f"schema is at version 0, this release needs {OURS}; run: tenure db migrate"
+    )
+
+
+async def test_a_schema_that_was_taken_back_is_too_old(bare: Database) -> None:
+    await bare.run(bare.real.migrate())
+    await bare.run(bare.real.migrate(to=OURS - 1))
+    with pytest.raises(SchemaTooOld, match=r"; run: tenure db migrate$"):
+        await bare.run(bare.real.check_schema())
+
+
+async def test_the_schema_of_this_release_is_accepted(bare: Database) -> None:
+    await bare.run(bare.real.migrate())
+    await bare.run(bare.real.check_schema())
+
+
+async def test_a_newer_schema_that_breaks_nothing_is_accepted(bare: Database) -> None:
+    await newer(bare, OURS + 1, breaking=False)
+    await bare.run(bare.real.check_schema())
+
+
+async def test_a_newer_schema_with_a_breaking_change_is_refused(bare: Database) -> None:
+    await newer(bare, OURS + 1, breaking=True)
+    with pytest.raises(SchemaTooNew) as refused:
+        await bare.run(bare.real.check_schema())
+    assert str(refused.value) == (
+        f"schema is at version {OURS + 1} and has a breaking change since {OURS + 1}, "
+        f"this release knows {OURS}; upgrade tenure, or go back, with the newer release, by: "
+        f"tenure db migrate --to {OURS}"
+    )
+
+
+@pytest.mark.parametrize("breaking", [None, 1, 3, 5])
+def test_a_breaking_change_that_this_release_knows_is_none(breaking: int | None) -> None:
+    check(5, needed=5, breaking_since=breaking)
+    check(7, needed=5, breaking_since=breaking)
+
+
+@pytest.mark.parametrize(("found", "breaking"), [(6, 6), (9, 7)])
+def test_a_breaking_change_after_ours_is_one_however_old_it_is(found: int, breaking: int) -> None:
+    with pytest.raises(SchemaTooNew, match=f"since {breaking}, this release knows 5"):
+        check(found, needed=5, breaking_since=breaking)
+
+
+@pytest.mark.parametrize("breaking", [None, 2])
+def test_too_old_comes_before_all_else(breaking: int | None) -> None:
+    with pytest.raises(SchemaTooOld, match="at version 4, this release needs 5"):
+        check(4, needed=5, breaking_since=breaking)

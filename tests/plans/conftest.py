@@ -1,0 +1,122 @@
+"""Databases to explain statements in: one that nobody has analysed, and full ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+
+from support.store import install
+from tenure._model.audit import By
+from tenure._store.postgres.sessions import Session
+from tenure._store.postgres.store import PostgresStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from support.databases import Databases
+
+# Queued rows of four queues: due and for later, a few given back, a few held.
+_QUEUED = """
+INSERT INTO tenure.job (id, run_at, created_at, priority, max_attempts, max_losses,
+    returned, held, queue, task, key, args)
+SELECT n, now() + (n - {due}) * interval '1 second', now(), n % 10, 3, 3, n % 500 = 0, n % 997 = 0,
+    (ARRAY['mail', 'bulk', 'report', 'sync'])[1 + n % 4], 'send',
+    CASE WHEN n % 4 = 0 THEN 'key-' || n END, '{{"to": 1}}'
+FROM generate_series(1, {queued}) AS n
+"""
+# Running rows, one in ten of a limited queue, one in a hundred over.
+_RUNNING = """
+INSERT INTO tenure.job (id, token, run_at, created_at, claimed_at, renewed_at, lease_expires_at,
+    claimed_by, priority, attempt, max_attempts, max_losses, limited, state, queue, task, key, args)
+SELECT {queued} + n, 1::bigint << 40, now(), now(), now(), now(),
+    now() + CASE WHEN n % 100 = 0 THEN -1 ELSE 30 END * interval '1 second',
+    '00000000-0000-0000-0000-000000000007', n % 10, 1, 3, 3, n % 10 = 0, 'running', 'mail', 'send',
+    CASE WHEN n % 4 = 0 THEN 'running-' || n END, '{{}}'
+FROM generate_series(1, {running}) AS n
+"""
+_HISTORY = """
+INSERT INTO tenure.job_archive (id, token, run_at, created_at, claimed_at, ended_at, filed_on,
+    items, priority, attempt, max_attempts, losses, state, queue, task, done_reason, args)
+SELECT 1000000 + n, 1::bigint << 40, now(), now(), now(), now(),
+    (now() AT TIME ZONE 'UTC')::date + n % 3, n % 20, 5, 1, 3, 0, 'completed', 'mail', 'send',
+    'worker_done', '{{}}'
+FROM generate_series(1, {archived}) AS n;
+INSERT INTO tenure.attempt (job_id, token, due_at, started_at, ended_at, claimed_by, filed_on,
+    renewals, attempt, late, outcome, queue, task)
+SELECT 1000000 + n, 1::bigint << 40, now(), now(), now(), '00000000-0000-0000-0000-000000000007',
+    (now() AT TIME ZONE 'UTC')::date + n % 3, 0, 1, false, 'completed', 'mail', 'send'
+FROM generate_series(1, {archived}) AS n;
+INSERT INTO tenure.job_failed (id, token, run_at, created_at, ended_at, items, priority, attempt,
+    max_attempts, losses, max_losses, queue, task, done_reason, error_signature, args)
+SELECT 2000000 + n, 1, now(), now(), now() - n * interval '10 minutes', 0, 5, 3, 3, 0, 3,
+    'mail', CASE WHEN n % 50 = 0 THEN 'send' ELSE 'fetch' END, 'attempts', 'E' || n % 7, '{{}}'
+FROM generate_series(1, {archived} / 4) AS n;
+INSERT INTO tenure.job_item (job_id, key, data)
+SELECT 1000000 + n % 500, 'item-' || n, '1' FROM generate_series(1, {archived}) AS n;
+INSERT INTO tenure.job_key (task, key, job_id, until)
+SELECT j.task, j.key, j.id, NULL FROM tenure.job AS j WHERE j.key IS NOT NULL
+UNION ALL
+SELECT 'send', 'old-' || n, 1000000 + n, now() + (n - 500) * interval '1 minute'
+FROM generate_series(1, {archived} / 4) AS n;
+INSERT INTO tenure.audit (at, actor, source, action, target)
+SELECT now(), 'ada', 'cli', 'cancel', 'job:' || n % 3000 FROM generate_series(1, 10000) AS n;
+SELECT setval('tenure.job_id_seq', 3000000)
+"""
+
+
+def fill(url: str, *, queued: int, running: int, archived: int) -> None:
+    """Install the schema, fill it, and give the planner its statistics."""
+    install(url)
+    counts = {"queued": queued, "due": queued // 2, "running": running, "archived": archived}
+    with psycopg.connect(url, autocommit=True) as connection:
+        for text in (_QUEUED, _RUNNING, _HISTORY):
+            connection.execute(text.format(**counts).encode())
+        operator, store = Session(connection), PostgresStore()
+        operator.run(store.limit_queue("mail", 50, By("ada")))
+        operator.run(store.set_setting("lease", 30, By("ada")))
+        connection.execute("VACUUM ANALYZE")
+
+
+@pytest.fixture(scope="session")
+def empty(databases: Databases) -> Iterator[str]:
+    """A database as it is on the first day: no row, no statistics."""
+    url = databases.create(databases.template("tenure", install))
+    yield url
+    databases.drop(url)
+
+
+@pytest.fixture(scope="session")
+def full(databases: Databases) -> Iterator[str]:
+    """A database in use: 20,000 queued, 2,000 running, 20,000 archived."""
+    name = databases.template(
+        "tenure_full", lambda url: fill(url, queued=20_000, running=2_000, archived=20_000)
+    )
+    url = databases.create(name)
+    yield url
+    databases.drop(url)
+
+
+@pytest.fixture(scope="session")
+def large(databases: Databases) -> Iterator[str]:
+    """A database with 100,000 queued jobs, for callers with settings of their own."""
+    name = databases.template(
+        "tenure_large", lambda url: fill(url, queued=100_000, running=5_000, archived=20_000)
+    )
+    url = databases.create(name)
+    yield url
+    databases.drop(url)
+
+
+@pytest.fixture(scope="session")
+def huge(databases: Databases, large: str) -> Iterator[str]:
+    """The large database, believed by the planner to hold a hundred times as much."""
+    url = databases.create("tenure_large")
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "UPDATE pg_class SET reltuples = reltuples * 100 "
+            "WHERE relnamespace = 'tenure'::regnamespace AND reltuples > 1000"
+        )
+    yield url
+    databases.drop(url)

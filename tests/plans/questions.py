@@ -1,0 +1,142 @@
+"""The hot statements with realistic parameters, taken from the operations that send them."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from tenure._model.audit import By
+from tenure._model.ids import JobId, Token, WorkerId
+from tenure._model.job import NewJob, State
+from tenure._model.lease import Lease
+from tenure._model.outcome import Ended, Error, Failed, Released, Succeeded
+from tenure._model.queue import Floor, Lane
+from tenure._rules import lifecycle
+from tenure._rules.lanes import PRIORITIES
+from tenure._store.port import Query
+from tenure._store.postgres.store import PostgresStore
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tenure._model.outcome import Outcome
+    from tenure._store.port import Op, Row
+
+STORE = PostgresStore()
+WORKER = WorkerId(UUID(int=7))
+BY = By("ada")
+ERROR = Error("ValueError", "no", trace="trace", signature="ValueError: no")
+MINUTE = timedelta(minutes=1)
+FLOOR = Floor(datetime(2030, 1, 1, tzinfo=UTC), JobId(500))
+LANES = [Lane(queue, priority, FLOOR) for priority in PRIORITIES for queue in ("mail", "bulk")]
+
+
+def leases(count: int) -> list[Lease]:
+    return [Lease(JobId(20_000 + n), Token(2**40), WORKER, MINUTE) for n in range(count)]
+
+
+def ended(count: int, outcome: Outcome) -> list[Ended]:
+    said = lifecycle.settle(outcome, attempt=1, limit=3, backoff=MINUTE)
+    return [Ended(lease, said) for lease in leases(count)]
+
+
+# Answers that lead an operation on to its later statements.
+_ANSWERS: Mapping[str, list[Row]] = {
+    "check_lease": [{"held": True, "filed_on": date(2030, 1, 1)}],
+    "lock_queues": [{"name": "mail", "adopted": False}],
+    "rescue": [{"id": None, "found": 0, "now": FLOOR.run_at}],
+    "days": [{"day": datetime.now(UTC).date()}],
+    "newest_id": [{"id": 3_000_000}],
+}
+
+
+def sent(op: Op[Any], name: str) -> Query:
+    """The first step of this name that an operation sends."""
+    step = next(op)
+    while not isinstance(step, Query) or step.name != name:
+        step = op.send(_ANSWERS.get(step.name, []) if isinstance(step, Query) else [])
+    op.close()
+    return step
+
+
+def jobs(count: int, *, keyed: bool) -> list[NewJob]:
+    return [
+        NewJob("send", queue="mail", args={"to": n}, key=f"new-{n}" if keyed else None)
+        for n in range(count)
+    ]
+
+
+def _within(outcome: Outcome) -> Op[None]:
+    [one] = ended(1, outcome)
+    return STORE.settle_within(one.lease, one.settlement)
+
+
+BATCH = 100
+FAILED = Failed(ERROR)
+AN_ID = JobId(20_000)
+
+# What our own connections send, by the name of the case.
+OWN: Mapping[str, Query] = {
+    "enqueue": sent(STORE.enqueue(jobs(BATCH, keyed=False)), "enqueue"),
+    "enqueue_keyed": sent(STORE.enqueue(jobs(BATCH, keyed=True)), "enqueue_keyed"),
+    "claim": sent(STORE.claim(LANES, count=BATCH, worker=WORKER), "claim"),
+    "claim_limited": sent(
+        STORE.claim(LANES, count=BATCH, worker=WORKER, limited=True), "claim_limited"
+    ),
+    "lock_queues": sent(
+        STORE.claim(LANES, count=BATCH, worker=WORKER, limited=True), "lock_queues"
+    ),
+    "adopt": sent(STORE.claim(LANES, count=BATCH, worker=WORKER, limited=True), "adopt"),
+    "gate": sent(STORE.claim(LANES, count=BATCH, worker=WORKER), "gate"),
+    "renew": sent(STORE.renew(leases(BATCH)), "renew"),
+    "holding": sent(STORE.renew(leases(BATCH)), "holding"),
+    "progress": sent(STORE.progress(leases(1)[0], done=3, items={"k": 1, "l": 2}), "progress"),
+    "complete": sent(STORE.settle(ended(BATCH, Succeeded({"rows": 1}))), "complete"),
+    "settle": sent(STORE.settle(ended(BATCH, FAILED)), "settle"),
+    "settle, to release": sent(STORE.settle(ended(BATCH, Released())), "settle"),
+    "settle, one": sent(STORE.settle(ended(1, FAILED)), "settle"),
+    "repeat": sent(STORE.settle(ended(BATCH, FAILED)), "repeat"),
+    "await_key": Query("await_key", {"task": "send", "key": "key-7"}),
+    "rescue": sent(STORE.rescue(), "rescue"),
+    "rescue, of queues": sent(
+        STORE.claim(LANES, count=BATCH, worker=WORKER, limited=True), "rescue"
+    ),
+    "check_lease": sent(STORE.check(leases(1)[0]), "check_lease"),
+    "guard": sent(STORE.guard(leases(1)[0]), "guard"),
+    "next_due": sent(STORE.next_due(LANES), "next_due"),
+    "queue_names": sent(STORE.queue_names(), "queue_names"),
+    "get": sent(STORE.get(AN_ID), "get"),
+    "attempts": sent(STORE.attempts(AN_ID), "attempts"),
+    "items": sent(STORE.items(AN_ID), "items"),
+    "list_live": sent(STORE.list(State.QUEUED, queue="mail"), "list_live"),
+    "list_failed": sent(STORE.list(State.FAILED), "list_failed"),
+    "list_failed, of a task": sent(STORE.list(State.FAILED, task="send"), "list_failed"),
+    "list_archive": sent(STORE.list(State.COMPLETED, task="send"), "list_archive"),
+    "list_audit": sent(STORE.audit("job:7"), "list_audit"),
+    "cancel": sent(STORE.cancel([AN_ID, JobId(1)], BY), "cancel"),
+    "revoke": sent(STORE.revoke([AN_ID, JobId(1)], BY), "revoke"),
+    "hold": sent(STORE.hold([AN_ID], BY), "hold"),
+    "resume": sent(STORE.resume([AN_ID], BY), "resume"),
+    "retry": sent(STORE.retry([AN_ID], BY), "retry"),
+    "discard": sent(STORE.discard([AN_ID], BY), "discard"),
+    "prune_failed": sent(STORE.maintain(), "prune_failed"),
+    "prune_keys": sent(STORE.maintain(), "prune_keys"),
+    "prune_items": Query(
+        "prune_items", {"day": datetime.now(UTC).date(), "after": 0, "count": 10_000}
+    ),
+    "prune_workers": sent(STORE.maintain(), "prune_workers"),
+}
+
+# What runs inside a caller's transaction, on a connection with the caller's settings.
+CALLERS: Mapping[str, Query] = {
+    "enqueue": sent(STORE.enqueue(jobs(1, keyed=False)), "enqueue"),
+    "enqueue, a hundred": sent(STORE.enqueue(jobs(BATCH, keyed=False)), "enqueue"),
+    "enqueue_keyed": sent(STORE.enqueue(jobs(1, keyed=True)), "enqueue_keyed"),
+    "settle": sent(_within(Succeeded({"rows": 1})), "settle"),
+    "settle, a failure": sent(_within(FAILED), "settle"),
+    "check_lease": OWN["check_lease"],
+    "guard": OWN["guard"],
+    "progress": OWN["progress"],
+    "await_key": OWN["await_key"],
+}

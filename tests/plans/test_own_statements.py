@@ -1,0 +1,86 @@
+"""Every hot statement is planned by its index on our own connections, whatever statistics say."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tenure._store.postgres.connecting import connect
+from tests.plans.explained import explain
+from tests.plans.questions import OWN
+
+if TYPE_CHECKING:
+    from tests.plans.explained import Plan
+
+every_case = pytest.mark.parametrize("case", OWN)
+
+
+def plan(url: str, case: str) -> Plan:
+    with connect(url) as connection:
+        return explain(connection, OWN[case])
+
+
+@every_case
+def test_on_the_first_day_it_uses_its_index(empty: str, case: str) -> None:
+    assert plan(empty, case).faults() == []
+
+
+@every_case
+def test_with_full_tables_it_uses_its_index(full: str, case: str) -> None:
+    assert plan(full, case).faults() == []
+
+
+@every_case
+def test_with_ten_million_jobs_it_uses_its_index(huge: str, case: str) -> None:
+    assert plan(huge, case).faults() == []
+
+
+@pytest.mark.parametrize("case", ["claim", "claim_limited"])
+def test_a_lane_is_entered_at_its_floor_and_read_in_its_order(
+    empty: str, full: str, case: str
+) -> None:
+    """Shows R10."""
+    for url in (empty, full):
+        found = plan(url, case)
+        [lane] = [node for node in found.of("job") if node.indexes == {"job_lane_idx"}]
+        condition = lane.fields["Index Cond"]
+        assert "queue = " in condition
+        assert "priority = " in condition
+        assert "run_at <= " in condition
+        assert re.search(r"ROW\(\w+\.run_at, \w+\.id\) > ROW\(", condition)
+        assert not any(node.kind == "Sort" and lane in node.below for node in found.nodes())
+
+
+@pytest.mark.parametrize("case", ["list_live", "list_failed", "list_archive", "list_audit"])
+def test_a_list_is_read_backwards_without_a_sort(full: str, case: str) -> None:
+    found = plan(full, case)
+    directions = {node.fields.get("Scan Direction") for node in found.nodes() if node.indexes}
+    assert directions == {"Backward"}
+    assert not any(node.kind == "Sort" for node in found.nodes())
+
+
+def test_the_archive_of_one_day_reads_that_days_partition_alone(full: str) -> None:
+    """The day is a parameter, so the others are left out when the plan is started."""
+    found = plan(full, "list_archive")
+    assert len(found.of("job_archive")) == 1
+
+
+def test_a_sweep_reads_expiries_between_its_floor_and_now(empty: str, full: str) -> None:
+    """Shows R6."""
+    for url in (empty, full):
+        [scan] = [n for n in plan(url, "rescue").of("job") if n.indexes == {"job_expiry_idx"}]
+        assert "lease_expires_at > " in scan.fields["Index Cond"]
+        assert "lease_expires_at <= " in scan.fields["Index Cond"]
+
+
+@pytest.mark.parametrize("case", ["complete", "renew", "settle", "settle, to release"])
+def test_a_batch_finds_its_jobs_one_by_one_by_their_ids(empty: str, full: str, case: str) -> None:
+    """A hash or a merge would read the whole table, and lock in an order of its own."""
+    for url in (empty, full):
+        found = plan(url, case)
+        for node in found.of("job"):
+            assert (node.kind, node.indexes) == ("Index Scan", {"job_pkey"})
+            assert "id = " in node.fields["Index Cond"]
+        assert not any(node.kind == "Merge Join" for node in found.nodes())

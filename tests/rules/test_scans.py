@@ -1,0 +1,103 @@
+"""Scans from zero: how what lies below a floor all the same is found, queue by queue."""
+
+from __future__ import annotations
+
+from tenure._rules.lanes import PRIORITIES, LaneBook
+from tests.rules.simulated import Row, Table, answer, below_floors, floors
+
+NOW = 60_000
+
+
+def at_rest(*queues: str) -> LaneBook:
+    """A book whose lanes were all exhausted, so that every floor is two seconds ago."""
+    book = LaneBook(queues)
+    book.learn(book.ask(), answer([], now=NOW), wanted=1)
+    return book
+
+
+def scan(book: LaneBook, table: Table, *, wanted: int) -> int:
+    """One scan from zero; answers with how many it took."""
+    asked = book.scan()
+    claims = table.claim(asked, wanted=wanted, now=NOW)
+    book.learn_scan(asked, claims, wanted=wanted)
+    return len(claims.jobs)
+
+
+def test_a_book_without_floors_has_nothing_to_scan() -> None:
+    assert LaneBook(["a"]).scan() == []
+
+
+def test_scans_take_one_queue_after_the_other() -> None:
+    book = at_rest("a", "b", "c")
+    scanned = [{lane.queue for lane in book.scan()} for _ in range(4)]
+    assert scanned == [{"a"}, {"b"}, {"c"}, {"a"}]
+
+
+def test_a_scan_reads_every_lane_of_its_queue_that_has_a_floor_from_zero() -> None:
+    lanes = at_rest("a").scan()
+    assert [lane.priority for lane in lanes] == list(PRIORITIES)
+    assert all(lane.floor is None for lane in lanes)
+
+
+def test_a_lane_without_a_floor_needs_no_scan() -> None:
+    book, table = LaneBook(["a"]), Table()
+    table.add(1_000, priority=7)
+    asked = book.ask()
+    book.learn(asked, table.claim(asked, wanted=1, now=NOW), wanted=1)
+    assert [lane.priority for lane in book.scan()] == [7]
+
+
+def test_a_scan_that_finds_a_straggler_leaves_the_floors_where_they_are() -> None:
+    book, table = at_rest("a"), Table()
+    before = floors(book)
+    table.add(1_000)
+    assert below_floors(book, table)
+    assert scan(book, table, wanted=10) == 1
+    assert floors(book) == before
+
+
+def test_asking_for_a_scan_leaves_the_floors_where_they_are() -> None:
+    book = at_rest("a", "b")
+    before = floors(book)
+    book.scan()
+    assert floors(book) == before
+
+
+def test_a_backlog_below_a_floor_is_left_to_ordinary_claims_after_one_scan() -> None:
+    """A large transaction that committed late."""
+    book, table = at_rest("a"), Table()
+    for number in range(30):
+        table.add(1_000 + number)
+    assert scan(book, table, wanted=10) == 10
+    assert below_floors(book, table) == []
+    asked = book.ask(woken=True)
+    assert len(table.claim(asked, wanted=100, now=NOW).jobs) == 20
+
+
+def test_a_full_scan_moves_no_floor_of_a_lane_that_it_took_nothing_from() -> None:
+    book, table = at_rest("a", "b"), Table()
+    before = floors(book)
+    for number in range(10):
+        table.add(1_000 + number, priority=9)
+    scan(book, table, wanted=10)
+    moved = {place for place, floor in floors(book).items() if floor != before[place]}
+    assert moved == {("a", 9)}
+
+
+def test_what_was_given_back_and_what_is_above_the_floor_say_nothing_in_a_scan() -> None:
+    book = at_rest("a")
+    before = floors(book)
+    asked = book.scan()
+    rows = [Row(1, 1_000, returned=True), Row(2, NOW - 1_000)]
+    book.learn_scan(asked, answer(rows, now=NOW), wanted=2)
+    assert floors(book) == before
+
+
+def test_a_floor_that_went_back_rises_again() -> None:
+    book, table = at_rest("a"), Table()
+    before = floors(book)["a", 5]
+    for number in range(10):
+        table.add(1_000 + number)
+    scan(book, table, wanted=10)
+    book.learn(book.ask(woken=True), answer([], now=NOW), wanted=1)
+    assert floors(book)["a", 5] == before

@@ -1,0 +1,148 @@
+"""Commits that wait for a synchronous standby: what is not confirmed is not done."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeVar
+from uuid import uuid4
+
+import pytest
+
+from support.store import A, lanes
+from tenure._model.audit import By
+from tenure._model.job import NewJob, State
+from tenure._model.lease import Settled, Settling
+from tenure._model.outcome import Ended, Ending, Settlement
+from tenure._store.postgres.connecting import connect
+from tenure._store.postgres.sessions import Session
+from tenure.errors import OutcomeUnknown
+
+if TYPE_CHECKING:
+    from support.store import Database
+    from tenure._model.lease import Lease
+    from tenure._store.port import Op
+
+T = TypeVar("T")
+DONE = Settlement(State.COMPLETED, Ending.COMPLETED, reason="worker_done", result="x")
+
+
+def keyed_job() -> NewJob:
+    return NewJob("task", queue=f"q{uuid4()}", key=str(uuid4()))
+
+
+async def once_it_waits(db: Database, name: str, act: str) -> None:
+    """End the connection's wait for its standby, by cancel or terminate."""
+    async with asyncio.timeout(20):
+        while True:
+            rows = await db.fetch(
+                f"SELECT pg_{act}_backend(pid) AS done FROM pg_stat_activity "
+                "WHERE application_name = $1 AND wait_event = 'SyncRep'",
+                name,
+            )
+            if rows:
+                return
+
+
+async def interrupted(
+    unheard: Database, local: Database, op: Op[T], *, act: str = "cancel"
+) -> OutcomeUnknown:
+    """Run an operation whose commit wait is ended from outside; answer with its error."""
+    name = f"worker {uuid4()}"
+    party = await unheard.party(name)
+    task = asyncio.create_task(party.run(op))
+    await once_it_waits(local, name, act)
+    with pytest.raises(OutcomeUnknown) as unknown:
+        await task
+    return unknown.value
+
+
+async def a_lease(db: Database) -> Lease:
+    job = keyed_job()
+    await db.run(db.store.enqueue([job]))
+    claims = await db.run(db.store.claim(lanes(job.queue), count=1, worker=A))
+    return claims.jobs[0].lease
+
+
+async def test_an_enqueue_whose_commit_wait_was_cancelled_is_unknown_not_done(
+    unheard: Database, local: Database
+) -> None:
+    """Shows R18."""
+    job = keyed_job()
+    error = await interrupted(unheard, local, unheard.store.enqueue([job]))
+
+    assert "not confirmed by the standby; ask again" in str(error)
+    [again] = await local.run(local.store.enqueue([job]))
+    assert not again.created
+
+
+async def test_asking_again_waits_for_the_standby_again(unheard: Database, local: Database) -> None:
+    """Shows R18. A key that is found taken is not confirmed before the job it names is."""
+    job = keyed_job()
+    await local.run(local.store.enqueue([job]))
+
+    await interrupted(unheard, local, unheard.store.enqueue([job]))
+
+
+async def test_a_settle_whose_commit_wait_was_cancelled_is_unknown_and_can_be_sent_again(
+    unheard: Database, local: Database
+) -> None:
+    """Shows R18."""
+    lease = await a_lease(local)
+    ended = [Ended(lease, DONE)]
+    await interrupted(unheard, local, unheard.store.settle(ended))
+    await interrupted(unheard, local, unheard.store.settle(ended))
+
+    assert await local.run(local.store.settle(ended)) == [Settled(Settling.REPEATED)]
+    [attempt] = await local.run(local.store.attempts(lease.job_id))
+    assert attempt.repeats == 2
+
+
+async def test_the_commit_of_several_statements_is_watched_too(
+    unheard: Database, local: Database
+) -> None:
+    """Shows R18."""
+    lease = await a_lease(local)
+    error = await interrupted(unheard, local, unheard.store.revoke([lease.job_id], By("ada")))
+
+    assert "mark" in str(error)
+    job = await local.run(local.store.get(lease.job_id))
+    assert job is not None
+    assert job.state is State.CANCELLED
+
+
+async def test_a_connection_that_is_terminated_in_its_commit_wait_leaves_it_unknown(
+    unheard: Database, local: Database
+) -> None:
+    """Shows R18."""
+    job = keyed_job()
+    await interrupted(unheard, local, unheard.store.enqueue([job]), act="terminate")
+
+    [again] = await local.run(local.store.enqueue([job]))
+    assert not again.created
+
+
+async def test_the_sync_session_watches_as_well(unheard: Database, local: Database) -> None:
+    """Shows R18."""
+    name = f"worker {uuid4()}"
+    with connect(unheard.url, name=name) as connection:
+        session = Session(connection)
+        task = asyncio.create_task(
+            asyncio.to_thread(session.run, unheard.store.enqueue([keyed_job()]))
+        )
+        await once_it_waits(local, name, "cancel")
+        with pytest.raises(OutcomeUnknown, match="standby"):
+            await task
+
+
+async def test_a_session_that_was_left_in_doubt_works_on(
+    unheard: Database, local: Database
+) -> None:
+    """The doubt is of one answer: what needs no commit is answered after it."""
+    name = f"worker {uuid4()}"
+    party = await unheard.party(name)
+    task = asyncio.create_task(party.run(unheard.store.enqueue([keyed_job()])))
+    await once_it_waits(local, name, "cancel")
+    with pytest.raises(OutcomeUnknown):
+        await task
+
+    assert await party.run(unheard.store.settings()) == {}

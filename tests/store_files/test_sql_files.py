@@ -1,0 +1,140 @@
+"""The .sql files: one statement each, with a header that is true, and none that nobody sends."""
+
+from __future__ import annotations
+
+import ast
+import re
+from importlib import resources
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tenure._store.postgres.statements import DEFAULT_SCHEMA, statements
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PACKAGE = resources.files("tenure._store.postgres")
+FILES = {
+    file.name.removesuffix(".sql"): file.read_text()
+    for file in (PACKAGE / "sql").iterdir()
+    if file.name.endswith(".sql")
+}
+# What sends a statement by its name: the store's own helpers, and the step itself.
+SENDERS = {"_query", "_filing", "_again", "_simple", "_prune", "Query"}
+
+every_file = pytest.mark.parametrize("name", sorted(FILES))
+
+
+def header(text: str) -> list[str]:
+    return list(takewhile(lambda line: line.startswith("--"), text.splitlines()))
+
+
+def body(text: str) -> str:
+    """The statement without its header and without comments."""
+    rest = "\n".join(text.splitlines()[len(header(text)) :])
+    return re.sub(r"--.*|/\*.*?\*/", "", rest)
+
+
+def named(text: str) -> list[tuple[int, str]]:
+    first = text.splitlines()[0]
+    return [(int(number), name) for number, name in re.findall(r"\$(\d+) (\w+)", first)]
+
+
+def sent() -> Iterator[str]:
+    """Names of statements in the store's code: given to a sender, or gone through in a loop."""
+    for module in PACKAGE.iterdir():
+        if not module.name.endswith(".py"):
+            continue
+        for node in ast.walk(ast.parse(module.read_text())):
+            match node:
+                case ast.Call(
+                    func=ast.Attribute(attr=called) | ast.Name(id=called),
+                    args=[ast.Constant(value=str(name)), *_],
+                ) if called in SENDERS:
+                    yield name
+                case (
+                    ast.For(iter=ast.Tuple(elts=pairs))
+                    | ast.comprehension(iter=ast.Tuple(elts=pairs))
+                ):
+                    for pair in pairs:
+                        if isinstance(pair, ast.Tuple) and isinstance(pair.elts[0], ast.Constant):
+                            yield str(pair.elts[0].value)
+                case _:
+                    pass
+
+
+@every_file
+def test_the_first_line_names_the_parameters_in_order(name: str) -> None:
+    params = named(FILES[name])
+    assert [number for number, _ in params] == list(range(1, len(params) + 1))
+    assert len({word for _, word in params}) == len(params)
+    assert tuple(word for _, word in params) == statements(DEFAULT_SCHEMA)[name].params
+
+
+@every_file
+def test_the_statement_uses_every_parameter_and_no_other(name: str) -> None:
+    used = {int(number) for number in re.findall(r"\$(\d+)", body(FILES[name]))}
+    assert used == {number for number, _ in named(FILES[name])}
+
+
+@every_file
+def test_every_parameter_is_told_its_type(name: str) -> None:
+    """All of them are sent as text of unknown type; the casts say what they are."""
+    cast = {int(number) for number in re.findall(r"\$(\d+)::\w", body(FILES[name]))}
+    assert cast == {number for number, _ in named(FILES[name])}
+
+
+@every_file
+def test_the_header_is_short_and_says_what_is_done(name: str) -> None:
+    lines = header(FILES[name])
+    prose = lines[1:] if named(FILES[name]) else lines
+    assert 2 <= len(prose) <= 5
+    assert prose[0].endswith((".", "?")) or len(prose) > 2
+    assert all(len(line) <= 100 for line in prose)
+
+
+@every_file
+def test_the_header_says_what_is_used_or_locked(name: str) -> None:
+    assert re.search(r"-- .*\b(Uses|Reads|Locks|Inserts)\b", "\n".join(header(FILES[name])))
+
+
+@every_file
+def test_a_file_is_one_statement(name: str) -> None:
+    text = body(FILES[name])
+    assert ";" not in text
+    assert re.match(r"\s*(WITH|SELECT|INSERT|UPDATE|DELETE)\b", text)
+
+
+@every_file
+def test_every_table_of_ours_has_the_schema_mark(name: str) -> None:
+    """Which is also how a file opens in psql: the mark is a comment there."""
+    tables = (
+        "job|job_archive|job_failed|attempt|job_item|job_key|queue|worker|setting|audit|"
+        "schema_version"
+    )
+    statement = re.sub(r"--.*", "", FILES[name])
+    for keyword in ("FROM", "JOIN", "INTO", "UPDATE"):
+        assert not re.search(rf"\b{keyword} ({tables})\b(?! AS \()", statement)
+
+
+@every_file
+def test_only_the_databases_clock_enters_and_never_the_transactions(name: str) -> None:
+    text = body(FILES[name]).lower()
+    assert "now()" not in text
+    assert "current_timestamp" not in text
+    assert "transaction_timestamp" not in text
+
+
+@every_file
+def test_the_text_carries_its_name_to_the_servers_statistics(name: str) -> None:
+    assert statements(DEFAULT_SCHEMA)[name].text.startswith(f"/* tenure:{name} */ ")
+
+
+def test_every_file_is_sent_by_some_operation() -> None:
+    assert FILES.keys() - set(sent()) == set()
+
+
+def test_every_statement_that_is_sent_has_a_file() -> None:
+    assert set(sent()) - FILES.keys() == set()
