@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import random
 import threading
 import time
@@ -12,13 +13,13 @@ import psycopg
 
 from bench.subjects import QUEUE
 from tenure._model.job import NewJob
-from tenure._model.outcome import Ended, Succeeded
 from tenure._rules.lanes import next_scan
-from tenure._rules.lifecycle import settle
 from tenure._store.postgres.sessions import Session
 from tenure._store.postgres.store import PostgresStore
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from bench.report import Report
     from bench.server import Server
     from bench.subjects import Tenure
@@ -52,7 +53,9 @@ def run(server: Server, report: Report) -> None:
         for seed in range(CALLERS)
     ]
     threads.append(threading.Thread(target=_straggler, args=(url, late)))
-    claimer = threading.Thread(target=_claimer, args=(server.tenure(url), (times, late), finished))
+    claimer = threading.Thread(
+        target=_claimer, args=(server.tenure(url), server.tenure(url), (times, late), finished)
+    )
     claimer.start()
     for thread in threads:
         thread.start()
@@ -95,32 +98,42 @@ def _straggler(url: str, times: Times) -> None:
         connection.commit()
 
 
-def _claimer(tenure: Tenure, books: tuple[Times, ...], finished: threading.Event) -> None:
-    """Claims when woken or every 50 ms, scans from zero when due, and settles."""
-    done = settle(Succeeded(), attempt=1, limit=3, backoff=timedelta(0))
+def _claimer(
+    tenure: Tenure, settler: Tenure, books: tuple[Times, ...], finished: threading.Event
+) -> None:
+    """Claims when woken or every 50 ms, and scans from zero when due; another settles."""
     listener = psycopg.connect(tenure.connection.info.dsn, autocommit=True)
     listener.execute(f"LISTEN {tenure.store.channel}".encode())
+    done: queue.SimpleQueue[Sequence[Any]] = queue.SimpleQueue()
+    settling = threading.Thread(target=_settler, args=(settler, done))
+    settling.start()
     due = 0.0
 
-    def keep(claims: Any) -> None:
+    def keep(claims: Sequence[Any]) -> None:
         now = time.monotonic()
         for claimed in claims:
             for book in books:
                 book.claimed[claimed.job.id] = now
-        tenure.session.run(tenure.store.settle([Ended(c.lease, done) for c in claims]))
+        if claims:
+            done.put(claims)
 
     while not finished.is_set():
         for _ in listener.notifies(timeout=0.05, stop_after=1):
             pass
         tenure.woken()
-        while claims := tenure.claim(100):
-            keep(claims)
+        keep(tenure.claim(100))
         if time.monotonic() >= due:
             began = time.monotonic()
-            found = tenure.scan(100)
+            keep(tenure.scan(100))
             took = timedelta(seconds=time.monotonic() - began)
             due = time.monotonic() + next_scan(took, processes=1).total_seconds()
-            if found:
-                keep(found)
+    done.put([])
+    settling.join()
     listener.close()
+    tenure.connection.close()
+
+
+def _settler(tenure: Tenure, done: queue.SimpleQueue[Sequence[Any]]) -> None:
+    while claims := done.get():
+        tenure.settle(claims)
     tenure.connection.close()

@@ -75,7 +75,7 @@ BUGS = (
     Bug(
         "claim-without-lock",
         "rule 13: a claim locks what it takes; two never take the same",
-        (Edit("claim", "LIMIT $6\n            FOR UPDATE SKIP LOCKED", "LIMIT $6"),),
+        (Edit("claim", "LIMIT $7::integer\n        FOR UPDATE SKIP LOCKED", "LIMIT $7::integer"),),
         "tests/races/test_claims.py",
     ),
     Bug(
@@ -96,7 +96,7 @@ BUGS = (
                 "claim_limited",
                 "WHERE j.state = 'running' AND j.limited AND",
                 "WHERE j.state = 'running' AND j.limited\n"
-                "            AND j.lease_expires_at > coalesce($9, statement_timestamp()) AND",
+                "            AND j.lease_expires_at > coalesce($10, statement_timestamp()) AND",
             ),
         ),
         "tests/races/test_limits.py",

@@ -39,7 +39,6 @@ def spoil(url: str, statement: str) -> None:
     ("index", "cases"),
     [
         ("job_lane_idx", ["claim", "claim_limited", "next_due", "queue_names"]),
-        ("job_returned_idx", ["claim", "claim_limited", "next_due", "queue_names"]),
         ("job_expiry_idx", ["rescue", "adopt"]),
         ("job_limited_idx", ["claim_limited"]),
         ("job_key_until_idx", ["prune_keys"]),

@@ -4,6 +4,7 @@ import json
 import math
 import re
 from datetime import timedelta
+from functools import lru_cache
 
 from tenure._model.ids import Json
 from tenure._model.job import NewJob
@@ -18,6 +19,7 @@ MAX_DEPTH = 64
 MAX_NAME = 200
 MAX_KEY = 400
 _BIGGEST_INT = 2**63
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/<>@-]*")
 
 
@@ -25,8 +27,8 @@ def encode(value: Json, *, limit: int = MAX_PAYLOAD, what: str = "the arguments"
     """The value as JSON text, or PayloadError with what to do about it."""
     _check(value, depth=0, what=what)
     try:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        size = len(text.encode())
+        text = _JSON.encode(value)
+        size = len(text) if text.isascii() else len(text.encode())
     except (TypeError, ValueError) as error:
         raise PayloadError(f"{what} cannot be written as JSON: {error}") from error
     if size > limit:
@@ -74,6 +76,8 @@ def check_text(text: str, what: str) -> None:
     """Refuse text that PostgreSQL cannot store."""
     if "\x00" in text:
         raise PayloadError(f"{what} cannot have a NUL character: PostgreSQL has none; remove it")
+    if text.isascii():
+        return
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -82,6 +86,7 @@ def check_text(text: str, what: str) -> None:
         ) from None
 
 
+@lru_cache(maxsize=1024)
 def check_name(name: str, what: str) -> None:
     """Refuse a name of a queue or task that could not be typed, shown or matched everywhere."""
     if len(name) > MAX_NAME or not _NAME.fullmatch(name):

@@ -68,15 +68,13 @@ class Jobs(Base):
             tasks=[j.task for j in jobs],
             args=[payload.encode(j.args) for j in jobs],
             priorities=[j.priority for j in jobs],
-            run_ats=[j.run_at for j in jobs],
-            delays=[j.delay for j in jobs],
-            max_attempts=[j.max_attempts for j in jobs],
-            max_losses=[j.max_losses for j in jobs],
-            leases=[j.lease for j in jobs],
-            targets=[j.target for j in jobs],
-            metas=[
-                payload.encode(j.meta, what="the meta fields") if j.meta else None for j in jobs
-            ],
+            run_ats=_sparse([j.run_at for j in jobs]),
+            delays=_sparse([j.delay for j in jobs]),
+            max_attempts=_sparse([j.max_attempts for j in jobs]),
+            max_losses=_sparse([j.max_losses for j in jobs]),
+            leases=_sparse([j.lease for j in jobs]),
+            targets=_sparse([j.target for j in jobs]),
+            metas=_sparse([_meta(j) for j in jobs]),
             held=[j.held for j in jobs],
             channel=self.channel,
             wake=sorted({j.queue for j in jobs}) if wake else [],
@@ -164,3 +162,12 @@ class Jobs(Base):
         """The job's result items by key, above a key."""
         rows = yield self._query("items", job_id=job_id, after=after, count=count)
         return {row["key"]: row["data"] for row in rows}
+
+
+def _meta(job: NewJob) -> str | None:
+    return payload.encode(job.meta, what="the meta fields") if job.meta else None
+
+
+def _sparse(values: Sequence[object]) -> Sequence[object]:
+    """Nothing, where there is nothing: unnest fills up a short array with NULLs."""
+    return values if any(value is not None for value in values) else []

@@ -42,11 +42,7 @@ class Leases(Settling):
     ) -> Op[Claims]:
         """Claim due jobs from lanes in order, in one statement; in a transaction of its own,
         with the queues' rows locked, where a queue has a limit."""
-        asked = {
-            "queues": [lane.queue for lane in lanes],
-            "priorities": [lane.priority for lane in lanes],
-            "floor_ats": [lane.floor.run_at if lane.floor else _BEGINNING for lane in lanes],
-            "floor_ids": [lane.floor.id if lane.floor else 0 for lane in lanes],
+        asked = _lanes(lanes) | {
             "names": sorted({lane.queue for lane in lanes} | {EVERY_QUEUE}),
             "count": count,
             "worker": worker,
@@ -65,7 +61,7 @@ class Leases(Settling):
 
     def _claim(self, asked: Mapping[str, object], worker: WorkerId) -> Op[Claims]:
         rows = yield self._query("claim", **asked)
-        return (yield from self._answer(rows, asked, worker))
+        return (yield from self._answer(rows, asked, worker, limited=False))
 
     def _claim_limited(
         self,
@@ -82,26 +78,26 @@ class Leases(Settling):
             names = None if any(row["name"] == EVERY_QUEUE for row in limits) else queues
             yield from self._rescue(day, floor=None, count=1000, queues=names)
         rows = yield self._query("claim_limited", **asked)
-        return (yield from self._answer(rows, asked, worker))
+        return (yield from self._answer(rows, asked, worker, limited=bool(limits)))
 
-    def _answer(self, rows: Rows, asked: Mapping[str, object], worker: WorkerId) -> Op[Claims]:
+    def _answer(
+        self, rows: Rows, asked: Mapping[str, object], worker: WorkerId, *, limited: bool
+    ) -> Op[Claims]:
         """The claims in these rows; where there are none, why, and the time."""
-        if rows:
-            first = rows[0]
-            found, now = first["found"], first["claimed_at"]
-        else:
-            first = (yield self._query("gate", names=asked["names"]))[0]
-            found, now = 0, first["now"]
+        if not rows:
+            gate = (yield self._query("gate", names=asked["names"]))[0]
+            return Claims([], 0, gate["limited"], frozenset(gate["unread"] or ()), gate["now"])
+        first = rows[0]
         jobs = [_claimed(row, worker) for row in rows]
-        return Claims(jobs, found, first["limited"], frozenset(first["unread"] or ()), now)
+        unread = frozenset(first["unread"] or ())
+        return Claims(jobs, first["found"], limited, unread, first["claimed_at"])
 
     def next_due(self, lanes: Sequence[Lane]) -> Op[tuple[datetime | None, datetime]]:
         """The earliest time ahead at which something is due in these lanes, and the time now."""
-        rows = yield self._query(
-            "next_due",
-            queues=[lane.queue for lane in lanes],
-            priorities=[lane.priority for lane in lanes],
-        )
+        places = _lanes(lanes)
+        for floors in ("floor_ats", "floor_ids"):
+            del places[floors]
+        rows = yield self._query("next_due", **places)
         return rows[0]["run_at"], rows[0]["now"]
 
     def queue_names(self) -> Op[Sequence[str]]:
@@ -240,6 +236,22 @@ def _claimed(row: Row, worker: WorkerId) -> Claimed:
     ttl = (row["lease_expires_at"] - row["claimed_at"]) // _MILLISECOND * _MILLISECOND
     lease = Lease(job.id, job.token, worker, ttl)
     return Claimed(job, lease, returned=row["returned"])
+
+
+def _lanes(lanes: Sequence[Lane]) -> dict[str, object]:
+    """Lanes as parameter arrays: by priority, and in each what was given back before the rest."""
+    ordered = sorted(
+        ((lane, returned) for lane in lanes for returned in (True, False)),
+        key=lambda place: (-place[0].priority, not place[1]),
+    )
+    floors = [None if returned else lane.floor for lane, returned in ordered]
+    return {
+        "queues": [lane.queue for lane, _ in ordered],
+        "priorities": [lane.priority for lane, _ in ordered],
+        "returned": [returned for _, returned in ordered],
+        "floor_ats": [floor.run_at if floor else _BEGINNING for floor in floors],
+        "floor_ids": [floor.id if floor else 0 for floor in floors],
+    }
 
 
 def _names(leases: Sequence[Lease]) -> dict[str, object]:

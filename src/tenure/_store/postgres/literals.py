@@ -22,6 +22,8 @@ class Jsonb:
 
 def literal(value: object) -> str | None:
     """The value as text that PostgreSQL casts to what the statement wants."""
+    if type(value) is str:
+        return value
     match value:
         case None:
             return None
@@ -56,4 +58,6 @@ def _element(value: object) -> str:
     text = literal(value)
     if text is None:
         return "NULL"
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    if "\\" in text or '"' in text:
+        text = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'

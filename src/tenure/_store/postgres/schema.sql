@@ -67,17 +67,15 @@ CREATE TABLE /*schema.*/job (
 
 ALTER SEQUENCE /*schema.*/job_id_seq OWNED BY /*schema.*/job.id;
 
--- A lane is one (queue, priority) of this index, read from a floor (run_at, id) on.
-CREATE INDEX job_lane_idx ON /*schema.*/job (queue, priority DESC, run_at, id)
-    WHERE state = 'queued' AND NOT returned AND NOT held;
--- What was given back with its old run_at: few rows, read without a floor, before the lane.
-CREATE INDEX job_returned_idx ON /*schema.*/job (queue, priority DESC, run_at, id)
-    WHERE state = 'queued' AND returned AND NOT held;
+-- A lane is one (queue, priority) of this index: what was given back with its old run_at,
+-- few rows, read without a floor; then the rest, read from a floor (run_at, id) on.
+CREATE INDEX job_lane_idx ON /*schema.*/job (queue, priority DESC, returned DESC, run_at, id)
+    WHERE NOT held AND state = 'queued';
 CREATE INDEX job_expiry_idx ON /*schema.*/job (lease_expires_at)
     WHERE state = 'running';
 -- Counted by claims from limited queues; empty where no limit is set.
 CREATE INDEX job_limited_idx ON /*schema.*/job (queue)
-    WHERE state = 'running' AND limited;
+    WHERE limited AND state = 'running';
 
 CREATE TABLE /*schema.*/job_archive (
     id               bigint      NOT NULL,

@@ -1,33 +1,31 @@
--- $1 queues, $2 priorities, $3 floor_ats, $4 floor_ids, $5 names, $6 count, $7 worker, $8 ttl, $9 now
+-- $1 queues, $2 priorities, $3 returned, $4 floor_ats, $5 floor_ids, $6 names, $7 count, $8 worker, $9 ttl, $10 now
 -- Claim as claim.sql does, but never more than the limits leave: last in a transaction that
 -- has locked the limited queues' rows and rescued their expired leases. All that still runs
 -- is counted, an expired lease that was locked too: a renewal may be reviving it.
--- Uses job_limited_idx, job_returned_idx, job_lane_idx; locks what it finds, skipping locked rows.
+-- Uses job_limited_idx and job_lane_idx; locks what it finds, skipping locked rows.
 WITH rule AS MATERIALIZED (
     SELECT q.name, q.lease, q.max_running,
         q.paused_at IS NOT NULL
-        AND coalesce(q.paused_until > coalesce($9::timestamptz, statement_timestamp()), true) AS paused,
+        AND coalesce(q.paused_until > coalesce($10::timestamptz, statement_timestamp()), true) AS paused,
         CASE WHEN q.max_running IS NOT NULL THEN q.max_running - (
             SELECT count(*)
             FROM /*schema.*/job AS j
             WHERE j.state = 'running' AND j.limited AND (q.name = '*' OR j.queue = q.name)
         ) END AS room
     FROM /*schema.*/queue AS q
-    WHERE q.name = ANY ($5::text[])
+    WHERE q.name = ANY ($6::text[])
 ), gate AS MATERIALIZED (
     SELECT
-        least($6::integer, min(r.room) FILTER (WHERE r.name = '*')) AS room,
+        least($7::integer, min(r.room) FILTER (WHERE r.name = '*')) AS room,
         coalesce(bool_or(r.max_running IS NOT NULL AND r.name = '*'), false) AS limited,
         coalesce(bool_or(r.paused AND r.name = '*'), false) AS paused
     FROM rule AS r
 ), lane AS (
-    SELECT l.queue, l.priority, l.floor_at, l.floor_id, b.returned,
-        least(gate.room, r.room) AS room, gate.limited OR r.max_running IS NOT NULL AS limited,
-        row_number() OVER (ORDER BY l.priority DESC, b.returned DESC, l.place) AS place
+    SELECT l.*, least(gate.room, r.room) AS room,
+        gate.limited OR r.max_running IS NOT NULL AS limited
     FROM gate
-    CROSS JOIN (VALUES (true), (false)) AS b (returned)
-    CROSS JOIN unnest($1::text[], $2::smallint[], $3::timestamptz[], $4::bigint[]) WITH ORDINALITY
-        AS l (queue, priority, floor_at, floor_id, place)
+    CROSS JOIN unnest($1::text[], $2::smallint[], $3::boolean[], $4::timestamptz[], $5::bigint[])
+        WITH ORDINALITY AS l (queue, priority, returned, floor_at, floor_id, place)
     LEFT JOIN rule AS r ON r.name = l.queue
     WHERE NOT gate.paused AND NOT coalesce(r.paused, false)
 ), probed AS MATERIALIZED (
@@ -35,32 +33,16 @@ WITH rule AS MATERIALIZED (
         row_number() OVER (PARTITION BY l.queue ORDER BY l.place, j.run_at, j.id) AS nth, j.run_at
     FROM lane AS l
     CROSS JOIN LATERAL (
-        SELECT r.id, r.losses, r.run_at
-        FROM (
-            SELECT q.id, q.losses, q.run_at
-            FROM /*schema.*/job AS q
-            WHERE l.returned AND l.room > 0
-                AND q.state = 'queued' AND q.returned AND NOT q.held
-                AND q.queue = l.queue AND q.priority = l.priority
-                AND q.run_at <= coalesce($9, statement_timestamp())
-            ORDER BY q.run_at, q.id
-            LIMIT greatest(l.room, 0)
-            FOR UPDATE SKIP LOCKED
-        ) AS r
-        UNION ALL
-        SELECT f.id, f.losses, f.run_at
-        FROM (
-            SELECT q.id, q.losses, q.run_at
-            FROM /*schema.*/job AS q
-            WHERE NOT l.returned AND l.room > 0
-                AND q.state = 'queued' AND NOT q.returned AND NOT q.held
-                AND q.queue = l.queue AND q.priority = l.priority
-                AND (q.run_at, q.id) > (l.floor_at, l.floor_id)
-                AND q.run_at <= coalesce($9, statement_timestamp())
-            ORDER BY q.run_at, q.id
-            LIMIT greatest(l.room, 0)
-            FOR UPDATE SKIP LOCKED
-        ) AS f
+        SELECT q.id, q.losses, q.run_at
+        FROM /*schema.*/job AS q
+        WHERE l.room > 0
+            AND NOT q.held AND q.state = 'queued'
+            AND q.queue = l.queue AND q.priority = l.priority AND q.returned = l.returned
+            AND (q.run_at, q.id) > (l.floor_at, l.floor_id)
+            AND q.run_at <= coalesce($10, statement_timestamp())
+        ORDER BY q.run_at, q.id
+        LIMIT greatest(l.room, 0)
+        FOR UPDATE SKIP LOCKED
     ) AS j
 ), found AS MATERIALIZED (
     SELECT p.id, p.losses, p.returned, p.limited
@@ -76,11 +58,11 @@ UPDATE /*schema.*/job AS j SET
         (SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint << 40)
     ),
     attempt = j.attempt + 1,
-    claimed_by = $7::uuid,
-    claimed_at = coalesce($9, clock_timestamp()),
-    renewed_at = coalesce($9, clock_timestamp()),
-    lease_expires_at = coalesce($9, clock_timestamp()) + coalesce(
-        $8::interval,
+    claimed_by = $8::uuid,
+    claimed_at = coalesce($10, clock_timestamp()),
+    renewed_at = coalesce($10, clock_timestamp()),
+    lease_expires_at = coalesce($10, clock_timestamp()) + coalesce(
+        $9::interval,
         j.lease,
         (SELECT r.lease FROM rule AS r WHERE r.name = j.queue),
         (SELECT make_interval(secs => (s.value #>> '{}')::double precision)
@@ -103,5 +85,4 @@ RETURNING
     (
         SELECT array_agg(r.name) FROM rule AS r
         WHERE r.paused OR r.max_running IS NOT NULL
-    ) AS unread,
-    EXISTS (SELECT FROM rule AS r WHERE r.max_running IS NOT NULL) AS limited
+    ) AS unread

@@ -1,27 +1,14 @@
--- $1 queues, $2 priorities, $3 now
+-- $1 queues, $2 priorities, $3 returned, $4 now
 -- The earliest run_at still ahead in these lanes, so that a claimer sleeps until then.
--- Uses job_returned_idx and job_lane_idx; locks nothing.
-SELECT min(n.run_at) AS run_at, coalesce($3::timestamptz, statement_timestamp()) AS now
-FROM unnest($1::text[], $2::smallint[]) AS l (queue, priority)
-CROSS JOIN LATERAL (
-    SELECT least(
-        (
-            SELECT q.run_at
-            FROM /*schema.*/job AS q
-            WHERE q.state = 'queued' AND q.returned AND NOT q.held
-                AND q.queue = l.queue AND q.priority = l.priority
-                AND q.run_at > coalesce($3, statement_timestamp())
-            ORDER BY q.run_at
-            LIMIT 1
-        ),
-        (
-            SELECT q.run_at
-            FROM /*schema.*/job AS q
-            WHERE q.state = 'queued' AND NOT q.returned AND NOT q.held
-                AND q.queue = l.queue AND q.priority = l.priority
-                AND q.run_at > coalesce($3, statement_timestamp())
-            ORDER BY q.run_at
-            LIMIT 1
-        )
-    ) AS run_at
-) AS n
+-- Uses job_lane_idx; locks nothing.
+SELECT min(n.run_at) AS run_at, coalesce($4::timestamptz, statement_timestamp()) AS now
+FROM unnest($1::text[], $2::smallint[], $3::boolean[]) AS l (queue, priority, returned)
+LEFT JOIN LATERAL (
+    SELECT q.run_at
+    FROM /*schema.*/job AS q
+    WHERE NOT q.held AND q.state = 'queued'
+        AND q.queue = l.queue AND q.priority = l.priority AND q.returned = l.returned
+        AND q.run_at > coalesce($4, statement_timestamp())
+    ORDER BY q.run_at
+    LIMIT 1
+) AS n ON true
