@@ -13,8 +13,8 @@ default:
 # Make .venv from requirements-dev.lock, and tenure itself editable in it.
 setup:
     uv venv --quiet --allow-existing .venv
-    uv pip sync --quiet --require-hashes requirements-dev.lock
-    uv pip install --quiet --no-deps --no-build-isolation --editable .
+    uv pip sync --quiet --python .venv --require-hashes requirements-dev.lock
+    uv pip install --quiet --python .venv --no-deps --no-build-isolation --editable .
 
 # Fetch a PostgreSQL 18 server into .cache/pg18.
 pg18:

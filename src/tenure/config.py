@@ -22,7 +22,6 @@ class Defaults:
     margin: timedelta = timedelta(seconds=1)
     slack: timedelta = timedelta(seconds=1)
     floor_lag: timedelta = timedelta(seconds=2)
-    sweep: timedelta = timedelta(seconds=5)
     max_attempts: int = 3
     max_losses: int = 3
     backoff: Backoff = Backoff()
@@ -40,7 +39,6 @@ class Defaults:
             margin=self.margin * factor,
             slack=self.slack * factor,
             floor_lag=self.floor_lag * factor,
-            sweep=self.sweep * factor,
         )
 
 

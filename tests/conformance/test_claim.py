@@ -146,11 +146,12 @@ async def test_the_token_begins_with_the_servers_timeline(db: Database) -> None:
     assert claimed.lease.token >> 40 == row["timeline_id"]
 
 
-async def test_an_idle_claim_answers_with_the_time(db: Database) -> None:
+async def test_an_idle_claim_answers_with_a_time_before_it_began(db: Database) -> None:
+    """A floor must not pass what the claim could not see yet."""
     claims = await db.run(db.store.claim(lanes("q"), count=1, worker=A))
 
     assert (claims.jobs, claims.found, claims.limited) == ([], 0, False)
-    assert (claims.unread, claims.now) == (frozenset(), db.clock.now)
+    assert (claims.unread, claims.now) == (frozenset(), db.clock.now - 10 * SECOND)
 
 
 async def test_a_claim_takes_at_most_what_it_asked_for(db: Database) -> None:

@@ -8,9 +8,10 @@ import pytest
 
 from support.store import SECOND, B, lanes
 from tenure._model.answers import Cancelling
+from tenure._model.ending import Ending
 from tenure._model.job import State
 from tenure._model.lease import Settling
-from tenure._model.outcome import Ending, Succeeded
+from tenure._model.outcome import Succeeded
 from tests.conformance.acts import (
     BY,
     DAY,

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.store import SECOND, B
+from tenure._model.ending import Ending
 from tenure._model.job import State
 from tenure._model.lease import Renewal, Renewed, Reported, Settling
-from tenure._model.outcome import Ending, Failed, Succeeded
+from tenure._model.outcome import Failed, Succeeded
 from tenure.errors import LeaseLost, PayloadError
 from tests.conformance.acts import (
     BY,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from support.store import SECOND, A, B
+from tenure._model.ending import Ending
 from tenure._model.ids import JobId
 from tenure._model.job import State
-from tenure._model.outcome import Ending, Failed, Succeeded
+from tenure._model.outcome import Failed, Succeeded
 from tests.conformance.acts import (
     BY,
     ERROR,

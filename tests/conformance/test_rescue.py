@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.store import SECOND, A, B, lanes
+from tenure._model.ending import Ending
 from tenure._model.job import State
 from tenure._model.lease import Rescued
-from tenure._model.outcome import Ending, Released, Succeeded
+from tenure._model.outcome import Released, Succeeded
 from tests.conformance.acts import (
     BY,
     a_job,

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.store import SECOND, A, B
+from tenure._model.ending import Ending
 from tenure._model.job import State
 from tenure._model.lease import Settled, Settling
 from tenure._model.outcome import (
     Cancelled,
     Ended,
-    Ending,
     Error,
     Failed,
     Released,

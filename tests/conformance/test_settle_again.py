@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.store import SECOND, B
+from tenure._model.ending import Ending
 from tenure._model.ids import Token
 from tenure._model.job import State
 from tenure._model.lease import Settled, Settling
-from tenure._model.outcome import Ending, Failed, Released, Snoozed, Succeeded
+from tenure._model.outcome import Failed, Released, Snoozed, Succeeded
 from tests.conformance.acts import (
     BY,
     ERROR,

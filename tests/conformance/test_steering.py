@@ -8,10 +8,11 @@ import pytest
 
 from support.store import SECOND, A
 from tenure._model.answers import Cancelling
+from tenure._model.ending import Ending
 from tenure._model.ids import JobId
 from tenure._model.job import State
 from tenure._model.lease import Renewal, Renewed, Settled, Settling
-from tenure._model.outcome import Cancelled, Ending, Failed, Released, Snoozed, Succeeded
+from tenure._model.outcome import Cancelled, Failed, Released, Snoozed, Succeeded
 from tests.conformance.acts import (
     BY,
     DAY,

@@ -9,9 +9,10 @@ import psycopg
 import pytest
 
 from support.store import SECOND, B
+from tenure._model.ending import Ending
 from tenure._model.job import State
 from tenure._model.lease import Renewal, Renewed
-from tenure._model.outcome import Ending, Failed, Released, Snoozed, Succeeded
+from tenure._model.outcome import Failed, Released, Snoozed, Succeeded
 from tenure._store.postgres.sessions import AsyncSession, Session
 from tenure.errors import LeaseLost
 from tests.conformance.acts import (

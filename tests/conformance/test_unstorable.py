@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from support.store import SECOND
+from tenure._model.ending import Ending
 from tenure._model.job import State
 from tenure._model.lease import Settling
-from tenure._model.outcome import Ending, Error, Failed, Snoozed, Succeeded
+from tenure._model.outcome import Error, Failed, Succeeded
 from tenure._rules import storable
 from tenure._store.postgres import settling
 from tests.conformance.acts import a_job, claim, count, ended, get, running, settle
@@ -46,13 +46,6 @@ async def settle_hundred(db: Database, bad: Outcome) -> None:
 async def test_one_that_our_checks_refuse_does_not_hold_up_the_others(db: Database) -> None:
     """Shows R16."""
     await settle_hundred(db, Succeeded({"x": object()}))
-
-
-async def test_one_that_only_postgresql_refuses_does_not_hold_up_the_others(
-    db: Database,
-) -> None:
-    """Shows R16."""
-    await settle_hundred(db, Snoozed(timedelta.max))
 
 
 async def test_one_that_slips_through_our_checks_does_not_hold_up_the_others(

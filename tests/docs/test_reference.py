@@ -11,9 +11,9 @@ import pytest
 
 from tenure import errors
 from tenure._model.answers import Cancelling, Retrying
+from tenure._model.ending import Ending
 from tenure._model.job import State
 from tenure._model.lease import Renewed, Settling
-from tenure._model.outcome import Ending
 from tenure._rules.settings import SETTINGS
 
 if TYPE_CHECKING:

@@ -152,8 +152,9 @@ class StoreMachine(RuleBasedStateMachine):
         job = self.model.holder(lease.job_id, lease.token, lease.claimed_by)
         if job is None:
             before = self.model.attempts[lease.job_id, lease.token]
-            refused = before in ("lost", "revoked")
-            assert answer.answer is (Settling.REFUSED if refused else Settling.REPEATED)
+            same = before == ended.settlement.ending
+            assert answer.answer is (Settling.REPEATED if same else Settling.REFUSED)
+            assert answer.ending == before
             return
         self._close(lease)
         assert answer.answer is Settling.SETTLED

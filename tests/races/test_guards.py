@@ -10,6 +10,7 @@ from support.moves import ended, held, waiting
 from support.store import SECOND
 from tenure._model.job import State
 from tenure._model.lease import Renewal, Renewed, Settled, Settling
+from tenure._store.port import atomically
 from tenure.errors import LeaseLost
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ async def test_a_guard_that_waits_behind_a_rescue_raises(db: Database) -> None:
 
     async with rescuer.transaction() as tx:
         await tx.run(db.store.rescue())
-        guard = await waiting(db, handler, db.store.guard(lease))
+        guard = await waiting(db, handler, atomically(db.store.guard(lease)))
 
     with pytest.raises(LeaseLost):
         await guard

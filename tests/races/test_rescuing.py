@@ -8,9 +8,10 @@ import pytest
 
 from support.moves import attempts, claim, ended, held, leases, state, undone, waiting
 from support.store import SECOND, B
+from tenure._model.ending import Ending
 from tenure._model.job import State
 from tenure._model.lease import Renewal, Renewed, Settled, Settling
-from tenure._model.outcome import Ending, Released, Succeeded
+from tenure._model.outcome import Released, Succeeded
 from tenure.errors import LeaseLost
 
 if TYPE_CHECKING:

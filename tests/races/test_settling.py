@@ -9,9 +9,10 @@ import pytest
 
 from support.moves import BROKEN, BY, attempts, claim, ended, held, leases, state, undone, waiting
 from support.store import SECOND, B
+from tenure._model.ending import Ending
 from tenure._model.job import NewJob, State
 from tenure._model.lease import Settled, Settling
-from tenure._model.outcome import Ending, Succeeded
+from tenure._model.outcome import Succeeded
 from tenure.errors import LeaseLost
 
 if TYPE_CHECKING:

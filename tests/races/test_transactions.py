@@ -21,9 +21,9 @@ from support.moves import (
     waiting,
 )
 from support.store import SECOND, A, B
+from tenure._model.ending import Ending
 from tenure._model.job import State
 from tenure._model.lease import Renewal, Renewed, Settled, Settling
-from tenure._model.outcome import Ending
 from tenure.errors import LeaseLost
 
 if TYPE_CHECKING:

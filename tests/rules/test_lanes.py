@@ -90,7 +90,7 @@ def test_a_lane_that_was_empty_stays_left_out_while_claims_are_filled_by_another
     book = LaneBook(["a"])
     exhaust(book, Row(1, 59_000, "a", 5))
     full = [Row(number, 59_000, "a", 5) for number in range(2, 2 + FULL)]
-    book.learn(book.ask(woken=True), answer(full, now=60_001), wanted=FULL)
+    book.learn(book.ask(), answer(full, now=60_001), wanted=FULL)
     assert {lane.priority for lane in book.ask()} == {5}
 
 

@@ -142,7 +142,6 @@ def test_scaling_leaves_what_is_no_part_of_the_lease_protocol() -> None:
     scaled = DEFAULTS.scaled(0.01)
     assert scaled.lease == timedelta(milliseconds=300)
     assert scaled.floor_lag == timedelta(milliseconds=20)
-    assert scaled.sweep == timedelta(milliseconds=50)
     assert (scaled.max_attempts, scaled.max_losses) == (3, 3)
     assert scaled.backoff == DEFAULTS.backoff
     assert scaled.keep_failed == DEFAULTS.keep_failed

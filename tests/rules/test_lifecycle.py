@@ -9,17 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tenure._model.ending import Ending
 from tenure._model.job import State
-from tenure._model.outcome import (
-    Cancelled,
-    Ending,
-    Error,
-    Failed,
-    Outcome,
-    Released,
-    Snoozed,
-    Succeeded,
-)
+from tenure._model.outcome import Cancelled, Error, Failed, Outcome, Released, Snoozed, Succeeded
 from tenure._rules.lifecycle import MOVES, rescue, settle, verdict
 
 ERROR = Error("ValueError", "no")

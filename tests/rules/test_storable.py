@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tenure._model.ending import Ending
 from tenure._model.ids import JobId, Token, WorkerId
 from tenure._model.job import State
 from tenure._model.lease import Lease
-from tenure._model.outcome import Ended, Ending, Error, Settlement
+from tenure._model.outcome import Ended, Error, Settlement
 from tenure._rules.payload import MAX_RESULT
 from tenure._rules.storable import (
     MAX_LOG,

@@ -10,9 +10,10 @@ import pytest
 
 from support.store import A, lanes
 from tenure._model.audit import By
+from tenure._model.ending import Ending
 from tenure._model.job import NewJob, State
 from tenure._model.lease import Settled, Settling
-from tenure._model.outcome import Ended, Ending, Settlement
+from tenure._model.outcome import Ended, Settlement
 from tenure._store.postgres.connecting import connect
 from tenure._store.postgres.sessions import Session
 from tenure.errors import OutcomeUnknown

@@ -22,7 +22,7 @@ FILES = {
     if file.name.endswith(".sql")
 }
 # What sends a statement by its name: the store's own helpers, and the step itself.
-SENDERS = {"_query", "_filing", "_again", "_simple", "_prune", "Query"}
+SENDERS = {"_query", "_within", "_file", "_simple", "_prune", "Query"}
 
 every_file = pytest.mark.parametrize("name", sorted(FILES))
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from tenure._model.ending import Ending
 from tenure._model.ids import JobId, Json, Token, WorkerId
-from tenure._model.outcome import Ending
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,11 @@
 """A lease, and the answers that the store gives to its holder."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from tenure._model.ending import Ending
 from tenure._model.ids import JobId, Token, WorkerId
 from tenure._model.job import JobRow, State
 
@@ -40,7 +41,7 @@ class Claims:
     `found` counts what was due and free, which is more than `jobs` when a suspect came
     alone. `limited` says that a queue asked for has a limit: the next claim should say so
     too and spare a statement. `unread` are queues that were not read to their end, being
-    paused or limited. `now` is the database's time of the statement.
+    paused or limited. `now` is the database's time, at the latest that of the statement.
     """
 
     jobs: Sequence[Claimed]
@@ -82,23 +83,25 @@ class Reported:
 class Settling(StrEnum):
     """What a settle came to for one lease.
 
-    `repeated` says that this lease had settled before, with the same right: harmless.
-    `refused` says that it was no longer the job's lease: nothing was changed, and the
-    result is kept on its attempt as evidence.
+    `repeated` says that this lease had settled before, in the same way: harmless. `refused`
+    says that its running period had ended otherwise: nothing was changed, and the result is
+    kept on its attempt as evidence. `busy` says that somebody has the row locked: ask again.
     """
 
     SETTLED = "settled"
     REPEATED = "repeated"
     REFUSED = "refused"
+    BUSY = "busy"
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The answer to one lease's settle; `state` is where the job went, if it was settled."""
+    """The answer to one lease's settle: where the job went, or how the period had ended before."""
 
     answer: Settling
     state: State | None = None
     late: bool = False
+    ending: Ending | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,24 +2,11 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
-from enum import StrEnum
 
+from tenure._model.ending import Ending
 from tenure._model.ids import Json
 from tenure._model.job import State
 from tenure._model.lease import Lease
-
-
-class Ending(StrEnum):
-    """How an attempt ended, as its row says."""
-
-    COMPLETED = "completed"
-    FAILED = "failed"
-    TIMED_OUT = "timed_out"
-    SNOOZED = "snoozed"
-    RELEASED = "released"
-    CANCELLED = "cancelled"
-    LOST = "lost"
-    REVOKED = "revoked"
 
 
 @dataclass(frozen=True, slots=True)

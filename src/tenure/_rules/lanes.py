@@ -71,10 +71,13 @@ class LaneBook:
     def ask(self, *, woken: bool = False) -> list[Lane]:
         """The lanes of the next claim: by priority, within one the queues in turn.
 
-        Lanes that were empty when last exhausted are left out, except when `woken` and at
-        every fourth claim.
+        Lanes that were empty when last exhausted are left out, except at every fourth claim
+        and until exhausted again once `woken`: after a wakeup, and before going to sleep.
         """
-        every = woken or self._claims % PROBE_EMPTY_EVERY == 0
+        if woken:
+            for memory in self._lanes.values():
+                memory.empty = False
+        every = self._claims % PROBE_EMPTY_EVERY == 0
         turned = self._queues[self._turn :] + self._queues[: self._turn]
         self._claims += 1
         self._turn = (self._turn + 1) % max(len(self._queues), 1)

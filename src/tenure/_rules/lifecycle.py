@@ -3,10 +3,10 @@
 from datetime import timedelta
 from typing import assert_never
 
+from tenure._model.ending import Ending
 from tenure._model.job import State
 from tenure._model.outcome import (
     Cancelled,
-    Ending,
     Failed,
     Outcome,
     Released,
@@ -14,6 +14,7 @@ from tenure._model.outcome import (
     Snoozed,
     Succeeded,
 )
+from tenure.config import LONGEST_WAIT
 
 # Every move there is. A retry of a dead letter (failed -> queued) begins a new life.
 MOVES: dict[State, frozenset[State]] = {
@@ -31,7 +32,7 @@ def settle(outcome: Outcome, *, attempt: int, limit: int, backoff: timedelta) ->
         case Succeeded(result, reason):
             return Settlement(State.COMPLETED, Ending.COMPLETED, reason=reason, result=result)
         case Snoozed(pause):
-            return Settlement(State.QUEUED, Ending.SNOOZED, after=pause, charged=False)
+            return Settlement(State.QUEUED, Ending.SNOOZED, after=_bounded(pause), charged=False)
         case Released():
             return Settlement(State.QUEUED, Ending.RELEASED, charged=False)
         case Cancelled(reason):
@@ -40,11 +41,16 @@ def settle(outcome: Outcome, *, attempt: int, limit: int, backoff: timedelta) ->
             ending = Ending.TIMED_OUT if outcome.timed_out else Ending.FAILED
             if outcome.retryable and attempt < limit:
                 after = backoff if outcome.after is None else outcome.after
-                return Settlement(State.QUEUED, ending, error=outcome.error, after=after)
+                return Settlement(State.QUEUED, ending, error=outcome.error, after=_bounded(after))
             reason = "attempts" if outcome.retryable else outcome.reason
             return Settlement(State.FAILED, ending, reason=reason, error=outcome.error)
         case _:
             assert_never(outcome)
+
+
+def _bounded(wait: timedelta) -> timedelta:
+    """A wait that begins now at the earliest and ends within the calendar."""
+    return min(max(wait, timedelta(0)), LONGEST_WAIT)
 
 
 def verdict(asked: State, *, charged: bool, attempt: int, limit: int, cancelled: bool) -> State:

@@ -4,9 +4,10 @@ import json
 import re
 from dataclasses import replace
 
+from tenure._model.ending import Ending
 from tenure._model.ids import Json
 from tenure._model.job import State
-from tenure._model.outcome import Ended, Ending, Error, Settlement
+from tenure._model.outcome import Ended, Error, Settlement
 from tenure._rules.payload import MAX_RESULT, encode
 from tenure._rules.signature import signature
 from tenure.errors import PayloadError

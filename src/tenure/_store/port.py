@@ -28,10 +28,15 @@ Rows: TypeAlias = Sequence[Row]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One statement of the store by its name, with its parameters by theirs."""
+    """One statement of the store by its name, with its parameters by theirs.
+
+    `patient` has no deadline; `within` means something only inside a transaction.
+    """
 
     name: str
     params: Mapping[str, object]
+    patient: bool = False
+    within: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +197,10 @@ class Store(Protocol):
     def drain(self, worker: WorkerId, by: By) -> Op[bool]:
         """Ask a worker to drain; False if it is unknown."""
 
-    def audit(self, target: str, *, count: int = 100) -> Op[Sequence[AuditRow]]:
-        """What was done to a target, newest first."""
+    def audit(
+        self, target: str, *, count: int = 100, before: int | None = None
+    ) -> Op[Sequence[AuditRow]]:
+        """What was done to a target, newest first, below an id."""
 
     # Presence
     def register(self, worker: NewWorker) -> Op[None]:

@@ -1,12 +1,14 @@
 """What the parts of the PostgreSQL store share: queries with the time, rows into nouns, audit."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from typing import Any, TypeVar
 
 from tenure._model.audit import By
 from tenure._model.ids import JobId, Json, Token, WorkerId
 from tenure._model.job import JobRow, State
+from tenure._model.lease import Lease
 from tenure._store.port import Op, Query, Row, Rows
 from tenure._store.postgres.literals import Jsonb
 from tenure._store.postgres.statements import DEFAULT_SCHEMA, statements
@@ -42,6 +44,11 @@ class Base:
         rows = yield self._query("newest_day")
         return (yield from make(rows[0]["day"]))
 
+    def _within(self, name: str, /, **params: object) -> Query:
+        """A query that means something only inside a transaction."""
+        query = self._query(name, **params)
+        return replace(query, within=True)
+
     def _send(self, name: str, /, **params: object) -> Op[Rows]:
         """One statement as an operation."""
         return (yield self._query(name, **params))
@@ -68,6 +75,29 @@ class Base:
             )
 
 
+Name = tuple[int, int, object]
+LAST_ID = 2**63 - 1
+
+
+def name_of(lease: Lease) -> Name:
+    """What names a running period: the whole lease, without its length."""
+    return lease.job_id, lease.token, lease.claimed_by
+
+
+def row_name(row: Row) -> Name:
+    """The same, from a row that answers for a lease."""
+    return row["id"], row["token"], row["claimed_by"]
+
+
+def name_arrays(leases: Sequence[Lease]) -> dict[str, object]:
+    """Whole leases as the parameter arrays that name them."""
+    return {
+        "ids": [lease.job_id for lease in leases],
+        "tokens": [lease.token for lease in leases],
+        "owners": [lease.claimed_by for lease in leases],
+    }
+
+
 def job_targets(ids: Sequence[JobId]) -> list[str]:
     """How audit rows name jobs."""
     return [f"job:{job_id}" for job_id in ids]
@@ -90,8 +120,8 @@ def job_row(row: Row) -> JobRow:
         run_at=row["run_at"],
         created_at=row["created_at"],
         key=row["key"],
-        held=row["held"],
-        cancel_requested=row["cancel_requested"],
+        held=row.get("held", False),
+        cancel_requested=row.get("cancel_requested", False),
         claimed_by=None if owner is None else WorkerId(owner),
         claimed_at=row["claimed_at"],
         lease_expires_at=row["lease_expires_at"],

@@ -4,15 +4,14 @@ from collections.abc import Mapping, Sequence
 
 from tenure._model.answers import Page, Place
 from tenure._model.attempt import AttemptRow
+from tenure._model.ending import Ending
 from tenure._model.ids import JobId, Json
 from tenure._model.job import Enqueued, JobRow, NewJob, State
-from tenure._model.outcome import Ending
 from tenure._rules import payload
 from tenure._rules.uniqueness import first_of_each_key
 from tenure._store.port import Op, Query, atomically
-from tenure._store.postgres.base import Base, job_row
+from tenure._store.postgres.base import LAST_ID, Base, job_row
 
-_LAST_ID = JobId(2**63 - 1)
 _SEARCHED = 100_000
 
 
@@ -98,7 +97,7 @@ class Jobs(Base):
         """Jobs in one state, newest first; live ones within a stretch of ids per page."""
         if state.is_live:
             return (yield from self._list_live(state, queue, task, count, place))
-        before = place.before if place else _LAST_ID
+        before = place.before if place else LAST_ID
         if state is State.FAILED:
             rows = yield self._query(
                 "list_failed", before=before, count=count, queue=queue, task=task
@@ -138,7 +137,7 @@ class Jobs(Base):
             day = row["day"]
             if place and place.day and day > place.day:
                 continue
-            before = place.before if place and place.day == day else _LAST_ID
+            before = place.before if place and place.day == day else LAST_ID
             rows = yield self._query(
                 "list_archive",
                 day=day,

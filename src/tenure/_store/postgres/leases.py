@@ -1,10 +1,12 @@
 """Leases: claim, renew, report progress, guard, rescue. How they end is in `settling`."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
+from tenure._model.ending import Ending
 from tenure._model.ids import JobId, Json, Token, WorkerId
-from tenure._model.job import JobRow, State
+from tenure._model.job import State
 from tenure._model.lease import (
     Claimed,
     Claims,
@@ -15,11 +17,12 @@ from tenure._model.lease import (
     Rescued,
     Rescues,
 )
-from tenure._model.outcome import Ending, Settlement
+from tenure._model.outcome import Settlement
 from tenure._model.queue import EVERY_QUEUE, Lane
 from tenure._rules import payload
 from tenure._store.port import Ddl, Op, Row, Rows, atomically
-from tenure._store.postgres.settling import Settling
+from tenure._store.postgres.base import job_row, name_arrays, name_of, row_name
+from tenure._store.postgres.settling import Endings
 from tenure.config import LONGEST_LEASE
 from tenure.errors import LeaseLost
 
@@ -27,7 +30,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 _BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 
 
-class Leases(Settling):
+class Leases(Endings):
     """The part of the store that grants leases and takes them back."""
 
     def claim(
@@ -49,7 +52,7 @@ class Leases(Settling):
             "ttl": ttl,
         }
         if not limited:
-            op = self._claim(asked, worker)
+            op = self._claim(asked, worker, patient=patient)
             claims = yield from atomically(_patiently(op)) if patient else op
             if not claims.limited:
                 return claims
@@ -59,8 +62,8 @@ class Leases(Settling):
             )
         )
 
-    def _claim(self, asked: Mapping[str, object], worker: WorkerId) -> Op[Claims]:
-        rows = yield self._query("claim", **asked)
+    def _claim(self, asked: Mapping[str, object], worker: WorkerId, *, patient: bool) -> Op[Claims]:
+        rows = yield replace(self._query("claim", **asked), patient=patient)
         return (yield from self._answer(rows, asked, worker, limited=False))
 
     def _claim_limited(
@@ -77,7 +80,8 @@ class Leases(Settling):
         if limits:
             names = None if any(row["name"] == EVERY_QUEUE for row in limits) else queues
             yield from self._rescue(day, floor=None, count=1000, queues=names)
-        rows = yield self._query("claim_limited", **asked)
+        locked = [row["name"] for row in limits]
+        rows = yield self._query("claim_limited", **asked, locked=locked)
         return (yield from self._answer(rows, asked, worker, limited=bool(limits)))
 
     def _answer(
@@ -90,7 +94,7 @@ class Leases(Settling):
         first = rows[0]
         jobs = [_claimed(row, worker) for row in rows]
         unread = frozenset(first["unread"] or ())
-        return Claims(jobs, first["found"], limited, unread, first["claimed_at"])
+        return Claims(jobs, first["found"], limited, unread, first["now"])
 
     def next_due(self, lanes: Sequence[Lane]) -> Op[tuple[datetime | None, datetime]]:
         """The earliest time ahead at which something is due in these lanes, and the time now."""
@@ -107,16 +111,13 @@ class Leases(Settling):
 
     def renew(self, leases: Sequence[Lease]) -> Op[Sequence[Renewal]]:
         """Extend leases by their own length; answers in the order asked. Never waits."""
-        rows = yield self._query("renew", **_names(leases), ttls=[x.ttl for x in leases])
-        answers = {
-            (row["id"], row["token"]): Renewal(Renewed.RENEWED, row["cancel_requested"])
-            for row in rows
-        }
-        if rest := [x for x in leases if (x.job_id, x.token) not in answers]:
-            holding = yield self._query("holding", **_names(rest))
-            answers |= {(row["id"], row["token"]): Renewal(Renewed.BUSY) for row in holding}
+        rows = yield self._query("renew", **name_arrays(leases), ttls=[x.ttl for x in leases])
+        answers = {row_name(row): Renewal(Renewed.RENEWED, row["cancel_requested"]) for row in rows}
+        if rest := [x for x in leases if name_of(x) not in answers]:
+            holding = yield self._query("holding", **name_arrays(rest))
+            answers |= {row_name(row): Renewal(Renewed.BUSY) for row in holding}
         lost = Renewal(Renewed.LOST)
-        return [answers.get((x.job_id, x.token), lost) for x in leases]
+        return [answers.get(name_of(x), lost) for x in leases]
 
     def progress(
         self,
@@ -167,7 +168,7 @@ class Leases(Settling):
 
     def guard(self, lease: Lease) -> Op[None]:
         """Fence a caller's transaction until its commit, without ending the job."""
-        rows = yield self._query(
+        rows = yield self._within(
             "guard", id=lease.job_id, token=lease.token, owner=lease.claimed_by
         )
         if not rows:
@@ -210,32 +211,10 @@ def _patiently(op: Op[Claims]) -> Op[Claims]:
 
 
 def _claimed(row: Row, worker: WorkerId) -> Claimed:
-    job = JobRow(
-        id=JobId(row["id"]),
-        state=State.RUNNING,
-        queue=row["queue"],
-        task=row["task"],
-        args=row["args"],
-        priority=row["priority"],
-        attempt=row["attempt"],
-        max_attempts=row["max_attempts"],
-        losses=row["losses"],
-        token=Token(row["token"]),
-        run_at=row["run_at"],
-        created_at=row["created_at"],
-        key=row["key"],
-        claimed_by=worker,
-        claimed_at=row["claimed_at"],
-        lease_expires_at=row["lease_expires_at"],
-        cursor=row["cursor"],
-        progress=row["progress"],
-        items=row["items"],
-        meta=row["meta"],
-    )
+    job = job_row({**row, "state": State.RUNNING, "claimed_by": worker})
     # Whole milliseconds: the statement reads the clock once for each end.
     ttl = (row["lease_expires_at"] - row["claimed_at"]) // _MILLISECOND * _MILLISECOND
-    lease = Lease(job.id, job.token, worker, ttl)
-    return Claimed(job, lease, returned=row["returned"])
+    return Claimed(job, Lease(job.id, job.token, worker, ttl), returned=row["returned"])
 
 
 def _lanes(lanes: Sequence[Lane]) -> dict[str, object]:
@@ -251,13 +230,4 @@ def _lanes(lanes: Sequence[Lane]) -> dict[str, object]:
         "returned": [returned for _, returned in ordered],
         "floor_ats": [floor.run_at if floor else _BEGINNING for floor in floors],
         "floor_ids": [floor.id if floor else 0 for floor in floors],
-    }
-
-
-def _names(leases: Sequence[Lease]) -> dict[str, object]:
-    """Whole leases as the parameter arrays that name them."""
-    return {
-        "ids": [lease.job_id for lease in leases],
-        "tokens": [lease.token for lease in leases],
-        "owners": [lease.claimed_by for lease in leases],
     }

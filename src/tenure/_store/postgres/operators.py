@@ -8,9 +8,7 @@ from tenure._model.audit import AuditRow, By
 from tenure._model.ids import JobId
 from tenure._model.job import State
 from tenure._store.port import Op, Query, atomically
-from tenure._store.postgres.base import Base, job_targets
-
-_LAST_ID = 2**63 - 1
+from tenure._store.postgres.base import LAST_ID, Base, job_targets
 
 
 class Operators(Base):
@@ -77,7 +75,10 @@ class Operators(Base):
         yield from self._audit(by, "retry", job_targets(back))
         return answers
 
-    def audit(self, target: str, *, count: int = 100) -> Op[Sequence[AuditRow]]:
-        """What was done to a target, newest first."""
-        rows = yield self._query("list_audit", target=target, before=_LAST_ID, count=count)
+    def audit(
+        self, target: str, *, count: int = 100, before: int | None = None
+    ) -> Op[Sequence[AuditRow]]:
+        """What was done to a target, newest first, below an id."""
+        last = LAST_ID if before is None else before
+        rows = yield self._query("list_audit", target=target, before=last, count=count)
         return [AuditRow(**row) for row in rows]

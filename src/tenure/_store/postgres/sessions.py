@@ -6,7 +6,7 @@ What the driver raises becomes our errors here; what is unknown is said to be un
 import asyncio
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -19,7 +19,7 @@ from tenure._store.port import Ddl, Mark, Op, Query, Rows, Step
 from tenure._store.postgres.literals import literal
 from tenure._store.postgres.statements import DEFAULT_SCHEMA, statements
 from tenure._store.runner import arun, run
-from tenure.errors import OutcomeUnknown, QueryFailed, Unreachable
+from tenure.errors import InvalidValue, OutcomeUnknown, QueryFailed, Unreachable
 
 T = TypeVar("T")
 _INVALID_TEXT = "22021"
@@ -41,6 +41,24 @@ class _Session:
         # done, with a warning. It is not known to be durable, so it is not done.
         if diagnostic.sqlstate == _WARNING and diagnostic.severity_nonlocalized == "WARNING":
             self._warned = True
+
+    def _ready(self) -> None:
+        """An own connection that was left inside a transaction would swallow what comes next."""
+        if self._own and self._pgconn.transaction_status != pq.TransactionStatus.IDLE:
+            raise Unreachable("the connection was left inside a transaction; make a new one")
+
+    def _may(self, step: Step, *, autocommit: bool) -> None:
+        idle = self._pgconn.transaction_status == pq.TransactionStatus.IDLE
+        if isinstance(step, Query) and step.within and autocommit and idle:
+            raise InvalidValue(
+                f"{step.name} means nothing outside a transaction: its lock would be gone at once; "
+                "open one first"
+            )
+
+    def _abandon(self) -> None:
+        """Let no own connection live on inside a transaction that nobody will end."""
+        if self._own and self._pgconn.transaction_status != pq.TransactionStatus.IDLE:
+            self._pgconn.finish()
 
     def _text(self, step: Step) -> tuple[bytes, list[str | None] | None]:
         match step:
@@ -98,11 +116,17 @@ class Session(_Session):
 
     def run(self, op: Op[T]) -> T:
         """Perform an operation and return its answer."""
-        return run(op, self._perform)
+        self._ready()
+        try:
+            return run(op, self._perform)
+        except BaseException:
+            self._abandon()
+            raise
 
     def _perform(self, step: Step) -> Rows:
         if isinstance(step, Mark) and not self._own:
             return []
+        self._may(step, autocommit=self._connection.autocommit)
         with self._named(step):
             text, arguments = self._text(step)
             cursor = psycopg.RawCursor(self._connection, row_factory=dict_row)
@@ -133,22 +157,47 @@ class AsyncSession(_Session):
 
     async def run(self, op: Op[T]) -> T:
         """Perform an operation and return its answer."""
-        return await arun(op, self._perform)
+        self._ready()
+        try:
+            return await arun(op, self._perform)
+        except BaseException:
+            self._abandon()
+            raise
 
     async def _perform(self, step: Step) -> Rows:
         if isinstance(step, Mark) and not self._own:
             return []
-        timer = asyncio.get_running_loop().call_later(self._deadline, self._shut)
+        self._may(step, autocommit=self._connection.autocommit)
+        patient = isinstance(step, Query) and step.patient
+        loop = asyncio.get_running_loop()
+        timer = None if patient else loop.call_later(self._deadline, self._shut)
         try:
             with self._named(step):
-                text, arguments = self._text(step)
-                cursor = psycopg.AsyncRawCursor(self._connection, row_factory=dict_row)
-                prepare = True if self._own and arguments else None
-                await cursor.execute(text, arguments, prepare=prepare)
-                return await cursor.fetchall() if cursor.description else []
+                return await self._uncancelled(self._execute(step))
         finally:
-            timer.cancel()
+            if timer:
+                timer.cancel()
+
+    async def _execute(self, step: Step) -> Rows:
+        text, arguments = self._text(step)
+        cursor = psycopg.AsyncRawCursor(self._connection, row_factory=dict_row)
+        prepare = True if self._own and arguments else None
+        await cursor.execute(text, arguments, prepare=prepare)
+        return await cursor.fetchall() if cursor.description else []
+
+    async def _uncancelled(self, sent: Coroutine[Any, Any, Rows]) -> Rows:
+        """Await what was sent; if cancelled, shut the socket: psycopg would send a cancel."""
+        task = asyncio.ensure_future(sent)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            self._shut()
+            await asyncio.wait({task})
+            task.exception()
+            raise
 
     def _shut(self) -> None:
+        if self._pgconn.status != pq.ConnStatus.OK:
+            return
         with socket.socket(fileno=os.dup(self._pgconn.socket)) as copy:
             copy.shutdown(socket.SHUT_RDWR)

@@ -1,107 +1,143 @@
-"""Settling: how running periods end. One bad row never holds up its neighbours."""
+"""Settling: how running periods end. One bad or busy row never holds up its neighbours."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import date
 
+from tenure._model.ending import Ending
 from tenure._model.job import State
-from tenure._model.lease import Lease, Settled
-from tenure._model.lease import Settling as Answer
-from tenure._model.outcome import Ended, Ending, Settlement
+from tenure._model.lease import Lease, Settled, Settling
+from tenure._model.outcome import Ended, Settlement
 from tenure._rules.storable import evidence, storable, unstorable
-from tenure._store.port import Op, Rows, atomically
-from tenure._store.postgres.base import Base
+from tenure._store.port import Ddl, Op, Rows, atomically
+from tenure._store.postgres.base import Base, Name, name_arrays, name_of, row_name
 from tenure._store.postgres.literals import Jsonb
 from tenure.errors import LeaseLost, QueryFailed
 
-_TRIES = 5
-_REFUSING = frozenset({Ending.LOST, Ending.REVOKED})
+
+@dataclass(slots=True)
+class _Batch:
+    """Endings on their way, and the answers so far."""
+
+    answers: dict[Name, Settled] = field(default_factory=dict)
+
+    def unanswered(self, ended: Sequence[Ended]) -> list[Ended]:
+        return [e for e in ended if name_of(e.lease) not in self.answers]
+
+    def read(self, ended: Sequence[Ended], rows: Rows) -> list[Ended]:
+        """Note the answers in these rows of settle.sql; what is left over waits for a key."""
+        by_name = {name_of(e.lease): e for e in ended}
+        busy = []
+        for row in rows:
+            if row["state"] is None:
+                busy.append(by_name[row_name(row)])
+            else:
+                state = State(row["state"])
+                self.answers[row_name(row)] = Settled(Settling.SETTLED, state, row["late"])
+        return busy
 
 
-class Settling(Base):
+class Endings(Base):
     """The part of the store that ends running periods by their whole lease."""
 
     def settle(self, ended: Sequence[Ended]) -> Op[Sequence[Settled]]:
         """End running periods; answers in the order asked. Sending the same again is harmless."""
-        first = {e.lease: e for e in reversed(ended)}
-        fit = sorted(map(storable, first.values()), key=lambda e: _name(e.lease))
-        answers: dict[Lease, Settled] = {}
-        yield from self._settle_batch(fit, answers)
-        if rest := [e for e in fit if e.lease not in answers]:
-            answers.update((yield from self._repeat(rest)))
-        again = Settled(Answer.REPEATED)
-        return [answers[e.lease] if e is first[e.lease] else again for e in ended]
+        first = {name_of(e.lease): e for e in reversed(ended)}
+        fit = sorted(map(storable, first.values()), key=lambda e: e.lease.job_id)
+        batch = _Batch()
+        yield from self._settle_batch(fit, batch)
+        if rest := batch.unanswered(fit):
+            batch.answers |= yield from self._repeat(rest)
+        again = Settled(Settling.REPEATED)
+        names = [name_of(e.lease) for e in ended]
+        return [
+            batch.answers[name] if e is first[name] else again
+            for name, e in zip(names, ended, strict=True)
+        ]
 
-    def _settle_batch(self, batch: Sequence[Ended], answers: dict[Lease, Settled]) -> Op[None]:
-        """Settle a batch; halve it while a value in it is refused, until that row stands alone."""
+    def _settle_batch(
+        self, ended: Sequence[Ended], batch: _Batch, *, hurried: bool = False
+    ) -> Op[None]:
+        """Settle a batch; halve it while one row of it is refused or locked, until that row
+        stands alone."""
         try:
-            busy = yield from self._settle_once(batch, answers)
+            busy = yield from self._settle_once(ended, batch, hurried=hurried)
         except QueryFailed as error:
-            if not error.is_data_error:
+            if not (error.is_data_error or error.is_conflict):
                 raise
-            if len(batch) == 1:
-                if batch[0].settlement.reason == "unstorable":
-                    raise
-                yield from self._settle_batch([unstorable(batch[0], str(error))], answers)
+            if len(ended) > 1:
+                middle = len(ended) // 2
+                for half in (ended[:middle], ended[middle:]):
+                    if rest := batch.unanswered(half):
+                        yield from self._settle_batch(rest, batch, hurried=error.is_conflict)
                 return
-            middle = len(batch) // 2
-            yield from self._settle_batch(batch[:middle], answers)
-            yield from self._settle_batch(batch[middle:], answers)
+            [one] = ended
+            if error.is_conflict:
+                batch.answers[name_of(one.lease)] = Settled(Settling.BUSY)
+                return
+            if one.settlement.reason == "unstorable":
+                raise
+            yield from self._settle_batch([unstorable(one, str(error))], batch)
             return
         # A caller's transaction has the row of this job's key. Its neighbours are settled;
         # this one waits for that transaction by itself.
-        for ended in busy:
-            if settled := (yield from atomically(self._settle_one(ended))):
-                answers[ended.lease] = settled
+        for one in busy:
+            try:
+                settled = yield from atomically(self._settle_one(one))
+            except QueryFailed as error:
+                if not error.is_conflict:
+                    raise
+                settled = Settled(Settling.BUSY)
+            if settled:
+                batch.answers[name_of(one.lease)] = settled
 
     def _settle_once(
-        self, batch: Sequence[Ended], answers: dict[Lease, Settled]
+        self, ended: Sequence[Ended], batch: _Batch, *, hurried: bool
     ) -> Op[list[Ended]]:
         """Send a batch once; answers with what waits for a key.
 
         Completions go by the short statement first; what it leaves, and all else, goes by
         the whole one.
         """
-        if completed := [e for e in batch if e.settlement.state is State.COMPLETED]:
-            rows = yield from self._again("complete", _completions(completed))
-            by_name = {_name(e.lease): e.lease for e in completed}
+        if completed := [e for e in ended if e.settlement.state is State.COMPLETED]:
+            rows = yield from self._file("complete", _completions(completed), hurried=hurried)
             for row in rows:
-                lease = by_name[row["id"], row["token"]]
-                answers[lease] = Settled(Answer.SETTLED, State.COMPLETED, row["late"])
-        rest = [e for e in batch if e.lease not in answers]
+                settled = Settled(Settling.SETTLED, State.COMPLETED, row["late"])
+                batch.answers[row_name(row)] = settled
+        rest = batch.unanswered(ended)
         if not rest:
             return []
-        rows = yield from self._again("settle", _endings(rest))
-        return _read(rest, rows, answers)
+        rows = yield from self._file("settle", _endings(rest), hurried=hurried)
+        return batch.read(rest, rows)
 
-    def _again(self, name: str, params: dict[str, object]) -> Op[Rows]:
-        """Send a statement that files, again if it lost a deadlock."""
+    def _file(self, name: str, params: dict[str, object], *, hurried: bool) -> Op[Rows]:
+        """Send a statement that files; `hurried` gives up on a lock soon, so that the search for
+        the one that is locked does not take as long again for each half."""
 
         def send(day: date | None) -> Op[Rows]:
-            return self._send(name, filed_on=day, **params)
+            op = self._send(name, filed_on=day, **params)
+            return atomically(_hurried(op)) if hurried else op
 
-        for _ in range(_TRIES - 1):
-            try:
-                return (yield from self._filed(send))
-            except QueryFailed as error:
-                if not error.is_conflict:
-                    raise
         return (yield from self._filed(send))
 
-    def _repeat(self, rest: Sequence[Ended]) -> Op[dict[Lease, Settled]]:
-        """Ask, in a new snapshot, how the running periods ended that a settle did not find."""
+    def _repeat(self, rest: Sequence[Ended]) -> Op[dict[Name, Settled]]:
+        """Ask, in a new snapshot, how the running periods ended that a settle did not find.
+
+        The same end again is a repeat. Any other is refused, and kept as evidence.
+        """
         rows = yield self._query(
             "repeat",
-            ids=[e.lease.job_id for e in rest],
-            tokens=[e.lease.token for e in rest],
-            owners=[e.lease.claimed_by for e in rest],
+            **name_arrays([e.lease for e in rest]),
+            outcomes=[e.settlement.ending for e in rest],
             refused=[evidence(e) for e in rest],
         )
-        outcomes = {(row["id"], row["token"]): Ending(row["outcome"]) for row in rows}
+        found = {row_name(row): Ending(row["outcome"]) for row in rows}
         answers = {}
         for ended in rest:
-            outcome = outcomes.get(_name(ended.lease))
-            refused = outcome is None or outcome in _REFUSING
-            answers[ended.lease] = Settled(Answer.REFUSED if refused else Answer.REPEATED)
+            outcome = found.get(name_of(ended.lease))
+            same = outcome is ended.settlement.ending
+            answer = Settling.REPEATED if same else Settling.REFUSED
+            answers[name_of(ended.lease)] = Settled(answer, ending=outcome)
         return answers
 
     def check(self, lease: Lease) -> Op[None]:
@@ -128,43 +164,27 @@ class Settling(Base):
         if not held:
             return None
         for _ in range(2):
-            answers: dict[Lease, Settled] = {}
-            rows = yield self._query("settle", filed_on=day, **_endings([ended]))
-            if not _read([ended], rows, answers):
-                return answers.get(ended.lease)
-            yield self._query("await_key", task=rows[0]["task"], key=rows[0]["key"])
+            batch = _Batch()
+            rows = yield self._within("settle", filed_on=day, **_endings([ended]))
+            if not batch.read([ended], rows):
+                return batch.answers.get(name_of(ended.lease))
+            yield self._within("await_key", task=rows[0]["task"], key=rows[0]["key"])
         raise AssertionError("a key that this transaction has locked was skipped as locked")
+
+
+def _hurried(op: Op[Rows]) -> Op[Rows]:
+    yield Ddl("SET LOCAL lock_timeout = '100ms'")
+    return (yield from op)
 
 
 def _lost(lease: Lease) -> LeaseLost:
     return LeaseLost(f"job {lease.job_id}: the lease is lost; roll back and stop")
 
 
-def _read(batch: Sequence[Ended], rows: Rows, answers: dict[Lease, Settled]) -> list[Ended]:
-    """Note the answers in these rows; what is left over waits for a key."""
-    by_name = {_name(e.lease): e for e in batch}
-    busy = []
-    for row in rows:
-        ended = by_name[row["id"], row["token"]]
-        if row["state"] is None:
-            busy.append(ended)
-        else:
-            answers[ended.lease] = Settled(Answer.SETTLED, State(row["state"]), row["late"])
-    return busy
-
-
-def _name(lease: Lease) -> tuple[int, int]:
-    """What names a running period among all of them."""
-    return lease.job_id, lease.token
-
-
 def _completions(batch: Sequence[Ended]) -> dict[str, object]:
     """A batch of completions as the parameter arrays of complete.sql."""
     said = [e.settlement for e in batch]
-    return {
-        "ids": [e.lease.job_id for e in batch],
-        "tokens": [e.lease.token for e in batch],
-        "owners": [e.lease.claimed_by for e in batch],
+    return name_arrays([e.lease for e in batch]) | {
         "reasons": [s.reason for s in said],
         "results": [None if s.result is None else Jsonb(s.result) for s in said],
         "logs": [e.log for e in batch],

@@ -7,12 +7,11 @@ from tenure._store.postgres.jobs import Jobs
 from tenure._store.postgres.leases import Leases
 from tenure._store.postgres.operators import Operators
 from tenure._store.postgres.presence import Workers
-from tenure._store.postgres.queues import Queues
 from tenure._store.postgres.schema import Schema
 from tenure._store.postgres.upkeep import Upkeep
 
 
-class PostgresStore(Jobs, Leases, Operators, Queues, Workers, Upkeep, Schema):
+class PostgresStore(Jobs, Leases, Operators, Workers, Upkeep, Schema):
     """Tenure's store on PostgreSQL 15 and later."""
 
     def install(self) -> Op[Sequence[str]]:

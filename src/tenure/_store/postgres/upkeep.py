@@ -6,7 +6,7 @@ from datetime import date, timedelta
 from tenure._model.answers import Upkept
 from tenure._model.ids import Json
 from tenure._store.port import Ddl, Op
-from tenure._store.postgres.base import Base
+from tenure._store.postgres.queues import Queues
 from tenure.config import DEFAULTS
 from tenure.errors import QueryFailed
 
@@ -18,7 +18,7 @@ _ROUNDS = 1000
 _BENIGN = frozenset({"23505", "42P07", "42809", "42P01", "55000", "55P03", "57014"})
 
 
-class Upkeep(Base):
+class Upkeep(Queues):
     """The part of the store that makes room ahead and clears it behind."""
 
     def maintain(self) -> Op[Upkept]:
@@ -27,16 +27,12 @@ class Upkeep(Base):
         Each step is a statement of its own: a detach runs concurrently, behind long readers
         it gives up, and settling goes on all the while.
         """
-        set_days = yield from self._days_kept()
+        set_days = yield from self.settings()
         done, left = yield from self._partitions(set_days)
         failed = yield from self._prune("prune_failed", keep=_kept(set_days, "keep_failed_days"))
         keys = yield from self._prune("prune_keys")
         workers = yield self._query("prune_workers", keep=DEFAULTS.keep_workers)
         return Upkept(done, left, failed, keys, len(workers))
-
-    def _days_kept(self) -> Op[Mapping[str, Json]]:
-        rows = yield self._query("settings")
-        return {row["name"]: row["value"] for row in rows}
 
     def _partitions(self, set_days: Mapping[str, Json]) -> Op[tuple[list[str], list[str]]]:
         plan = yield self._query(

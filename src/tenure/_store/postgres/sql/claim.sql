@@ -65,5 +65,6 @@ RETURNING
     j.id, j.token, j.queue, j.task, j.key, j.args, j.priority, j.attempt, j.max_attempts, j.losses,
     j.run_at, j.created_at, j.claimed_at, j.lease_expires_at, j.cursor, j.progress, j.items, j.meta,
     f.returned,
+    coalesce($10, statement_timestamp()) AS now,
     (SELECT count(*) FROM found) AS found,
     (SELECT gate.paused_queues FROM gate) AS unread

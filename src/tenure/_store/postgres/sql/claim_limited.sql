@@ -1,4 +1,4 @@
--- $1 queues, $2 priorities, $3 returned, $4 floor_ats, $5 floor_ids, $6 names, $7 count, $8 worker, $9 ttl, $10 now
+-- $1 queues, $2 priorities, $3 returned, $4 floor_ats, $5 floor_ids, $6 names, $7 count, $8 worker, $9 ttl, $10 locked, $11 now
 -- Claim as claim.sql does, but never more than the limits leave: last in a transaction that
 -- has locked the limited queues' rows and rescued their expired leases. All that still runs
 -- is counted, an expired lease that was locked too: a renewal may be reviving it.
@@ -6,12 +6,17 @@
 WITH rule AS MATERIALIZED (
     SELECT q.name, q.lease, q.max_running,
         q.paused_at IS NOT NULL
-        AND coalesce(q.paused_until > coalesce($10::timestamptz, statement_timestamp()), true) AS paused,
-        CASE WHEN q.max_running IS NOT NULL THEN q.max_running - (
-            SELECT count(*)
-            FROM /*schema.*/job AS j
-            WHERE j.state = 'running' AND j.limited AND (q.name = '*' OR j.queue = q.name)
-        ) END AS room
+        AND coalesce(q.paused_until > coalesce($11::timestamptz, statement_timestamp()), true) AS paused,
+        CASE
+            WHEN q.max_running IS NULL THEN NULL
+            -- Set since the rows were locked: nobody holds this one, so it leaves no room.
+            WHEN q.name <> ALL ($10::text[]) THEN 0
+            ELSE q.max_running - (
+                SELECT count(*)
+                FROM /*schema.*/job AS j
+                WHERE j.state = 'running' AND j.limited AND (q.name = '*' OR j.queue = q.name)
+            )
+        END AS room
     FROM /*schema.*/queue AS q
     WHERE q.name = ANY ($6::text[])
 ), gate AS MATERIALIZED (
@@ -39,7 +44,7 @@ WITH rule AS MATERIALIZED (
             AND NOT q.held AND q.state = 'queued'
             AND q.queue = l.queue AND q.priority = l.priority AND q.returned = l.returned
             AND (q.run_at, q.id) > (l.floor_at, l.floor_id)
-            AND q.run_at <= coalesce($10, statement_timestamp())
+            AND q.run_at <= coalesce($11, statement_timestamp())
         ORDER BY q.run_at, q.id
         LIMIT greatest(l.room, 0)
         FOR UPDATE SKIP LOCKED
@@ -59,9 +64,9 @@ UPDATE /*schema.*/job AS j SET
     ),
     attempt = j.attempt + 1,
     claimed_by = $8::uuid,
-    claimed_at = coalesce($10, clock_timestamp()),
-    renewed_at = coalesce($10, clock_timestamp()),
-    lease_expires_at = coalesce($10, clock_timestamp()) + coalesce(
+    claimed_at = coalesce($11, clock_timestamp()),
+    renewed_at = coalesce($11, clock_timestamp()),
+    lease_expires_at = coalesce($11, clock_timestamp()) + coalesce(
         $9::interval,
         j.lease,
         (SELECT r.lease FROM rule AS r WHERE r.name = j.queue),
@@ -81,6 +86,7 @@ RETURNING
     j.id, j.token, j.queue, j.task, j.key, j.args, j.priority, j.attempt, j.max_attempts, j.losses,
     j.run_at, j.created_at, j.claimed_at, j.lease_expires_at, j.cursor, j.progress, j.items, j.meta,
     f.returned,
+    coalesce($11, statement_timestamp()) AS now,
     (SELECT count(*) FROM found) AS found,
     (
         SELECT array_agg(r.name) FROM rule AS r

@@ -38,5 +38,5 @@ WITH asked AS MATERIALIZED (
         g.lease_expires_at <= g.ended_at, 'completed', g.queue, g.task, g.log
     FROM gone AS g
 )
-SELECT g.id, g.token, g.lease_expires_at <= g.ended_at AS late
+SELECT g.id, g.token, g.claimed_by, g.lease_expires_at <= g.ended_at AS late
 FROM gone AS g

@@ -1,9 +1,10 @@
 -- $1 names, $2 now
--- Why a claim came back empty: a limit, a pause ('*' for all), or nothing due. And the time.
--- What was changed a moment ago counts as unread: the claim may have seen it as it was.
+-- Why a claim came back empty: a limit, a pause ('*' for all), or nothing due. And a time at
+-- which it cannot have begun yet: a statement of ours takes 10 seconds at the most. What was
+-- changed since counts as unread: the claim may have seen it as it was.
 -- Uses queue_pkey; locks nothing.
 SELECT
-    coalesce($2::timestamptz, statement_timestamp()) AS now,
+    coalesce($2::timestamptz, statement_timestamp()) - interval '10 seconds' AS now,
     coalesce(bool_or(q.max_running IS NOT NULL), false) AS limited,
     array_agg(q.name) FILTER (
         WHERE q.max_running IS NOT NULL

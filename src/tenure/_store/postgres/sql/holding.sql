@@ -9,7 +9,7 @@ WITH free AS MATERIALIZED (
     ORDER BY j.id
     FOR NO KEY UPDATE OF j SKIP LOCKED
 )
-SELECT j.id, j.token
+SELECT j.id, j.token, j.claimed_by
 FROM unnest($1, $2, $3) AS a (id, token, claimed_by)
 JOIN /*schema.*/job AS j ON j.id = a.id AND j.token = a.token AND j.claimed_by = a.claimed_by
 LEFT JOIN free AS f ON f.id = j.id

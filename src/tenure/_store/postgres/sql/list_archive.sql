@@ -5,10 +5,10 @@ SELECT
     a.id, a.token, a.run_at, a.created_at, a.claimed_at, a.lease_expires_at, a.ended_at,
     a.claimed_by, a.items, a.priority, a.attempt, a.max_attempts, a.losses, false AS held,
     false AS cancel_requested, a.state, a.queue, a.task, a.key, a.done_reason, a.args,
-    a.result, a.cursor, a.progress, a.meta, a.filed_on
+    a.result, a.cursor, a.progress, a.meta
 FROM /*schema.*/job_archive AS a
 WHERE a.filed_on = $1::date AND a.id < $2::bigint
-    AND (a.state = $4::text OR $4 IS NULL)
+    AND a.state = $4::text
     AND (a.queue = $5::text OR $5 IS NULL)
     AND (a.task = $6::text OR $6 IS NULL)
 ORDER BY a.id DESC

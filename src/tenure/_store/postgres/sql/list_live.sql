@@ -8,7 +8,7 @@ SELECT
     NULL::text AS done_reason, j.args, NULL::jsonb AS result, j.cursor, j.progress, j.meta
 FROM /*schema.*/job AS j
 WHERE j.id < $1::bigint AND j.id >= $2::bigint
-    AND (j.state = $4::text OR $4 IS NULL)
+    AND j.state = $4::text
     AND (j.queue = $5::text OR $5 IS NULL)
     AND (j.task = $6::text OR $6 IS NULL)
 ORDER BY j.id DESC

@@ -16,4 +16,4 @@ UPDATE /*schema.*/job AS j SET
     renewals = j.renewals + 1
 FROM held AS h
 WHERE j.id = h.id
-RETURNING j.id, j.token, j.cancel_requested
+RETURNING j.id, j.token, j.claimed_by, j.cancel_requested

@@ -1,7 +1,7 @@
 -- $1 floor, $2 count, $3 queues, $4 filed_on, $5 now
 -- End leases that are over: back to the queue under a raised token, or failed as poison or
 -- lost, or cancelled where that was asked. No loss is counted if the server itself started
--- after the last renewal. Anyone may do it, any number at once.
+-- after the last renewal, or was promoted after the claim. Anyone may, any number at once.
 -- Uses job_expiry_idx above the floor; locks jobs and keys, skipping locked ones.
 WITH expired AS MATERIALIZED (
     SELECT j.*
@@ -31,7 +31,13 @@ WITH expired AS MATERIALIZED (
         coalesce($4::date, (coalesce($5, clock_timestamp()) AT TIME ZONE 'UTC')::date) AS filed_on
     FROM expired AS e
     CROSS JOIN LATERAL (
-        SELECT CASE WHEN pg_postmaster_start_time() > e.renewed_at THEN 0 ELSE 1 END AS loss
+        SELECT CASE
+            WHEN pg_postmaster_start_time() > e.renewed_at THEN 0
+            WHEN e.token >> 40 < (
+                SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint
+            ) THEN 0
+            ELSE 1
+        END AS loss
     ) AS l
 ), freed AS MATERIALIZED (
     SELECT k.task, k.key, j.id, coalesce(j.ended_at + j.key_for, j.ended_at) AS until

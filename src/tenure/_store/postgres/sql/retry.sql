@@ -1,6 +1,6 @@
 -- $1 ids, $2 now
 -- Bring dead letters back under their ids for a new life: token raised, attempts and losses
--- zero. One whose key a younger job holds stays; the answer names that job. No row: no such
+-- zero. One whose key another job holds stays; the answer names that job. No row: no such
 -- dead letter.
 -- Uses job_failed_pkey and job_key_pkey; locks dead letters in id order, then keys, waiting.
 WITH dead AS MATERIALIZED (
@@ -18,8 +18,15 @@ WITH dead AS MATERIALIZED (
     INSERT INTO /*schema.*/job_key AS k (task, key, job_id)
     SELECT f.task, f.key, f.id FROM first AS f ORDER BY f.task, f.key
     ON CONFLICT (task, key) DO UPDATE SET
-        job_id = CASE WHEN k.until IS NULL THEN k.job_id ELSE excluded.job_id END,
-        until = NULL
+        job_id = CASE
+            WHEN k.until IS NULL THEN k.job_id
+            WHEN k.job_id <> excluded.job_id AND k.until > coalesce($2::timestamptz, clock_timestamp())
+                THEN k.job_id
+            ELSE excluded.job_id
+        END,
+        until = CASE
+            WHEN k.job_id <> excluded.job_id AND k.until > coalesce($2, clock_timestamp()) THEN k.until
+        END
     RETURNING k.task, k.key, k.job_id
 ), revived AS MATERIALIZED (
     SELECT d.*
@@ -36,7 +43,7 @@ WITH dead AS MATERIALIZED (
     )
     SELECT
         r.id, r.token + 1, r.queue, r.task, r.key, r.key_for, r.args, r.priority, r.created_at,
-        coalesce($2::timestamptz, clock_timestamp()),
+        coalesce($2, clock_timestamp()),
         r.max_attempts, r.max_losses, r.lease, r.items, r.target, r.cursor, r.progress, r.meta
     FROM revived AS r
 )

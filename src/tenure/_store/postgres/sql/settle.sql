@@ -90,7 +90,7 @@ WITH asked AS (
 ), back AS (
     UPDATE /*schema.*/job AS j SET
         state = 'queued',
-        run_at = coalesce(e.ended_at + e.delay, j.run_at),
+        run_at = CASE WHEN e.delay IS NULL THEN j.run_at ELSE greatest(e.ended_at + e.delay, e.ended_at) END,
         returned = e.delay IS NULL,
         attempt = CASE WHEN e.charged THEN j.attempt ELSE j.attempt - 1 END,
         claimed_by = NULL, claimed_at = NULL, renewed_at = NULL, lease_expires_at = NULL,
@@ -108,5 +108,6 @@ WITH asked AS (
         e.error_type, e.error_message, e.error_trace, e.error_signature, e.log
     FROM ended AS e
 )
-SELECT j.id, j.token, CASE WHEN NOT j.busy THEN j.state END AS state, j.late, j.task, j.key
+SELECT j.id, j.token, j.claimed_by, j.late, j.task, j.key,
+    CASE WHEN NOT j.busy THEN j.state END AS state
 FROM judged AS j
