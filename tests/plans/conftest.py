@@ -99,6 +99,24 @@ def full(databases: Databases) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def emptied(databases: Databases) -> Iterator[str]:
+    """A database whose statistics were taken at a moment without a live job.
+
+    Its indexes are long and full of what is dead; the planner believes in one row.
+    """
+    name = databases.template(
+        "tenure_full", lambda url: fill(url, queued=20_000, running=2_000, archived=20_000)
+    )
+    url = databases.create(name)
+    with psycopg.connect(url, autocommit=True) as connection:
+        for table in ("job", "job_failed", "job_key"):
+            connection.execute(f"DELETE FROM tenure.{table}".encode())
+        connection.execute("ANALYZE")
+    yield url
+    databases.drop(url)
+
+
+@pytest.fixture(scope="session")
 def large(databases: Databases) -> Iterator[str]:
     """A database with 100,000 queued jobs, for callers with settings of their own."""
     name = databases.template(

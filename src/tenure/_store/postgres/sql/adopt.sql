@@ -13,7 +13,7 @@ WITH stray AS MATERIALIZED (
 ), marked AS (
     UPDATE /*schema.*/job AS j SET limited = true
     FROM stray AS s
-    WHERE j.id = s.id AND j.state = 'running'
+    WHERE j.id = ANY (ARRAY[s.id]) AND j.state = 'running'
 )
 UPDATE /*schema.*/queue AS q SET adopted = true
 WHERE q.name = ANY ($1)

@@ -11,22 +11,22 @@ WITH held AS MATERIALIZED (
 ), asked AS (
     UPDATE /*schema.*/job AS j SET cancel_requested = true
     FROM held AS h
-    WHERE j.id = h.id AND h.state = 'running'
+    WHERE j.id = ANY (ARRAY[h.id]) AND h.state = 'running'
 ), gone AS (
     DELETE FROM /*schema.*/job AS j
     USING held AS h
-    WHERE j.id = h.id AND h.state = 'queued'
+    WHERE j.id = ANY (ARRAY[h.id]) AND h.state = 'queued'
 ), freed AS MATERIALIZED (
     SELECT k.task, k.key, h.id, coalesce(h.ended_at + h.key_for, h.ended_at) AS until
     FROM held AS h
-    JOIN /*schema.*/job_key AS k ON k.task = h.task AND k.key = h.key
+    JOIN /*schema.*/job_key AS k ON k.task = ANY (ARRAY[h.task]) AND k.key = ANY (ARRAY[h.key])
     WHERE h.key IS NOT NULL AND h.state = 'queued'
     ORDER BY k.task, k.key
     FOR UPDATE OF k
 ), key AS (
     UPDATE /*schema.*/job_key AS k SET until = f.until
     FROM freed AS f
-    WHERE k.task = f.task AND k.key = f.key AND k.job_id = f.id
+    WHERE k.task = ANY (ARRAY[f.task]) AND k.key = ANY (ARRAY[f.key]) AND k.job_id = f.id
 ), filed AS (
     INSERT INTO /*schema.*/job_archive (
         id, token, run_at, created_at, ended_at, filed_on,

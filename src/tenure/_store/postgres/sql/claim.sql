@@ -57,7 +57,7 @@ UPDATE /*schema.*/job AS j SET
     renewals = 0,
     returned = false
 FROM found AS f
-WHERE j.id = f.id AND (
+WHERE j.id = ANY (ARRAY[f.id]) AND (
     f.id = (SELECT g.id FROM found AS g LIMIT 1)
     OR (f.losses = 0 AND (SELECT g.losses = 0 FROM found AS g LIMIT 1))
 )

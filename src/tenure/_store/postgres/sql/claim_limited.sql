@@ -78,7 +78,7 @@ UPDATE /*schema.*/job AS j SET
     returned = false,
     limited = f.limited
 FROM found AS f
-WHERE j.id = f.id AND (
+WHERE j.id = ANY (ARRAY[f.id]) AND (
     f.id = (SELECT g.id FROM found AS g LIMIT 1)
     OR (f.losses = 0 AND (SELECT g.losses = 0 FROM found AS g LIMIT 1))
 )

@@ -9,7 +9,7 @@ WITH asked AS MATERIALIZED (
 ), gone AS (
     DELETE FROM /*schema.*/job AS j
     USING asked AS a
-    WHERE j.id = a.id AND j.token = a.token AND j.claimed_by = a.claimed_by AND j.key IS NULL
+    WHERE j.id = ANY (ARRAY[a.id]) AND j.token = a.token AND j.claimed_by = a.claimed_by AND j.key IS NULL
     RETURNING
         j.id, j.token, j.run_at, j.created_at, j.claimed_at, j.lease_expires_at, j.claimed_by,
         j.items, j.priority, j.attempt, j.max_attempts, j.losses, j.queue, j.task, j.renewals,

@@ -8,9 +8,9 @@ WITH dead AS MATERIALIZED (
     ORDER BY f.id
     FOR UPDATE
 ), items AS (
-    DELETE FROM /*schema.*/job_item AS i USING dead AS d WHERE i.job_id = d.id
+    DELETE FROM /*schema.*/job_item AS i USING dead AS d WHERE i.job_id = ANY (ARRAY[d.id])
 )
 DELETE FROM /*schema.*/job_failed AS f
 USING dead AS d
-WHERE f.id = d.id
+WHERE f.id = ANY (ARRAY[d.id])
 RETURNING f.id

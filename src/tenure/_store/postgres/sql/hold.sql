@@ -10,5 +10,5 @@ WITH queued AS MATERIALIZED (
 )
 UPDATE /*schema.*/job AS j SET held = true
 FROM queued AS q
-WHERE j.id = q.id
+WHERE j.id = ANY (ARRAY[q.id])
 RETURNING j.id

@@ -27,6 +27,6 @@ UPDATE /*schema.*/job AS j SET
     renewed_at = coalesce($9, clock_timestamp()),
     lease_expires_at = coalesce($9, clock_timestamp()) + $4::interval
 FROM held AS h
-WHERE j.id = h.id
+WHERE j.id = ANY (ARRAY[h.id])
 RETURNING j.id, j.cancel_requested, j.items, (SELECT count(*) FROM added) AS added,
     coalesce(j.items >= j.target, false) AS reached

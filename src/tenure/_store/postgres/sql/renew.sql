@@ -5,7 +5,7 @@
 WITH held AS MATERIALIZED (
     SELECT j.id, a.ttl
     FROM unnest($1::bigint[], $2::bigint[], $3::uuid[], $4::interval[]) AS a (id, token, claimed_by, ttl)
-    JOIN /*schema.*/job AS j ON j.id = a.id AND j.token = a.token AND j.claimed_by = a.claimed_by
+    JOIN /*schema.*/job AS j ON j.id = ANY (ARRAY[a.id]) AND j.token = a.token AND j.claimed_by = a.claimed_by
     WHERE j.lease_expires_at > coalesce($5::timestamptz, clock_timestamp())
     ORDER BY j.id
     FOR NO KEY UPDATE OF j SKIP LOCKED
@@ -15,5 +15,5 @@ UPDATE /*schema.*/job AS j SET
     renewed_at = coalesce($5, clock_timestamp()),
     renewals = j.renewals + 1
 FROM held AS h
-WHERE j.id = h.id
+WHERE j.id = ANY (ARRAY[h.id])
 RETURNING j.id, j.token, j.claimed_by, j.cancel_requested

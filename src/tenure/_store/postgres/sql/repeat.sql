@@ -13,5 +13,5 @@ UPDATE /*schema.*/attempt AS t SET
     repeats = t.repeats + 1,
     refused = CASE WHEN t.outcome <> a.outcome THEN coalesce(t.refused, a.refused) ELSE t.refused END
 FROM asked AS a
-WHERE t.job_id = a.id AND t.token = a.token AND t.claimed_by = a.claimed_by
+WHERE t.job_id = ANY (ARRAY[a.id]) AND t.token = a.token AND t.claimed_by = a.claimed_by
 RETURNING t.job_id AS id, t.token, t.claimed_by, t.outcome

@@ -42,7 +42,7 @@ WITH expired AS MATERIALIZED (
 ), freed AS MATERIALIZED (
     SELECT k.task, k.key, j.id, coalesce(j.ended_at + j.key_for, j.ended_at) AS until
     FROM judged AS j
-    JOIN /*schema.*/job_key AS k ON k.task = j.task AND k.key = j.key
+    JOIN /*schema.*/job_key AS k ON k.task = ANY (ARRAY[j.task]) AND k.key = ANY (ARRAY[j.key])
     WHERE j.key IS NOT NULL AND j.verdict <> 'queued'
     ORDER BY k.task, k.key
     FOR UPDATE OF k SKIP LOCKED
@@ -55,18 +55,18 @@ WITH expired AS MATERIALIZED (
 ), key AS (
     UPDATE /*schema.*/job_key AS k SET until = f.until
     FROM freed AS f
-    WHERE k.task = f.task AND k.key = f.key AND k.job_id = f.id
+    WHERE k.task = ANY (ARRAY[f.task]) AND k.key = ANY (ARRAY[f.key]) AND k.job_id = f.id
 ), back AS (
     UPDATE /*schema.*/job AS j SET
         state = 'queued', returned = true, token = j.token + 1, losses = e.losses_now,
         claimed_by = NULL, claimed_at = NULL, renewed_at = NULL, lease_expires_at = NULL,
         limited = false
     FROM ended AS e
-    WHERE j.id = e.id AND e.verdict = 'queued'
+    WHERE j.id = ANY (ARRAY[e.id]) AND e.verdict = 'queued'
 ), gone AS (
     DELETE FROM /*schema.*/job AS j
     USING ended AS e
-    WHERE j.id = e.id AND e.verdict <> 'queued'
+    WHERE j.id = ANY (ARRAY[e.id]) AND e.verdict <> 'queued'
 ), filed AS (
     INSERT INTO /*schema.*/job_archive (
         id, token, run_at, created_at, claimed_at, lease_expires_at, ended_at, claimed_by, filed_on,

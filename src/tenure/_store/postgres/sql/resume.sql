@@ -10,5 +10,5 @@ WITH waiting AS MATERIALIZED (
 )
 UPDATE /*schema.*/job AS j SET held = false, returned = true
 FROM waiting AS w
-WHERE j.id = w.id
+WHERE j.id = ANY (ARRAY[w.id])
 RETURNING j.id

@@ -35,7 +35,7 @@ WITH dead AS MATERIALIZED (
 ), gone AS (
     DELETE FROM /*schema.*/job_failed AS f
     USING revived AS r
-    WHERE f.id = r.id
+    WHERE f.id = ANY (ARRAY[r.id])
 ), added AS (
     INSERT INTO /*schema.*/job (
         id, token, queue, task, key, key_for, args, priority, created_at, run_at,

@@ -12,18 +12,18 @@ WITH held AS MATERIALIZED (
 ), gone AS (
     DELETE FROM /*schema.*/job AS j
     USING held AS h
-    WHERE j.id = h.id
+    WHERE j.id = ANY (ARRAY[h.id])
 ), freed AS MATERIALIZED (
     SELECT k.task, k.key, h.id, coalesce(h.ended_at + h.key_for, h.ended_at) AS until
     FROM held AS h
-    JOIN /*schema.*/job_key AS k ON k.task = h.task AND k.key = h.key
+    JOIN /*schema.*/job_key AS k ON k.task = ANY (ARRAY[h.task]) AND k.key = ANY (ARRAY[h.key])
     WHERE h.key IS NOT NULL
     ORDER BY k.task, k.key
     FOR UPDATE OF k
 ), key AS (
     UPDATE /*schema.*/job_key AS k SET until = f.until
     FROM freed AS f
-    WHERE k.task = f.task AND k.key = f.key AND k.job_id = f.id
+    WHERE k.task = ANY (ARRAY[f.task]) AND k.key = ANY (ARRAY[f.key]) AND k.job_id = f.id
 ), filed AS (
     INSERT INTO /*schema.*/job_archive (
         id, token, run_at, created_at, claimed_at, lease_expires_at, ended_at, claimed_by, filed_on,

@@ -28,13 +28,13 @@ WITH asked AS (
         coalesce($16, clock_timestamp()) AS ended_at,
         coalesce($15::date, (coalesce($16, clock_timestamp()) AT TIME ZONE 'UTC')::date) AS filed_on
     FROM asked AS a
-    JOIN /*schema.*/job AS j ON j.id = a.id AND j.token = a.token AND j.claimed_by = a.claimed_by
+    JOIN /*schema.*/job AS j ON j.id = ANY (ARRAY[a.id]) AND j.token = a.token AND j.claimed_by = a.claimed_by
     ORDER BY j.id
     FOR UPDATE OF j
 ), freed AS MATERIALIZED (
     SELECT k.task, k.key, h.id, coalesce(h.ended_at + h.key_for, h.ended_at) AS until
     FROM held AS h
-    JOIN /*schema.*/job_key AS k ON k.task = h.task AND k.key = h.key
+    JOIN /*schema.*/job_key AS k ON k.task = ANY (ARRAY[h.task]) AND k.key = ANY (ARRAY[h.key])
     WHERE h.key IS NOT NULL AND h.state <> 'queued'
     ORDER BY k.task, k.key
     FOR UPDATE OF k SKIP LOCKED
@@ -49,11 +49,11 @@ WITH asked AS (
 ), key AS (
     UPDATE /*schema.*/job_key AS k SET until = f.until
     FROM freed AS f
-    WHERE k.task = f.task AND k.key = f.key AND k.job_id = f.id
+    WHERE k.task = ANY (ARRAY[f.task]) AND k.key = ANY (ARRAY[f.key]) AND k.job_id = f.id
 ), gone AS (
     DELETE FROM /*schema.*/job AS j
     USING ended AS e
-    WHERE j.id = e.id AND e.state <> 'queued'
+    WHERE j.id = ANY (ARRAY[e.id]) AND e.state <> 'queued'
     RETURNING j.*, e.state AS end_state, e.ended_at, e.filed_on, e.late, e.result,
         e.error_type, e.error_message, e.error_signature,
         CASE
@@ -96,7 +96,7 @@ WITH asked AS (
         claimed_by = NULL, claimed_at = NULL, renewed_at = NULL, lease_expires_at = NULL,
         limited = false
     FROM ended AS e
-    WHERE j.id = e.id AND e.state = 'queued'
+    WHERE j.id = ANY (ARRAY[e.id]) AND e.state = 'queued'
 ), kept AS (
     INSERT INTO /*schema.*/attempt (
         job_id, token, due_at, started_at, ended_at, claimed_by, filed_on, renewals, attempt, late,
