@@ -228,8 +228,6 @@ def _compare(report: Report, conditions: list[Condition]) -> None:
         medians = {c.name: statistics.median(c.calls[label]) * 1e6 for c in conditions}
         text = "  ".join(f"{name}: {value:,.0f}" for name, value in medians.items())
         report.line(f"call:{label}", f"  {label:9} {text}", **medians)
-        if "worst" in label:
-            continue
         for condition in conditions[1:]:
             value = max(medians[condition.name] / 1e6, NOISE)
             ratio = value / max(medians["empty"] / 1e6, NOISE)

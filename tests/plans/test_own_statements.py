@@ -56,7 +56,7 @@ def test_with_ten_million_jobs_it_uses_its_index(huge: str, case: str) -> None:
 def test_with_statistics_of_an_idle_moment_no_index_is_read_from_end_to_end(
     emptied: str, case: str
 ) -> None:
-    """A queue that was empty when it was analysed, under a pinned horizon: claims took 171 ms."""
+    """Analysed while empty, under a pinned horizon: 172 ms to claim and settle 100 jobs."""
     found = plan(emptied, case)
     for table in ("job", "job_key", "job_failed"):
         for node in found.of(table):
