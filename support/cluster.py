@@ -53,7 +53,7 @@ class Cluster:
     def __init__(self, major: int = 15, settings: Mapping[str, str] | None = None) -> None:
         self.major = major
         self.settings = {**SETTINGS, **(settings or {})}
-        self._uid, self._gid = _unprivileged_user()
+        self._uid, self._gid = unprivileged_user()
         self._process: subprocess.Popen[bytes] | None = None
         self._port: int | None = None
         self._directory: Path | None = None
@@ -154,7 +154,7 @@ class Cluster:
     def _launch(self) -> None:
         chosen = self._port
         for tries_left in (2, 1, 0):
-            self._port = chosen or _free_port()
+            self._port = chosen or free_port()
             settings = {
                 **self.settings,
                 "listen_addresses": "127.0.0.1",
@@ -236,7 +236,7 @@ class Cluster:
         return "\n".join(self.log().splitlines()[-20:])
 
 
-def _unprivileged_user() -> tuple[int | None, int | None]:
+def unprivileged_user() -> tuple[int | None, int | None]:
     """PostgreSQL refuses to run as root; return whom to run it as, if we are root."""
     if os.geteuid() != 0:
         return None, None
@@ -254,7 +254,7 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("PG")}
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -15,6 +15,9 @@ from support.store import Database, install
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
+# For the suites that run other suites.
+pytest_plugins = ["pytester"]
+
 # A busy machine makes wall time a poor judge of one example.
 settings.register_profile("tenure", deadline=None)
 settings.load_profile("tenure")

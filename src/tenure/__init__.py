@@ -1,4 +1,67 @@
 """Tenure, a durable job queue on PostgreSQL.
 
-What people import lives one level down; this file holds no code of its own.
+What people import. Each name is fetched from its module when first used, so that what needs
+no database (`tenure probe`) does not load one's driver.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tenure import errors
+    from tenure._hooks.passage import Draft
+    from tenure._model.event import JobEvent, WorkerEvent
+    from tenure._model.says import Cancel, GiveUp, Retry, Snooze
+    from tenure.app import Tenure
+    from tenure.config import Backoff
+    from tenure.handle import Handle
+    from tenure.job import AsyncJob, Job, current_job
+
+__all__ = [
+    "AsyncJob",
+    "Backoff",
+    "Cancel",
+    "Draft",
+    "GiveUp",
+    "Handle",
+    "Job",
+    "JobEvent",
+    "Retry",
+    "Snooze",
+    "Tenure",
+    "WorkerEvent",
+    "current_job",
+    "errors",
+]
+
+_HOMES = {
+    "AsyncJob": "tenure.job",
+    "Backoff": "tenure.config",
+    "Cancel": "tenure._model.says",
+    "Draft": "tenure._hooks.passage",
+    "GiveUp": "tenure._model.says",
+    "Handle": "tenure.handle",
+    "Job": "tenure.job",
+    "JobEvent": "tenure._model.event",
+    "Retry": "tenure._model.says",
+    "Snooze": "tenure._model.says",
+    "Tenure": "tenure.app",
+    "WorkerEvent": "tenure._model.event",
+    "current_job": "tenure.job",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """The name's value, from its own module; kept here from then on."""
+    if name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+    elif name in __all__:
+        value = import_module(f"tenure.{name}")
+    else:
+        raise AttributeError(f"module 'tenure' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

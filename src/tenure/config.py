@@ -3,14 +3,41 @@
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from tenure.errors import InvalidValue
 
-@dataclass(frozen=True, slots=True)
+LONGEST_LEASE = timedelta(days=1)
+# Durations are added to instants; within this, no sum leaves the calendar.
+LONGEST_WAIT = timedelta(days=36_500)
+
+
+def duration(value: float | timedelta) -> timedelta:
+    """A duration given in seconds or as what it is."""
+    return value if isinstance(value, timedelta) else timedelta(seconds=value)
+
+
+@dataclass(frozen=True, slots=True, init=False)
 class Backoff:
     """A failed attempt waits `min(cap, base * 2^(attempt-1))`, and up to `jitter` of it more."""
 
-    base: timedelta = timedelta(seconds=30)
-    cap: timedelta = timedelta(hours=1)
-    jitter: float = 0.2
+    base: timedelta
+    cap: timedelta
+    jitter: float
+
+    def __init__(
+        self,
+        base: "float | timedelta" = timedelta(seconds=30),
+        cap: "float | timedelta" = timedelta(hours=1),
+        jitter: float = 0.2,
+    ) -> None:
+        """Durations are seconds or timedeltas."""
+        if duration(base) < timedelta(0) or duration(cap) < timedelta(0) or not 0 <= jitter <= 1:
+            raise InvalidValue(
+                f"a backoff of base {base}, cap {cap}, jitter {jitter} cannot be: durations are "
+                "not negative, and the jitter is a share from 0 to 1"
+            )
+        object.__setattr__(self, "base", min(duration(base), LONGEST_WAIT))
+        object.__setattr__(self, "cap", min(duration(cap), LONGEST_WAIT))
+        object.__setattr__(self, "jitter", jitter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +49,12 @@ class Defaults:
     margin: timedelta = timedelta(seconds=1)
     slack: timedelta = timedelta(seconds=1)
     floor_lag: timedelta = timedelta(seconds=2)
+    poll: timedelta = timedelta(seconds=1)
+    sweep: timedelta = timedelta(seconds=5)
+    beat: timedelta = timedelta(seconds=5)
+    blocked_after: timedelta = timedelta(seconds=1)
+    grace: timedelta = timedelta(seconds=25)
+    timeout: timedelta = timedelta(seconds=300)
     max_attempts: int = 3
     max_losses: int = 3
     backoff: Backoff = Backoff()
@@ -39,10 +72,11 @@ class Defaults:
             margin=self.margin * factor,
             slack=self.slack * factor,
             floor_lag=self.floor_lag * factor,
+            poll=self.poll * factor,
+            sweep=self.sweep * factor,
+            beat=self.beat * factor,
+            blocked_after=self.blocked_after * factor,
         )
 
 
 DEFAULTS = Defaults()
-LONGEST_LEASE = timedelta(days=1)
-# Durations are added to instants; within this, no sum leaves the calendar.
-LONGEST_WAIT = timedelta(days=36_500)

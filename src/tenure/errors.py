@@ -4,6 +4,8 @@ TenureError
 ├── PayloadError            the arguments or result cannot be stored as JSON within the limits
 ├── InvalidValue            a name, a number or a duration is outside what is allowed
 ├── LeaseLost               the job belongs to somebody else now, or to nobody: stop
+├── ConfigError             something that must be set is not, or does not fit
+├── NotReady                the job has not ended yet, or not well: no result
 ├── SchemaError
 │   ├── SchemaTooOld        run: tenure db migrate
 │   └── SchemaTooNew        upgrade this release
@@ -32,6 +34,14 @@ class LeaseLost(TenureError):
     What was written through the job's transaction is rolled back; the job runs, or has
     run, under another lease.
     """
+
+
+class ConfigError(TenureError):
+    """Something that must be set before work can begin is missing, or does not fit."""
+
+
+class NotReady(TenureError):
+    """A job's result was asked for, and there is none: it has not ended, or not well."""
 
 
 class SchemaError(TenureError):
@@ -83,9 +93,22 @@ class QueryFailed(StoreError):
         return self.sqlstate in {"40001", "40P01", "55P03"}
 
     @property
+    def is_missing_schema(self) -> bool:
+        """Whether a table or the schema itself is not there: nobody has migrated it."""
+        return self.sqlstate in {"42P01", "3F000"}
+
+    @property
     def is_missing_partition(self) -> bool:
         """Whether a row was to be filed under a day that has no partition.
 
         A check that failed names its constraint; a row that fits no partition has none.
         """
         return self.sqlstate == "23514" and self.constraint is None
+
+
+class Stopped(BaseException):
+    """Raised into a handler's thread that must end now: its time is up or its lease is at risk.
+
+    Like asyncio's CancelledError it is no Exception, so that `except Exception` lets it
+    pass. Clean up and let it go on; what is done after it happens in nobody's name.
+    """

@@ -41,7 +41,20 @@ async def test_a_job_whose_lease_is_over_goes_back_to_its_queue(db: Database) ->
     rescues = await db.run(db.store.rescue())
 
     lease = claimed.lease
-    assert rescues.jobs == [Rescued(lease.job_id, lease.token, A, "q", State.QUEUED, 1, None)]
+    assert rescues.jobs == [
+        Rescued(
+            lease.job_id,
+            lease.token,
+            A,
+            "q",
+            State.QUEUED,
+            1,
+            None,
+            task=claimed.job.task,
+            attempt=1,
+            max_attempts=claimed.job.max_attempts,
+        )
+    ]
     assert (rescues.found, rescues.now) == (1, db.clock.now)
     job = await get(db, lease.job_id)
     assert (job.state, job.attempt, job.losses) == (State.QUEUED, 1, 1)

@@ -15,6 +15,7 @@ from tenure._model.ending import Ending
 from tenure._model.job import State
 from tenure._model.lease import Renewed, Settling
 from tenure._rules.settings import SETTINGS
+from tenure.sources import PROGRAM
 
 if TYPE_CHECKING:
     from enum import StrEnum
@@ -31,8 +32,21 @@ def words(page: str) -> set[str]:
 
 def test_every_setting_is_documented_and_none_that_is_not_there() -> None:
     """Shows R38."""
-    rows = re.findall(r"^\| `(\w+)`", (DOCS / "settings.md").read_text(), re.MULTILINE)
-    assert rows == list(SETTINGS)
+    text = (DOCS / "settings.md").read_text().partition("## Of the installation")[2]
+    assert re.findall(r"^\| `(\w+)`", text, re.MULTILINE) == list(SETTINGS)
+
+
+def test_every_setting_of_a_program_is_documented_with_its_variable_and_its_argument() -> None:
+    text = (DOCS / "settings.md").read_text().partition("## Of the installation")[0]
+    rows = re.findall(r"^\| `(\w+)` \| `(\w+)`.*? \| (.*?) \| (.*?) \|", text, re.MULTILINE)
+    assert [row[0] for row in rows] == list(PROGRAM)
+    for name, variable, argument, built_in in rows:
+        source = PROGRAM[name]
+        assert variable == f"TENURE_{name.upper()}"
+        assert source.argument in argument
+        if source.built_in is not None:
+            shown = str(source.built_in).lower().removesuffix(".0")
+            assert built_in.strip("`") == shown
 
 
 @pytest.mark.parametrize("names", [State, Ending, Renewed, Settling, Cancelling, Retrying])
@@ -48,8 +62,9 @@ def test_every_reason_that_a_statement_or_rule_gives_is_documented() -> None:
         for path in (ROOT / "src" / "tenure").rglob(kind)
     )
     given = set(re.findall(r'reason(?:: str)? ?=\s?"(\w+)"', source))
+    given |= set(re.findall(r'Cancelled\(.*"(\w+)"\)', source))
     given |= {"attempts", "poison", "lost", "requested", "revoked"}
-    assert "worker_done" in given
+    assert {"worker_done", "undecodable", "expired", "handler"} <= given
     assert given <= words("states.md")
 
 
@@ -59,9 +74,34 @@ def test_every_error_is_documented_with_its_place_in_the_tree() -> None:
         for name, kind in inspect.getmembers(errors, inspect.isclass)
         if issubclass(kind, errors.TenureError)
     }
-    assert found == words("errors.md") - {"sqlstate"}
+    rows = set(re.findall(r"^\| `(\w+)` \|", (DOCS / "errors.md").read_text(), re.MULTILINE))
+    assert found == rows
     assert errors.__doc__ is not None
     assert all(name in errors.__doc__ for name in found)
+
+
+def test_what_is_raised_into_a_handler_is_documented_and_is_no_exception() -> None:
+    others = {
+        name
+        for name, kind in inspect.getmembers(errors, inspect.isclass)
+        if issubclass(kind, BaseException) and not issubclass(kind, errors.TenureError)
+    }
+    assert others == {"Stopped"}
+    assert others <= words("errors.md")
+    assert not issubclass(errors.Stopped, Exception)
+
+
+def test_every_line_of_the_log_that_is_explained_can_be_met() -> None:
+    """What stands between two … is in a message of the source, with its values left out."""
+    table = (DOCS / "worker.md").read_text().partition("## What the log says")[2]
+    rows = re.findall(r"^\| (`.*?) \| (?:info|warning|error) \|", table, re.MULTILINE)
+    assert len(rows) > 20
+    source = "\n".join(path.read_text() for path in (ROOT / "src" / "tenure").rglob("*.py"))
+    messages = re.sub(r'"\s+"', "", source)
+    messages = re.sub(r"%(?:r|s|g|d|\.\d+f)", "…", messages)
+    names = set(re.findall(r'^    name = "(\w+)"', source, re.MULTILINE))
+    for line in re.findall(r"`(.*?)`", "\n".join(rows)):
+        assert line in messages or line.removesuffix(": …") in names, line
 
 
 def test_every_verb_of_the_store_has_its_statement_by_its_name() -> None:

@@ -43,7 +43,7 @@ def ended(count: int, outcome: Outcome) -> list[Ended]:
 
 # Answers that lead an operation on to its later statements.
 _ANSWERS: Mapping[str, list[Row]] = {
-    "check_lease": [{"held": True, "filed_on": date(2030, 1, 1)}],
+    "check_lease": [{"held": True, "isolation": "read committed", "filed_on": date(2030, 1, 1)}],
     "lock_queues": [{"name": "mail", "adopted": False}],
     "rescue": [{"id": None, "found": 0, "now": FLOOR.run_at}],
     "days": [{"day": datetime.now(UTC).date()}],
@@ -90,6 +90,9 @@ OWN: Mapping[str, Query] = {
     "adopt": sent(STORE.claim(LANES, count=BATCH, worker=WORKER, limited=True), "adopt"),
     "gate": sent(STORE.claim(LANES, count=BATCH, worker=WORKER), "gate"),
     "renew": sent(STORE.renew(leases(BATCH)), "renew"),
+    "overdue": sent(STORE.overdue(MINUTE), "overdue"),
+    "forfeit": sent(STORE.forfeit(leases(BATCH)), "forfeit"),
+    "wait": sent(STORE.wait(AN_ID), "wait"),
     "holding": sent(STORE.renew(leases(BATCH)), "holding"),
     "progress": sent(STORE.progress(leases(1)[0], done=3, items={"k": 1, "l": 2}), "progress"),
     "complete": sent(STORE.settle(ended(BATCH, Succeeded({"rows": 1}))), "complete"),

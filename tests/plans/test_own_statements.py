@@ -19,6 +19,8 @@ HOT = [
     "claim_limited",
     "renew",
     "holding",
+    "forfeit",
+    "wait",
     "complete",
     "settle, to release",
     "rescue",

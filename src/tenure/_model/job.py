@@ -1,5 +1,6 @@
 """A job: what is asked for at enqueue, and the row as the store keeps it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -7,6 +8,8 @@ from enum import StrEnum
 from tenure._model.ids import JobId, Json, Token, WorkerId
 
 DEFAULT_PRIORITY = 5
+# Where middleware's notes are in a job's meta, apart from what Tenure itself keeps there.
+_FIELDS = "fields"
 
 
 class State(StrEnum):
@@ -85,3 +88,14 @@ class JobRow:
     progress: Json = None
     items: int = 0
     meta: Json = None
+
+
+def fields(meta: Json) -> Mapping[str, Json]:
+    """What middleware noted with a job, out of its meta."""
+    noted: Mapping[str, Json] = (meta or {}).get(_FIELDS) or {}
+    return noted
+
+
+def with_fields(meta: Mapping[str, Json], noted: Mapping[str, Json]) -> dict[str, Json]:
+    """The meta with what middleware noted."""
+    return {**meta, _FIELDS: dict(noted)}

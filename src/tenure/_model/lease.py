@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from tenure._model.ending import Ending
-from tenure._model.ids import JobId, Token, WorkerId
+from tenure._model.ids import JobId, Json, Token, WorkerId
 from tenure._model.job import JobRow, State
 
 
@@ -42,6 +42,7 @@ class Claims:
     alone. `limited` says that a queue asked for has a limit: the next claim should say so
     too and spare a statement. `unread` are queues that were not read to their end, being
     paused or limited. `now` is the database's time, at the latest that of the statement.
+    `rescued` is what had run out in the limited queues and was ended first.
     """
 
     jobs: Sequence[Claimed]
@@ -49,6 +50,7 @@ class Claims:
     limited: bool
     unread: frozenset[str]
     now: datetime
+    rescued: "Sequence[Rescued]" = ()
 
 
 class Renewed(StrEnum):
@@ -115,6 +117,21 @@ class Rescued:
     state: State
     losses: int
     reason: str | None
+    task: str
+    attempt: int
+    max_attempts: int
+    key: str | None = None
+    meta: Json = None
+
+
+@dataclass(frozen=True, slots=True)
+class Overdue:
+    """A lease that is long over and could not be rescued, and who has its row locked, if known."""
+
+    job_id: JobId
+    pid: int | None
+    application: str | None
+    since: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

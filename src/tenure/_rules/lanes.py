@@ -68,6 +68,13 @@ class LaneBook:
         self._claims = 0
         self._scan_next = 0
 
+    def add(self, queues: Iterable[str]) -> None:
+        """Serve these queues too; what was learnt of the others stays."""
+        for queue in queues:
+            if queue not in self._queues:
+                self._queues.append(queue)
+                self._lanes |= {(queue, p): _Memory() for p in PRIORITIES}
+
     def ask(self, *, woken: bool = False) -> list[Lane]:
         """The lanes of the next claim: by priority, within one the queues in turn.
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from tenure._model.ids import Json
 from tenure._rules.leasing import check_ttl
-from tenure.config import LONGEST_WAIT
+from tenure.config import DEFAULTS, LONGEST_WAIT, Backoff
 from tenure.errors import InvalidValue
 
 
@@ -48,10 +48,37 @@ SETTINGS: Mapping[str, Callable[[str, Json], None]] = {
     "keep_failed_days": _count,
 }
 
+BUILT_IN: Mapping[str, Json] = {
+    "lease": DEFAULTS.lease.total_seconds(),
+    "max_attempts": DEFAULTS.max_attempts,
+    "max_losses": DEFAULTS.max_losses,
+    "backoff_base": DEFAULTS.backoff.base.total_seconds(),
+    "backoff_cap": DEFAULTS.backoff.cap.total_seconds(),
+    "backoff_jitter": DEFAULTS.backoff.jitter,
+    "keep_archive_days": DEFAULTS.keep_archive.days,
+    "keep_attempts_days": DEFAULTS.keep_attempts.days,
+    "keep_failed_days": DEFAULTS.keep_failed.days,
+}
+
+
+def check_name(name: str) -> None:
+    """Refuse a setting that does not exist."""
+    if name not in SETTINGS:
+        raise InvalidValue(f"there is no setting {name!r}; there are: {', '.join(SETTINGS)}")
+
 
 def check_setting(name: str, value: Json) -> None:
     """Refuse a setting that does not exist, or a value it cannot have."""
-    check = SETTINGS.get(name)
-    if check is None:
-        raise InvalidValue(f"there is no setting {name!r}; there are: {', '.join(SETTINGS)}")
-    check(name, value)
+    check_name(name)
+    SETTINGS[name](name, value)
+
+
+def backoff(changed: Mapping[str, Json], built_in: Backoff) -> Backoff:
+    """The backoff that holds where a task has none of its own."""
+    base, cap = changed.get("backoff_base"), changed.get("backoff_cap")
+    jitter = changed.get("backoff_jitter")
+    return Backoff(
+        base=built_in.base if base is None else timedelta(seconds=base),
+        cap=built_in.cap if cap is None else timedelta(seconds=cap),
+        jitter=built_in.jitter if jitter is None else jitter,
+    )

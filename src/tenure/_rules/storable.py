@@ -10,7 +10,6 @@ from tenure._model.job import State
 from tenure._model.outcome import Ended, Error, Settlement
 from tenure._rules.payload import MAX_RESULT, encode
 from tenure._rules.signature import signature
-from tenure.errors import PayloadError
 
 MAX_TYPE = 200
 MAX_MESSAGE = 4 * 1024
@@ -74,7 +73,7 @@ def storable(ended: Ended) -> Ended:
             error=None if settlement.error is None else error(settlement.error),
             reason=None if settlement.reason is None else text(settlement.reason, MAX_REASON),
         )
-    except (PayloadError, RecursionError) as why:
+    except Exception as why:  # noqa: BLE001 - one ending that cannot be read holds up no other
         return unstorable(replace(ended, log=log), str(why))
     return replace(ended, settlement=settlement, log=log)
 

@@ -3,9 +3,12 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING
 
-from tenure.errors import SchemaTooNew, SchemaTooOld
+from tenure.errors import InvalidValue, SchemaTooNew, SchemaTooOld
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 _FILE = re.compile(r"(?P<version>\d{3})_(?P<slug>[a-z0-9_]+)\.(?P<way>up|down)\.sql")
 
@@ -34,7 +37,7 @@ class Migration:
         return f"{self.version:03}_{self.slug}"
 
 
-def load(directory: Traversable) -> Sequence[Migration]:
+def load(directory: "Traversable") -> Sequence[Migration]:
     """All migrations of a directory in order. A gap, a double or a missing way is a defect."""
     scripts: dict[tuple[int, str], dict[str, Script]] = {}
     for file in directory.iterdir():
@@ -53,6 +56,21 @@ def load(directory: Traversable) -> Sequence[Migration]:
             f"migrations are not numbered 1, 2, 3 …: {[m.name for m in migrations]}"
         )
     return migrations
+
+
+def check_version(version: int, known: Sequence[Migration]) -> None:
+    """Refuse a version that this release does not know."""
+    if not 0 <= version <= len(known):
+        raise InvalidValue(f"there is no version {version}; this release knows 0 to {len(known)}")
+
+
+def way(known: Sequence[Migration], *, since: int, to: int) -> Sequence[tuple[Migration, bool]]:
+    """The migrations that lead from one version to another, in order; True is up."""
+    check_version(since, known)
+    check_version(to, known)
+    if since <= to:
+        return [(migration, True) for migration in known[since:to]]
+    return [(migration, False) for migration in reversed(known[to:since])]
 
 
 def _script(text: str) -> Script:

@@ -5,21 +5,34 @@ written once and driven by a sync or an async runner (see `runner`). Which datab
 is decided by whoever makes the store and the runner.
 """
 
+from __future__ import annotations
+
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from enum import Enum
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
-from tenure._model.answers import Cancelling, Page, Place, Retried, Upkept
-from tenure._model.attempt import AttemptRow
-from tenure._model.audit import AuditRow, By
-from tenure._model.ids import JobId, Json, WorkerId
-from tenure._model.job import Enqueued, JobRow, NewJob, State
-from tenure._model.lease import Claims, Lease, Renewal, Reported, Rescues, Settled
-from tenure._model.outcome import Ended, Settlement
-from tenure._model.queue import Lane, QueueRow
-from tenure._model.worker import Beat, NewWorker, Presence, WorkerRow
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+
+    from tenure._model.answers import Cancelling, Page, Place, Retried, Upkept
+    from tenure._model.attempt import AttemptRow
+    from tenure._model.audit import AuditRow, By
+    from tenure._model.ids import JobId, Json, WorkerId
+    from tenure._model.job import Enqueued, JobRow, NewJob, State
+    from tenure._model.lease import (
+        Claims,
+        Lease,
+        Overdue,
+        Renewal,
+        Reported,
+        Rescued,
+        Rescues,
+        Settled,
+    )
+    from tenure._model.outcome import Ended, Settlement
+    from tenure._model.queue import Lane, QueueRow
+    from tenure._model.worker import Beat, NewWorker, Presence, WorkerRow
 
 T = TypeVar("T")
 Row: TypeAlias = Mapping[str, Any]
@@ -41,13 +54,17 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Ddl:
-    """One statement that the store itself worked out: partitions, migrations. Never user input."""
+    """One statement that the store itself worked out: partitions, migrations. Never user input.
+
+    `session` leaves something in the session beyond its transaction.
+    """
 
     text: str
+    session: bool = False
 
 
 class Mark(Enum):
-    """The edges of a transaction. In a caller's transaction they do nothing."""
+    """The edges of a transaction; inside another one, or a caller's, of a part of it."""
 
     BEGIN = "BEGIN"
     COMMIT = "COMMIT"
@@ -80,6 +97,9 @@ class Store(Protocol):
     def get(self, job_id: JobId) -> Op[JobRow | None]:
         """The job wherever it is now, or None."""
 
+    def wait(self, job_id: JobId) -> Op[JobRow | None]:
+        """Ask to be told when the job ends, and read it as it is now."""
+
     def list(
         self,
         state: State,
@@ -107,9 +127,11 @@ class Store(Protocol):
         ttl: timedelta | None = None,
         limited: bool = False,
         patient: bool = False,
+        strangers: Sequence[str] = (),
     ) -> Op[Claims]:
         """Claim due jobs from lanes in order. `limited` is a hint from the last answer;
-        `patient` is for a scan from zero, which may take long."""
+        `patient` is for a scan from zero, which may take long; `strangers` are tasks that the
+        worker does not know and leaves to others."""
 
     def next_due(self, lanes: Sequence[Lane]) -> Op[tuple[datetime | None, datetime]]:
         """The earliest time ahead at which something is due in these lanes, and the time now."""
@@ -129,9 +151,12 @@ class Store(Protocol):
         done: int | None = None,
         total: int | None = None,
         message: str | None = None,
+        also: Sequence[NewJob] = (),
+        log: str | None = None,
     ) -> Op[Reported]:
         """Record a report and extend the lease; LeaseLost if it is lost or over. The report that
-        reaches the job's target also settles it, in the same transaction."""
+        reaches the job's target also settles it, with what follows from it and what it logged, in
+        the same transaction."""
 
     def settle(self, ended: Sequence[Ended]) -> Op[Sequence[Settled]]:
         """End running periods; answers in the order asked. Sending the same again is harmless."""
@@ -139,15 +164,30 @@ class Store(Protocol):
     def check(self, lease: Lease) -> Op[None]:
         """LeaseLost unless the lease is still the job's. No lock."""
 
-    def settle_within(self, lease: Lease, settlement: Settlement) -> Op[None]:
-        """End one running period as the last statements of a caller's transaction; LeaseLost, and
-        the caller must roll back, if the lease is no longer the job's."""
+    def settle_within(
+        self,
+        lease: Lease,
+        settlement: Settlement,
+        *,
+        also: Sequence[NewJob] = (),
+        log: str | None = None,
+    ) -> Op[None]:
+        """End one running period as the last statements of a caller's transaction, and enqueue
+        what follows from it; LeaseLost, and the caller must roll back, if the lease is no longer
+        the job's."""
 
     def guard(self, lease: Lease) -> Op[None]:
         """Fence a caller's transaction until its commit, without ending the job."""
 
+    def forfeit(self, leases: Sequence[Lease]) -> Op[Sequence[Rescued]]:
+        """Let leases be over now, because their holder is known to be dead, and rescue them;
+        answers with all that was over."""
+
     def rescue(self, *, floor: datetime | None = None, count: int = 500) -> Op[Rescues]:
         """End leases that are over. Anyone may, any number at once."""
+
+    def overdue(self, older_than: timedelta, *, count: int = 10) -> Op[Sequence[Overdue]]:
+        """Leases that have been over for longer than this, and who keeps them from a rescue."""
 
     # What operators do; each with its audit row in the same transaction
     def cancel(self, ids: Sequence[JobId], by: By) -> Op[Sequence[Cancelling]]:
@@ -197,6 +237,9 @@ class Store(Protocol):
     def drain(self, worker: WorkerId, by: By) -> Op[bool]:
         """Ask a worker to drain; False if it is unknown."""
 
+    def note(self, by: By, action: str, targets: Sequence[str]) -> Op[None]:
+        """Record what an operator did by a verb that takes no `By`, in its transaction."""
+
     def audit(
         self, target: str, *, count: int = 100, before: int | None = None
     ) -> Op[Sequence[AuditRow]]:
@@ -215,6 +258,12 @@ class Store(Protocol):
         """All known workers."""
 
     # Upkeep
+    def condition(self) -> Op[Mapping[str, Any]]:
+        """What an operator should know of the server: version, role, durability, its clock."""
+
     def maintain(self) -> Op[Upkept]:
         """Make the partitions ahead, drop what is past its retention. Needs the owner's role and
         a connection outside any transaction."""
+
+    def clear(self) -> Op[None]:
+        """Remove everything but the schema itself: for tests, between one and the next."""

@@ -12,7 +12,7 @@ from tenure._model.lease import Lease
 from tenure._store.port import Op, Query, Row, Rows
 from tenure._store.postgres.literals import Jsonb
 from tenure._store.postgres.statements import DEFAULT_SCHEMA, statements
-from tenure.errors import QueryFailed
+from tenure.errors import InvalidValue, QueryFailed
 
 T = TypeVar("T")
 Clock = Callable[[], datetime]
@@ -96,6 +96,15 @@ def name_arrays(leases: Sequence[Lease]) -> dict[str, object]:
         "tokens": [lease.token for lease in leases],
         "owners": [lease.claimed_by for lease in leases],
     }
+
+
+def check_isolation(row: Row) -> None:
+    """Refuse a transaction whose one snapshot would hide that the lease was taken meanwhile."""
+    if row["isolation"] != "read committed":
+        raise InvalidValue(
+            f"a job cannot be settled or guarded in a {row['isolation']} transaction: it would not "
+            "see that its lease was taken; open the transaction as READ COMMITTED"
+        )
 
 
 def job_targets(ids: Sequence[JobId]) -> list[str]:

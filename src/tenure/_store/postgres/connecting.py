@@ -1,8 +1,12 @@
 """How the store's own connections are made: deadlines at both ends, plans that do not flip."""
 
-from psycopg import AsyncConnection, Connection, OperationalError, conninfo
-from psycopg.rows import TupleRow
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
+from psycopg import OperationalError, conninfo
+
+from tenure._store.postgres.reached import AsyncReached, Reached
 from tenure.errors import Unreachable
 
 # Half-open connections end quickly, seen from here and from the server: default libpq
@@ -33,6 +37,19 @@ _SERVER = {
 }
 
 
+# The same where a pooler hands out sessions: with each transaction, and for it alone.
+LOCALLY = "; ".join(
+    [
+        "BEGIN ISOLATION LEVEL READ COMMITTED",
+        *(
+            f"SET LOCAL {name} = '{value}'"
+            for name, value in _SERVER.items()
+            if not name.startswith(("tcp_", "default_"))
+        ),
+    ]
+)
+
+
 def own(url: str, *, name: str = "tenure", **settings: str) -> str:
     """The connection string of one of our own connections; `settings` override the server's."""
     given = conninfo.conninfo_to_dict(url)
@@ -42,24 +59,50 @@ def own(url: str, *, name: str = "tenure", **settings: str) -> str:
     return conninfo.make_conninfo("", **merged)
 
 
-def connect(url: str, *, name: str = "tenure", **settings: str) -> Connection[TupleRow]:
+def callers(url: str, *, name: str) -> str:
+    """The connection string of a connection for users' SQL: our deadlines on the link, the
+    server's own settings for plans and statements."""
+    given = conninfo.conninfo_to_dict(url)
+    return conninfo.make_conninfo("", **{**_CLIENT, "application_name": name, **given})
+
+
+def connect(url: str, *, name: str = "tenure", **settings: str) -> Reached:
     """A connection of our own, in autocommit."""
-    try:
-        return Connection.connect(own(url, name=name, **settings), autocommit=True)
-    except OperationalError as error:
-        raise Unreachable(_unreachable(error)) from error
+    with _unreachable():
+        return Reached.connect(own(url, name=name, **settings), autocommit=True)
 
 
-async def aconnect(url: str, *, name: str = "tenure", **settings: str) -> AsyncConnection[TupleRow]:
+async def aconnect(url: str, *, name: str = "tenure", **settings: str) -> AsyncReached:
     """The same for the async world."""
+    with _unreachable():
+        return await AsyncReached.connect(own(url, name=name, **settings), autocommit=True)
+
+
+@contextmanager
+def _unreachable() -> Iterator[None]:
     try:
-        return await AsyncConnection.connect(own(url, name=name, **settings), autocommit=True)
+        yield
     except OperationalError as error:
-        raise Unreachable(_unreachable(error)) from error
+        if "startup parameter" in str(error):
+            raise Unreachable(
+                f"a pooler refuses what the database's URL asks for: {error}; take it out of the "
+                "URL, or let PgBouncer drop it: ignore_startup_parameters = options"
+            ) from error
+        raise Unreachable(
+            f"no connection to a writable PostgreSQL: {error}; "
+            "check that the server runs, that the address is right and that it is not a standby"
+        ) from error
 
 
-def _unreachable(error: Exception) -> str:
-    return (
-        f"no connection to a writable PostgreSQL: {error}; "
-        "check that the server runs, that the address is right and that it is not a standby"
-    )
+def database_name(url: str) -> str:
+    """The name of the database; empty if the URL leaves it to libpq."""
+    return str(conninfo.conninfo_to_dict(url).get("dbname") or "")
+
+
+def beside(url: str, database: str) -> str:
+    """The URL of another database on the same server."""
+    if "://" not in url:
+        return conninfo.make_conninfo(url, dbname=database)
+    parts = urlsplit(url)
+    kept = [(name, value) for name, value in parse_qsl(parts.query) if name != "dbname"]
+    return parts._replace(path=f"/{quote(database)}", query=urlencode(kept)).geturl()

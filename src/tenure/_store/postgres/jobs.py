@@ -11,6 +11,7 @@ from tenure._rules import payload
 from tenure._rules.uniqueness import first_of_each_key
 from tenure._store.port import Op, Query, atomically
 from tenure._store.postgres.base import LAST_ID, Base, job_row
+from tenure.errors import QueryFailed
 
 _SEARCHED = 100_000
 
@@ -82,8 +83,21 @@ class Jobs(Base):
 
     def get(self, job_id: JobId) -> Op[JobRow | None]:
         """The job wherever it is now, in one snapshot, or None."""
+        if not 0 < job_id <= LAST_ID:
+            return None
         rows = yield self._query("get", ids=[job_id])
         return job_row(rows[0]) if rows else None
+
+    def wait(self, job_id: JobId) -> Op[JobRow | None]:
+        """Ask to be told on `ended_channel` when the job ends, and read it as it is now."""
+        if not 0 < job_id <= LAST_ID:
+            return None
+        try:
+            yield self._query("wait", id=job_id)
+        except QueryFailed as error:
+            if not error.is_conflict:
+                raise
+        return (yield from self.get(job_id))
 
     def list(
         self,

@@ -6,11 +6,12 @@ from datetime import UTC, date, datetime, timedelta
 
 from tenure._model.ending import Ending
 from tenure._model.ids import JobId, Json, Token, WorkerId
-from tenure._model.job import State
+from tenure._model.job import NewJob, State
 from tenure._model.lease import (
     Claimed,
     Claims,
     Lease,
+    Overdue,
     Renewal,
     Renewed,
     Reported,
@@ -21,7 +22,13 @@ from tenure._model.outcome import Settlement
 from tenure._model.queue import EVERY_QUEUE, Lane
 from tenure._rules import payload
 from tenure._store.port import Ddl, Op, Row, Rows, atomically
-from tenure._store.postgres.base import job_row, name_arrays, name_of, row_name
+from tenure._store.postgres.base import (
+    check_isolation,
+    job_row,
+    name_arrays,
+    name_of,
+    row_name,
+)
 from tenure._store.postgres.settling import Endings
 from tenure.config import LONGEST_LEASE
 from tenure.errors import LeaseLost
@@ -42,6 +49,7 @@ class Leases(Endings):
         ttl: timedelta | None = None,
         limited: bool = False,
         patient: bool = False,
+        strangers: Sequence[str] = (),
     ) -> Op[Claims]:
         """Claim due jobs from lanes in order, in one statement; in a transaction of its own,
         with the queues' rows locked, where a queue has a limit."""
@@ -50,6 +58,7 @@ class Leases(Endings):
             "count": count,
             "worker": worker,
             "ttl": ttl,
+            "strangers": list(strangers),
         }
         if not limited:
             op = self._claim(asked, worker, patient=patient)
@@ -77,12 +86,15 @@ class Leases(Endings):
         limits = yield self._query("lock_queues", names=asked["names"])
         if strange := [row["name"] for row in limits if not row["adopted"]]:
             yield self._query("adopt", queues=strange, longest_lease=LONGEST_LEASE)
+        rescued: Sequence[Rescued] = ()
         if limits:
             names = None if any(row["name"] == EVERY_QUEUE for row in limits) else queues
-            yield from self._rescue(day, floor=None, count=1000, queues=names)
+            rescues = yield from self._rescue(day, floor=None, count=1000, queues=names)
+            rescued = rescues.jobs
         locked = [row["name"] for row in limits]
         rows = yield self._query("claim_limited", **asked, locked=locked)
-        return (yield from self._answer(rows, asked, worker, limited=bool(limits)))
+        claims = yield from self._answer(rows, asked, worker, limited=bool(limits))
+        return replace(claims, rescued=rescued)
 
     def _answer(
         self, rows: Rows, asked: Mapping[str, object], worker: WorkerId, *, limited: bool
@@ -128,6 +140,8 @@ class Leases(Endings):
         done: int | None = None,
         total: int | None = None,
         message: str | None = None,
+        also: Sequence[NewJob] = (),
+        log: str | None = None,
     ) -> Op[Reported]:
         """Record a report and extend the lease; settle the job if its target is reached."""
         for key in items or ():
@@ -142,7 +156,7 @@ class Leases(Endings):
             keys=list(items or ()),
             items=[payload.encode(item, what="the items") for item in (items or {}).values()],
         )
-        return (yield from atomically(op))
+        return (yield from atomically(self._reported(op, lease, also, log)))
 
     def _progress(
         self, lease: Lease, *, cursor: str | None, progress: str, keys: list[str], items: list[str]
@@ -161,10 +175,17 @@ class Leases(Endings):
         if not rows:
             raise LeaseLost(f"job {lease.job_id}: the lease is lost or over; stop")
         row = rows[0]
-        if row["reached"]:
-            reached = Settlement(State.COMPLETED, Ending.COMPLETED, reason="target_reached")
-            yield from self.settle_within(lease, reached)
         return Reported(row["items"], row["added"], row["reached"], row["cancel_requested"])
+
+    def _reported(
+        self, op: Op[Reported], lease: Lease, also: Sequence[NewJob], log: str | None
+    ) -> Op[Reported]:
+        """The report, and the end of the job if it has reached its target."""
+        reported = yield from op
+        if reported.reached:
+            reached = Settlement(State.COMPLETED, Ending.COMPLETED, reason="target_reached")
+            yield from self.settle_within(lease, reached, also=also, log=log)
+        return reported
 
     def guard(self, lease: Lease) -> Op[None]:
         """Fence a caller's transaction until its commit, without ending the job."""
@@ -173,6 +194,18 @@ class Leases(Endings):
         )
         if not rows:
             raise LeaseLost(f"job {lease.job_id}: the lease is lost; roll back")
+        check_isolation(rows[0])
+
+    def forfeit(self, leases: Sequence[Lease]) -> Op[Sequence[Rescued]]:
+        """Let leases be over now, because their holder is known to be dead, and rescue them;
+        answers with all that was over."""
+        yield self._query("forfeit", **name_arrays(sorted(leases, key=lambda x: x.job_id)))
+        rescues = yield from self.rescue()
+        rescued = [*rescues.jobs]
+        while rescues.jobs and rescues.found >= 500:
+            rescues = yield from self.rescue()
+            rescued += rescues.jobs
+        return rescued
 
     def rescue(self, *, floor: datetime | None = None, count: int = 500) -> Op[Rescues]:
         """End leases that are over, above a floor. Anyone may, any number at once."""
@@ -181,6 +214,14 @@ class Leases(Endings):
                 lambda day: self._rescue(day, floor=floor, count=count, queues=None)
             )
         )
+
+    def overdue(self, older_than: timedelta, *, count: int = 10) -> Op[Sequence[Overdue]]:
+        """Leases that have been over for longer than this, and who keeps them from a rescue."""
+        rows = yield self._query("overdue", older_than=older_than, count=count)
+        return [
+            Overdue(JobId(row["id"]), row["pid"], row["application_name"], row["since"])
+            for row in rows
+        ]
 
     def _rescue(
         self, day: date | None, *, floor: datetime | None, count: int, queues: list[str] | None
@@ -197,6 +238,11 @@ class Leases(Endings):
                 State(row["state"]),
                 row["losses"],
                 row["done_reason"] if row["state"] != State.QUEUED else None,
+                row["task"],
+                row["attempt"],
+                row["max_attempts"],
+                row["key"],
+                row["meta"],
             )
             for row in rows
             if row["id"] is not None

@@ -75,6 +75,10 @@ class Operators(Base):
         yield from self._audit(by, "retry", job_targets(back))
         return answers
 
+    def note(self, by: By, action: str, targets: Sequence[str]) -> Op[None]:
+        """Record what an operator did by a verb that takes no `By`, in its transaction."""
+        return self._audit(by, action, targets)
+
     def audit(
         self, target: str, *, count: int = 100, before: int | None = None
     ) -> Op[Sequence[AuditRow]]:

@@ -7,10 +7,9 @@ from tenure._store import migrate
 from tenure._store.migrate import Migration, Script
 from tenure._store.port import Ddl, Op, atomically
 from tenure._store.postgres.base import Base
-from tenure._store.postgres.statements import in_schema
-from tenure.errors import InvalidValue, QueryFailed, SchemaError
+from tenure._store.postgres.statements import check_schema, in_schema
+from tenure.errors import QueryFailed, SchemaError
 
-_UNDEFINED_TABLE = "42P01"
 _ALREADY = frozenset({"23505", "42P06", "42P07"})
 _LOCK_TRIES = 10
 _TRY_ALONE = "SELECT pg_try_advisory_lock(hashtext('tenure migrate')) AS alone"
@@ -30,10 +29,35 @@ CREATE TABLE IF NOT EXISTS {schema}.schema_version (
 )
 """
 
+_RECORD = (
+    "INSERT INTO {schema}.schema_version (version, name, breaking, applied_at)\n"
+    "VALUES ({version}, '{name}', {breaking}, clock_timestamp());"
+)
+_FORGET = "DELETE FROM {schema}.schema_version WHERE version = {version};"
+
 
 def migrations() -> Sequence[Migration]:
     """The migrations of this release."""
     return migrate.load(resources.files(__package__) / "migrations")
+
+
+def script(schema: str, *, since: int = 0, to: int | None = None) -> str:
+    """The statements that lead from one version to another, record included, for the tool that
+    migrates the rest of a program's database."""
+    known = migrations()
+    steps = migrate.way(known, since=since, to=len(known) if to is None else to)
+    parts = [_BOOTSTRAP.format(schema=check_schema(schema)).strip() + ";"] if since == 0 else []
+    for migration, up in steps:
+        text = in_schema((migration.up if up else migration.down).text, schema).strip()
+        record = _RECORD if up else _FORGET
+        recorded = record.format(
+            schema=schema,
+            version=migration.version,
+            name=migration.name,
+            breaking=str(migration.up.breaking).lower(),
+        )
+        parts.append(f"-- {migration.name}, {'up' if up else 'down'}\n{text}\n\n{recorded}")
+    return "\n\n".join(parts) + "\n" if steps else ""
 
 
 class Schema(Base):
@@ -44,7 +68,7 @@ class Schema(Base):
         try:
             rows = yield self._query("version")
         except QueryFailed as error:
-            if error.sqlstate != _UNDEFINED_TABLE:
+            if not error.is_missing_schema:
                 raise
             return 0, None
         return rows[0]["version"], rows[0]["breaking"]
@@ -65,8 +89,7 @@ class Schema(Base):
         """
         known = migrations() if steps is None else steps
         goal = len(known) if to is None else to
-        if not 0 <= goal <= len(known):
-            raise InvalidValue(f"there is no version {goal}; this release knows 0 to {len(known)}")
+        migrate.check_version(goal, known)
         yield from self._bootstrap()
         applied: list[str] = []
         while (done := (yield from self._persistently(known, goal))) is not None:
@@ -112,18 +135,18 @@ class Schema(Base):
         """
         # Asked for again and again: a wait would hold a snapshot that the index waits for.
         for _ in range(_ALONE_TRIES):
-            if (yield Ddl(_TRY_ALONE))[0]["alone"]:
+            if (yield Ddl(_TRY_ALONE, session=True))[0]["alone"]:
                 break
             yield Ddl("SELECT pg_sleep(0.1)")
         else:
             raise SchemaError("another migration is running; try again when it is done")
-        yield Ddl("SET lock_timeout = 0; SET statement_timeout = 0")
+        yield Ddl("SET lock_timeout = 0; SET statement_timeout = 0", session=True)
         try:
             done = yield from op
         except Exception:
-            yield Ddl(_NO_LONGER_ALONE)
+            yield Ddl(_NO_LONGER_ALONE, session=True)
             raise
-        yield Ddl(_NO_LONGER_ALONE)
+        yield Ddl(_NO_LONGER_ALONE, session=True)
         return done
 
     def _apply(self, migration: Migration, script: Script, *, expected: int, up: bool) -> Op[bool]:

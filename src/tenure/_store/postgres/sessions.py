@@ -6,96 +6,152 @@ What the driver raises becomes our errors here; what is unknown is said to be un
 import asyncio
 import os
 import socket
-from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, Connection, pq
+from psycopg.adapt import AdaptersMap
 from psycopg.rows import dict_row
+from psycopg.types.datetime import TimestamptzLoader
+from psycopg.types.json import JsonbLoader
 
 from tenure._store.port import Ddl, Mark, Op, Query, Rows, Step
+from tenure._store.postgres.connecting import LOCALLY
 from tenure._store.postgres.literals import literal
-from tenure._store.postgres.statements import DEFAULT_SCHEMA, statements
+from tenure._store.postgres.performing import DEADLINE, Performing, label
+from tenure._store.postgres.statements import DEFAULT_SCHEMA
 from tenure._store.runner import arun, run
-from tenure.errors import InvalidValue, OutcomeUnknown, QueryFailed, Unreachable
+from tenure.errors import ConfigError, OutcomeUnknown, QueryFailed, StoreError, Unreachable
 
 T = TypeVar("T")
+Ring: TypeAlias = Callable[[Collection[str]], None]
 _INVALID_TEXT = "22021"
 _WARNING = "01000"
-_DEADLINE = timedelta(seconds=15)
 
 
-class _Session:
+def is_unconfirmed(diagnostic: psycopg.errors.Diagnostic) -> bool:
+    """Whether a commit stopped waiting for its synchronous standby.
+
+    It is reported as done, with a warning. It is not known to be durable, so it is not done.
+    """
+    return diagnostic.sqlstate == _WARNING and diagnostic.severity_nonlocalized == "WARNING"
+
+
+def _read_plainly(adapters: AdaptersMap) -> None:
+    """Read JSON and instants as psycopg does by itself, whatever a caller has set on the
+    connection: Django's reads jsonb as text, and instants without their zone."""
+    adapters.register_loader("jsonb", JsonbLoader)
+    adapters.register_loader("timestamptz", TimestamptzLoader)
+
+
+class _Session(Performing):
     """What both kinds of session share: texts, the watch over commits, the naming of errors."""
 
-    def __init__(self, pgconn: pq.abc.PGconn, *, schema: str, own: bool) -> None:
-        self._statements = statements(schema)
-        self._pgconn = pgconn
+    def __init__(
+        self,
+        connection: Connection[Any] | AsyncConnection[Any],
+        *,
+        schema: str,
+        own: bool,
+        ring: Ring | None,
+    ) -> None:
+        super().__init__(schema)
+        self._either = connection
+        self._pgconn = connection.pgconn
         self._own = own
+        self._pooled = own and getattr(connection, "pooled", False)
         self._warned = False
+        self._ring = ring
+        self._woken: set[str] = set()
+        if self._pooled:
+            self._begin = LOCALLY
 
     def _watch(self, diagnostic: psycopg.errors.Diagnostic) -> None:
-        # A commit that stops waiting for its synchronous standby (cancelled) is reported as
-        # done, with a warning. It is not known to be durable, so it is not done.
-        if diagnostic.sqlstate == _WARNING and diagnostic.severity_nonlocalized == "WARNING":
-            self._warned = True
+        self._warned = self._warned or is_unconfirmed(diagnostic)
 
     def _ready(self) -> None:
         """An own connection that was left inside a transaction would swallow what comes next."""
         if self._own and self._pgconn.transaction_status != pq.TransactionStatus.IDLE:
             raise Unreachable("the connection was left inside a transaction; make a new one")
 
-    def _may(self, step: Step, *, autocommit: bool) -> None:
-        idle = self._pgconn.transaction_status == pq.TransactionStatus.IDLE
-        if isinstance(step, Query) and step.within and autocommit and idle:
-            raise InvalidValue(
-                f"{step.name} means nothing outside a transaction: its lock would be gone at once; "
-                "open one first"
+    def _may(self, step: Step) -> None:
+        super()._may(step)
+        if isinstance(step, Ddl) and step.session and self._pooled:
+            raise ConfigError(
+                "this needs a session of its own, and a pooler stands before the server; "
+                "give the database's own address, as in: tenure db migrate --database-url …"
             )
+
+    def _bare(self, step: Step) -> bool:
+        """Whether a statement would go to the server without our settings and deadlines: what a
+        pooler hands out has them for one transaction only."""
+        if not self._pooled or self._inside() or isinstance(step, Mark):
+            return False
+        # What runs concurrently runs in no transaction.
+        return isinstance(step, Query) or "CONCURRENTLY" not in step.text
 
     def _abandon(self) -> None:
         """Let no own connection live on inside a transaction that nobody will end."""
         if self._own and self._pgconn.transaction_status != pq.TransactionStatus.IDLE:
             self._pgconn.finish()
 
+    def _over(self) -> None:
+        """Ring for what was enqueued; also after an error: a commit whose answer was cut off may
+        have been done."""
+        woken, self._woken = self._woken, set()
+        if self._ring and woken:
+            self._ring(woken)
+
     def _text(self, step: Step) -> tuple[bytes, list[str | None] | None]:
         match step:
             case Query(name, params):
+                self._note(params.get("wake"))
                 statement = self._statements[name]
                 return statement.text.encode(), [literal(v) for v in statement.arguments(params)]
             case Ddl(text):
                 return text.encode(), None
             case Mark():
-                return step.value.encode(), None
+                return self._mark(step).encode(), None
+
+    def _note(self, queues: object) -> None:
+        """Keep in mind which queues a statement wakes."""
+        if isinstance(queues, list):
+            self._woken.update(queues)
+
+    def _inside(self) -> bool:
+        """Whether the next statement is part of a transaction, begun or about to be."""
+        idle = self._pgconn.transaction_status == pq.TransactionStatus.IDLE
+        return not (idle and self._either.autocommit)
 
     @contextmanager
     def _named(self, step: Step) -> Iterator[None]:
         """Raise what the driver raises as one of our errors, and a doubtful commit as unknown."""
-        label = step.name if isinstance(step, Query) else type(step).__name__.lower()
+        name = label(step)
         was_open = self._pgconn.transaction_status != pq.TransactionStatus.IDLE
         self._warned = False
         try:
             yield
         except (UnicodeEncodeError, psycopg.DataError) as error:
             state = getattr(error, "sqlstate", None) or _INVALID_TEXT
-            raise QueryFailed(str(error), sqlstate=state, statement=label) from error
+            raise QueryFailed(str(error), sqlstate=state, statement=name) from error
         except psycopg.Error as error:
             if error.sqlstate is not None and self._pgconn.status == pq.ConnStatus.OK:
                 raise QueryFailed(
                     str(error),
                     sqlstate=error.sqlstate,
-                    statement=label,
+                    statement=name,
                     constraint=error.diag.constraint_name,
                 ) from error
             if was_open and step is not Mark.COMMIT:
-                raise Unreachable(f"{label}: the connection broke, nothing was done") from error
+                raise Unreachable(f"{name}: the connection broke, nothing was done") from error
             raise OutcomeUnknown(
-                f"{label}: the connection broke before the answer came; ask again"
+                f"{name}: the connection broke before the answer came; ask again"
             ) from error
         if self._warned:
-            raise OutcomeUnknown(f"{label}: written, but not confirmed by the standby; ask again")
+            raise OutcomeUnknown(f"{name}: written, but not confirmed by the standby; ask again")
 
 
 class Session(_Session):
@@ -107,9 +163,14 @@ class Session(_Session):
     """
 
     def __init__(
-        self, connection: Connection[Any], *, schema: str = DEFAULT_SCHEMA, own: bool = True
+        self,
+        connection: Connection[Any],
+        *,
+        schema: str = DEFAULT_SCHEMA,
+        own: bool = True,
+        ring: Ring | None = None,
     ) -> None:
-        super().__init__(connection.pgconn, schema=schema, own=own)
+        super().__init__(connection, schema=schema, own=own, ring=ring)
         self._connection = connection
         if own:
             connection.add_notice_handler(self._watch)
@@ -117,21 +178,32 @@ class Session(_Session):
     def run(self, op: Op[T]) -> T:
         """Perform an operation and return its answer."""
         self._ready()
-        try:
+        with self._ended_well():
             return run(op, self._perform)
-        except BaseException:
-            self._abandon()
-            raise
 
     def _perform(self, step: Step) -> Rows:
-        if isinstance(step, Mark) and not self._own:
-            return []
-        self._may(step, autocommit=self._connection.autocommit)
+        self._may(step)
+        if self._bare(step):
+            return self._dressed(step)
         with self._named(step):
             text, arguments = self._text(step)
             cursor = psycopg.RawCursor(self._connection, row_factory=dict_row)
+            if not self._own:
+                _read_plainly(cursor.adapters)
             cursor.execute(text, arguments, prepare=True if self._own and arguments else None)
             return cursor.fetchall() if cursor.description else []
+
+    def _dressed(self, step: Step) -> Rows:
+        """The statement as a transaction of its own."""
+        self._perform(Mark.BEGIN)
+        try:
+            rows = self._perform(step)
+        except StoreError:
+            with suppress(StoreError):
+                self._perform(Mark.ROLLBACK)
+            raise
+        self._perform(Mark.COMMIT)
+        return rows
 
 
 class AsyncSession(_Session):
@@ -147,9 +219,10 @@ class AsyncSession(_Session):
         *,
         schema: str = DEFAULT_SCHEMA,
         own: bool = True,
-        deadline: timedelta = _DEADLINE,
+        deadline: timedelta = DEADLINE,
+        ring: Ring | None = None,
     ) -> None:
-        super().__init__(connection.pgconn, schema=schema, own=own)
+        super().__init__(connection, schema=schema, own=own, ring=ring)
         self._connection = connection
         self._deadline = deadline.total_seconds()
         if own:
@@ -158,16 +231,17 @@ class AsyncSession(_Session):
     async def run(self, op: Op[T]) -> T:
         """Perform an operation and return its answer."""
         self._ready()
-        try:
+        with self._ended_well():
             return await arun(op, self._perform)
-        except BaseException:
-            self._abandon()
-            raise
+
+    async def ping(self) -> None:
+        """Return if the server answers within the deadline."""
+        await self._perform(Ddl("SELECT 1"))
 
     async def _perform(self, step: Step) -> Rows:
-        if isinstance(step, Mark) and not self._own:
-            return []
-        self._may(step, autocommit=self._connection.autocommit)
+        self._may(step)
+        if self._bare(step):
+            return await self._dressed(step)
         patient = isinstance(step, Query) and step.patient
         loop = asyncio.get_running_loop()
         timer = None if patient else loop.call_later(self._deadline, self._shut)
@@ -178,9 +252,23 @@ class AsyncSession(_Session):
             if timer:
                 timer.cancel()
 
+    async def _dressed(self, step: Step) -> Rows:
+        """The statement as a transaction of its own."""
+        await self._perform(Mark.BEGIN)
+        try:
+            rows = await self._perform(step)
+        except StoreError:
+            with suppress(StoreError):
+                await self._perform(Mark.ROLLBACK)
+            raise
+        await self._perform(Mark.COMMIT)
+        return rows
+
     async def _execute(self, step: Step) -> Rows:
         text, arguments = self._text(step)
         cursor = psycopg.AsyncRawCursor(self._connection, row_factory=dict_row)
+        if not self._own:
+            _read_plainly(cursor.adapters)
         prepare = True if self._own and arguments else None
         await cursor.execute(text, arguments, prepare=prepare)
         return await cursor.fetchall() if cursor.description else []

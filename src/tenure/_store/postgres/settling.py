@@ -5,12 +5,19 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from tenure._model.ending import Ending
-from tenure._model.job import State
+from tenure._model.job import NewJob, State
 from tenure._model.lease import Lease, Settled, Settling
 from tenure._model.outcome import Ended, Settlement
 from tenure._rules.storable import evidence, storable, unstorable
 from tenure._store.port import Ddl, Op, Rows, atomically
-from tenure._store.postgres.base import Base, Name, name_arrays, name_of, row_name
+from tenure._store.postgres.base import (
+    Name,
+    check_isolation,
+    name_arrays,
+    name_of,
+    row_name,
+)
+from tenure._store.postgres.jobs import Jobs
 from tenure._store.postgres.literals import Jsonb
 from tenure.errors import LeaseLost, QueryFailed
 
@@ -37,7 +44,7 @@ class _Batch:
         return busy
 
 
-class Endings(Base):
+class Endings(Jobs):
     """The part of the store that ends running periods by their whole lease."""
 
     def settle(self, ended: Sequence[Ended]) -> Op[Sequence[Settled]]:
@@ -110,12 +117,17 @@ class Endings(Base):
         rows = yield from self._file("settle", _endings(rest), hurried=hurried)
         return batch.read(rest, rows)
 
+    @property
+    def ended_channel(self) -> str:
+        """The channel that carries the id of a job that has ended and is waited for."""
+        return f"{self.schema}_ended"
+
     def _file(self, name: str, params: dict[str, object], *, hurried: bool) -> Op[Rows]:
         """Send a statement that files; `hurried` gives up on a lock soon, so that the search for
         the one that is locked does not take as long again for each half."""
 
         def send(day: date | None) -> Op[Rows]:
-            op = self._send(name, filed_on=day, **params)
+            op = self._send(name, filed_on=day, channel=self.ended_channel, **params)
             return atomically(_hurried(op)) if hurried else op
 
         return (yield from self._filed(send))
@@ -150,11 +162,27 @@ class Endings(Base):
         rows = yield self._query(
             "check_lease", id=lease.job_id, token=lease.token, owner=lease.claimed_by
         )
+        check_isolation(rows[0])
         return rows[0]["held"], rows[0]["filed_on"]
 
-    def settle_within(self, lease: Lease, settlement: Settlement) -> Op[None]:
-        """End one running period as the last statements of a caller's transaction."""
-        if (yield from self._settle_one(storable(Ended(lease, settlement)))) is None:
+    def settle_within(
+        self,
+        lease: Lease,
+        settlement: Settlement,
+        *,
+        also: Sequence[NewJob] = (),
+        log: str | None = None,
+    ) -> Op[None]:
+        """End one running period as the last statements of a caller's transaction.
+
+        The row is locked from the settle to the COMMIT: a holder that falls asleep between
+        them is thrown out by the server after a lease.
+        """
+        wait = int(lease.ttl.total_seconds() * 1000)
+        yield Ddl(f"SET LOCAL idle_in_transaction_session_timeout = {wait}")
+        if also:
+            yield from self.enqueue(also)
+        if (yield from self._settle_one(storable(Ended(lease, settlement, log)))) is None:
             raise _lost(lease)
 
     def _settle_one(self, ended: Ended) -> Op[Settled | None]:
@@ -165,7 +193,9 @@ class Endings(Base):
             return None
         for _ in range(2):
             batch = _Batch()
-            rows = yield self._within("settle", filed_on=day, **_endings([ended]))
+            rows = yield self._within(
+                "settle", filed_on=day, channel=self.ended_channel, **_endings([ended])
+            )
             if not batch.read([ended], rows):
                 return batch.answers.get(name_of(ended.lease))
             yield self._within("await_key", task=rows[0]["task"], key=rows[0]["key"])

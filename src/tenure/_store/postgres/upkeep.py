@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import date, timedelta
+from typing import Any
 
 from tenure._model.answers import Upkept
 from tenure._model.ids import Json
@@ -21,6 +22,11 @@ _BENIGN = frozenset({"23505", "42P07", "42809", "42P01", "55000", "55P03", "5701
 class Upkeep(Queues):
     """The part of the store that makes room ahead and clears it behind."""
 
+    def condition(self) -> Op[Mapping[str, Any]]:
+        """What an operator should know of the server: version, role, durability, its clock."""
+        rows = yield self._query("condition")
+        return rows[0]
+
     def maintain(self) -> Op[Upkept]:
         """Make the partitions ahead, drop what is past its retention.
 
@@ -33,6 +39,11 @@ class Upkeep(Queues):
         keys = yield from self._prune("prune_keys")
         workers = yield self._query("prune_workers", keep=DEFAULTS.keep_workers)
         return Upkept(done, left, failed, keys, len(workers))
+
+    def clear(self) -> Op[None]:
+        """Remove everything but the schema itself: for tests, between one and the next."""
+        plan = yield self._query("plan_clear", schema=self.schema)
+        yield Ddl("; ".join(row["statement"] for row in plan))
 
     def _partitions(self, set_days: Mapping[str, Json]) -> Op[tuple[list[str], list[str]]]:
         plan = yield self._query(

@@ -21,6 +21,7 @@ CREATE TABLE /*schema.*/job (
     held             boolean     NOT NULL DEFAULT false,
     limited          boolean     NOT NULL DEFAULT false,
     cancel_requested boolean     NOT NULL DEFAULT false,
+    waited           boolean     NOT NULL DEFAULT false,
     state            text        NOT NULL DEFAULT 'queued',
     queue            text        NOT NULL,
     task             text        NOT NULL,

@@ -7,6 +7,7 @@ SELECT
         SELECT FROM /*schema.*/job AS j
         WHERE j.id = $1::bigint AND j.token = $2::bigint AND j.claimed_by = $3::uuid
     ) AS held,
+    current_setting('transaction_isolation') AS isolation,
     (
         SELECT max(d.day)
         FROM (

@@ -1,7 +1,7 @@
--- $1 queues, $2 priorities, $3 returned, $4 floor_ats, $5 floor_ids, $6 names, $7 count, $8 worker, $9 ttl, $10 now
+-- $1 queues, $2 priorities, $3 returned, $4 floor_ats, $5 floor_ids, $6 names, $7 count, $8 worker, $9 ttl, $10 now, $11 strangers
 -- Claim up to $7 due jobs from lanes in the order given, each above its floor; a suspect (a
 -- job with a loss) comes alone. Nothing is taken if one of $6 ('*' among them) has a limit:
--- claim_limited does that. When no row comes, gate.sql tells why.
+-- claim_limited does that. Tasks in $11 are left to others. No row: gate.sql tells why.
 -- Uses job_lane_idx; locks the rows taken, skipping locked ones.
 WITH rule AS MATERIALIZED (
     SELECT q.name, q.lease, q.max_running,
@@ -27,6 +27,7 @@ WITH rule AS MATERIALIZED (
             AND q.queue = l.queue AND q.priority = l.priority AND q.returned = l.returned
             AND (q.run_at, q.id) > (l.floor_at, l.floor_id)
             AND q.run_at <= coalesce($10, statement_timestamp())
+            AND q.task <> ALL ($11::text[])
         ORDER BY q.run_at, q.id
         LIMIT $7::integer
         FOR UPDATE SKIP LOCKED

@@ -1,4 +1,4 @@
--- $1 queues, $2 priorities, $3 returned, $4 floor_ats, $5 floor_ids, $6 names, $7 count, $8 worker, $9 ttl, $10 locked, $11 now
+-- $1 queues, $2 priorities, $3 returned, $4 floor_ats, $5 floor_ids, $6 names, $7 count, $8 worker, $9 ttl, $10 locked, $11 now, $12 strangers
 -- Claim as claim.sql does, but never more than the limits leave: last in a transaction that
 -- has locked the limited queues' rows and rescued their expired leases. All that still runs
 -- is counted, an expired lease that was locked too: a renewal may be reviving it.
@@ -45,6 +45,7 @@ WITH rule AS MATERIALIZED (
             AND q.queue = l.queue AND q.priority = l.priority AND q.returned = l.returned
             AND (q.run_at, q.id) > (l.floor_at, l.floor_id)
             AND q.run_at <= coalesce($11, statement_timestamp())
+            AND q.task <> ALL ($12::text[])
         ORDER BY q.run_at, q.id
         LIMIT greatest(l.room, 0)
         FOR UPDATE SKIP LOCKED

@@ -35,17 +35,17 @@ WITH moment AS MATERIALIZED (
             ELSE k.until
         END
     RETURNING k.task, k.key, k.job_id
+), granted AS MATERIALIZED (
+    -- Read once, after the last key has been waited for.
+    SELECT coalesce($17, clock_timestamp()) AS now FROM (SELECT count(*) FROM holder) AS h
 ), added AS (
     INSERT INTO /*schema.*/job (
         id, queue, task, key, key_for, args, priority, created_at, run_at,
         max_attempts, max_losses, lease, target, meta, held
     )
     SELECT
-        a.id, a.queue, a.task, a.key, a.key_for, a.args, a.priority, coalesce($17, clock_timestamp()),
-        greatest(
-            coalesce(a.run_at, coalesce($17, clock_timestamp()) + a.delay),
-            coalesce($17, clock_timestamp())
-        ),
+        a.id, a.queue, a.task, a.key, a.key_for, a.args, a.priority, g.now,
+        greatest(coalesce(a.run_at, g.now + a.delay), g.now),
         coalesce(
             a.max_attempts,
             (SELECT q.max_attempts FROM /*schema.*/queue AS q WHERE q.name = a.queue),
@@ -54,6 +54,7 @@ WITH moment AS MATERIALIZED (
         coalesce(a.max_losses, m.max_losses),
         a.lease, a.target, a.meta, a.held
     FROM moment AS m
+    CROSS JOIN granted AS g
     CROSS JOIN asked AS a
     WHERE a.id IN (SELECT h.job_id FROM holder AS h)
 )

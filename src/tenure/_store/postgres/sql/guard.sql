@@ -2,7 +2,7 @@
 -- Fence one's own commit without ending the job: until it, nobody takes this lease. No row:
 -- the lease is lost. Renewals go on beside it.
 -- Uses job_pkey; locks the job's row FOR KEY SHARE, waiting.
-SELECT j.id
+SELECT j.id, current_setting('transaction_isolation') AS isolation
 FROM /*schema.*/job AS j
 WHERE j.id = $1::bigint AND j.token = $2::bigint AND j.claimed_by = $3::uuid
 FOR KEY SHARE

@@ -105,6 +105,7 @@ WITH expired AS MATERIALIZED (
 SELECT
     coalesce($5, statement_timestamp()) AS now,
     (SELECT count(*) FROM expired) AS found,
-    e.id, e.token, e.queue, e.verdict AS state, e.done_reason, e.claimed_by, e.losses_now AS losses
+    e.id, e.token, e.queue, e.verdict AS state, e.done_reason, e.claimed_by, e.losses_now AS losses,
+    e.task, e.attempt, e.max_attempts, e.key, e.meta
 FROM (SELECT) AS always
 LEFT JOIN ended AS e ON true

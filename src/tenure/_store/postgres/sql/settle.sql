@@ -1,4 +1,4 @@
--- $1 ids, $2 tokens, $3 owners, $4 states, $5 outcomes, $6 delays, $7 charged, $8 reasons, $9 results, $10 error_types, $11 error_messages, $12 error_traces, $13 error_signatures, $14 logs, $15 filed_on, $16 now
+-- $1 ids, $2 tokens, $3 owners, $4 states, $5 outcomes, $6 delays, $7 charged, $8 reasons, $9 results, $10 error_types, $11 error_messages, $12 error_traces, $13 error_signatures, $14 logs, $15 filed_on, $16 now, $17 channel
 -- End the running periods that these whole leases still name; one attempt row each. A state
 -- of 'queued' gives the job back: after $6, or as it was when $6 is NULL. Rows come back for
 -- leases found: state is how it ended, or NULL when its key is locked (nothing was written).
@@ -15,7 +15,7 @@ WITH asked AS (
 ), held AS MATERIALIZED (
     SELECT
         j.id, j.token, j.claimed_by, j.task, j.key, j.queue, j.attempt, j.run_at, j.claimed_at,
-        j.renewals, j.losses, j.cancel_requested, j.key_for,
+        j.renewals, j.losses, j.cancel_requested, j.key_for, j.waited,
         j.lease_expires_at <= coalesce($16::timestamptz, clock_timestamp()) AS late,
         CASE
             WHEN a.state = 'completed' THEN 'completed'
@@ -109,5 +109,6 @@ WITH asked AS (
     FROM ended AS e
 )
 SELECT j.id, j.token, j.claimed_by, j.late, j.task, j.key,
-    CASE WHEN NOT j.busy THEN j.state END AS state
+    CASE WHEN NOT j.busy THEN j.state END AS state,
+    CASE WHEN j.waited AND NOT j.busy AND j.state <> 'queued' THEN pg_notify($17::text, j.id::text) END AS told
 FROM judged AS j

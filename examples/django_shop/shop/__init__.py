@@ -1,0 +1,1 @@
+"""A shop that charges each order exactly once."""

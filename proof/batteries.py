@@ -1,0 +1,65 @@
+"""`just prove batteries [--short]`: the suites of tests/crash, each as long as the proof wants it.
+
+They are the same tests that run at every commit; only their counts differ. In the short form,
+which runs on machines that are shared, what failed is tried once more, and both are told.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+
+from proof import crowd
+from support.binaries import ROOT
+
+# Subjects of their own, with a suite that is a short form of them.
+_OTHERS = {"test_crashes.py", "test_crowd.py"}
+
+
+def _all() -> list[str]:
+    files = (ROOT / "tests" / "crash").glob("test_*.py")
+    return sorted(str(file) for file in files if file.name not in _OTHERS)
+
+
+def _pytest(form: str, *arguments: str) -> int:
+    return subprocess.run(  # noqa: S603 - our own tests
+        [sys.executable, "-m", "pytest", *arguments],
+        cwd=ROOT,
+        env=os.environ | {"TENURE_BATTERIES": form},
+        check=False,
+    ).returncode
+
+
+def _crowd(*, short: bool) -> int:
+    if not short:
+        return crowd.main([])
+    missed = crowd.main(["--short"])
+    if missed:
+        print("\nmissed once; if it was the machine, it is met now:", flush=True)
+        missed = crowd.main(["--short"])
+    return missed
+
+
+def main(argv: list[str]) -> int:
+    """Run them, or those that are named; 0 if all passed."""
+    parser = argparse.ArgumentParser(prog="just prove batteries", description=__doc__)
+    parser.add_argument("parts", nargs="*", help="cut_off, draining, poison, … (all, and crowd)")
+    parser.add_argument("--short", action="store_true", help="with the counts of every commit")
+    said = parser.parse_args(argv)
+    form = "short" if said.short else "full"
+    suites = [f"tests/crash/test_{part}.py" for part in said.parts if part != "crowd"]
+    missed = 0
+    if suites or not said.parts:
+        missed = _pytest(form, *(suites or _all()))
+        if missed and said.short:
+            print("\nfailed once; if it was the machine, it passes now:", flush=True)
+            missed = _pytest(form, "--last-failed", *(suites or _all()))
+    if "crowd" in said.parts or not said.parts:
+        missed = _crowd(short=said.short) or missed
+    return missed
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""Real processes, real signals, a short lease: nothing is lost, nothing happens twice."""

@@ -1,0 +1,77 @@
+"""What a proof found: figures, each beside its bar, with a verdict. Lines and JSON."""
+
+from __future__ import annotations
+
+import json
+import platform
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass
+class Report:
+    """Prints each figure when it is known, so that a run that is cut short has shown some."""
+
+    about: dict[str, Any]
+    figures: dict[str, Any] = field(default_factory=dict)
+    missed: list[str] = field(default_factory=list)
+    title: str = ""
+
+    def part(self, title: str) -> None:
+        """Begin a part; the names of its figures begin with its title."""
+        self.title = title
+        print(f"\n## {title}", flush=True)
+
+    def note(self, what: str, value: object, unit: str = "") -> None:
+        """A figure without a bar."""
+        self._line(what, value, None, "", unit)
+
+    def at_least(self, what: str, value: float, bar: float, unit: str = "") -> None:
+        """A figure that must not be below its bar."""
+        self._line(what, value, bar, ">=", unit, ok=value >= bar)
+
+    def at_most(self, what: str, value: float, bar: float, unit: str = "") -> None:
+        """A figure that must not be above its bar."""
+        self._line(what, value, bar, "<=", unit, ok=value <= bar)
+
+    def none(self, what: str, found: Any) -> None:
+        """Something of which there must not be one; some of what there is goes into the JSON."""
+        found = list(found)
+        self.at_most(what, len(found), 0)
+        if found:
+            self.figures[f"{self.title}: {what}"]["some"] = [str(one) for one in found[:20]]
+
+    def _line(
+        self,
+        what: str,
+        value: object,
+        bar: float | None,
+        sign: str,
+        unit: str,
+        *,
+        ok: bool | None = None,
+    ) -> None:
+        key = f"{self.title}: {what}"
+        self.figures[key] = {"value": value, "bar": bar, "ok": ok}
+        shown = f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"
+        beside = "" if bar is None else f"{sign} {bar:,g}{unit}"
+        verdict = {None: "", True: "ok", False: "MISSED"}[ok]
+        print(f"{what:<64} {shown + unit:>12}  {beside:<12} {verdict}".rstrip(), flush=True)
+        if ok is False:
+            self.missed.append(f"{key}: {shown}{unit}, bar {sign} {bar:,g}{unit}")
+
+    def close(self, path: Path) -> None:
+        """Write the JSON, and say whether every bar is met."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        about = {"at": datetime.now(UTC).isoformat(), "python": platform.python_version()}
+        whole = about | self.about | {"missed": self.missed, "figures": self.figures}
+        path.write_text(json.dumps(whole, indent=1, default=str))
+        print(f"\nwritten: {path}")
+        for miss in self.missed:
+            print(f"missed: {miss}")
+        if not self.missed:
+            print("every bar is met")

@@ -1,0 +1,78 @@
+"""The last of what a handler logged, kept for its attempt."""
+
+import contextlib
+import logging
+from collections import deque
+from collections.abc import Iterator
+from contextvars import ContextVar
+
+from tenure._rules.storable import MAX_LOG
+
+_FORMAT = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s", "%H:%M:%S")
+
+
+class Excerpt:
+    """The end of what was logged, up to a limit."""
+
+    def __init__(self, limit: int = MAX_LOG) -> None:
+        self._lines: deque[str] = deque()
+        self._size = 0
+        self._limit = limit
+
+    def add(self, line: str) -> None:
+        """Note a line, and forget old ones that no longer fit."""
+        line = line[-self._limit :]
+        self._lines.append(line)
+        self._size += len(line) + 1
+        while self._size > self._limit and len(self._lines) > 1:
+            self._size -= len(self._lines.popleft()) + 1
+
+    def text(self) -> str | None:
+        """What is kept, or None if nothing was logged."""
+        return "\n".join(list(self._lines)) or None
+
+
+CURRENT: ContextVar[Excerpt] = ContextVar("tenure_excerpt")
+
+
+class ExcerptHandler(logging.Handler):
+    """Notes every record that is logged inside a job with that job's excerpt."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Note the record, if it was logged inside a job. In a program that has configured no
+        logging, a warning still goes where it would go without us."""
+        excerpt = CURRENT.get(None)
+        if excerpt is not None:
+            with contextlib.suppress(Exception):
+                excerpt.add(_FORMAT.format(record))
+        last = logging.lastResort
+        if last is not None and record.levelno >= last.level and not self._has_company(record):
+            last.handle(record)
+
+    def _has_company(self, record: logging.LogRecord) -> bool:
+        """Whether another handler gets the record too."""
+        logger: logging.Logger | None = logging.getLogger(record.name)
+        while logger is not None:
+            if any(handler is not self for handler in logger.handlers):
+                return True
+            logger = logger.parent
+        return False
+
+
+_handler = ExcerptHandler()
+_keepers = 0
+
+
+@contextlib.contextmanager
+def excerpts() -> Iterator[None]:
+    """Keep excerpts as long as this lasts, here or elsewhere in the process."""
+    global _keepers  # noqa: PLW0603 - the root logger is one for all
+    root = logging.getLogger()
+    root.addHandler(_handler)
+    _keepers += 1
+    try:
+        yield
+    finally:
+        _keepers -= 1
+        if not _keepers:
+            root.removeHandler(_handler)

@@ -1,0 +1,180 @@
+"""Runs handlers in processes of their own, for `process=True` and for suspects.
+
+Such a handler can be ended for good without its neighbours noticing, and when it takes its
+process down it takes nothing else. The lease stays with the child, which renews and settles it.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from tenure._executors import endings, messages
+from tenure._executors.base import Told
+from tenure._model.outcome import Outcome, Snoozed
+from tenure._services.base import log
+from tenure._services.holdings import Held, Why
+from tenure.job import boottime
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_LONGEST_MESSAGE = 64 * 1024 * 1024
+_AFTER_NO_START = timedelta(seconds=10)
+
+
+class CannotStart(Exception):
+    """A process ended before it could run anything: no fault of the job's."""
+
+
+class ProcessExecutor:
+    """Handlers in processes, which are kept for the next job. A suspect's is not."""
+
+    def __init__(self, command: Sequence[str], *, keep: int) -> None:
+        self._command = command
+        self._keep = keep
+        self._idle: list[_Process] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, held: Held, tell: Told) -> "InProcess":
+        """Begin to run the handler in an idle process, or a new one."""
+        running = InProcess(held, asyncio.get_running_loop())
+        task = asyncio.create_task(self._run(running, tell))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return running
+
+    async def _run(self, running: "InProcess", tell: Told) -> None:
+        held = running.held
+        outcome: Outcome | None
+        excerpt: str | None = None
+        try:
+            fresh = held.suspect or not self._idle
+            running.process = await self._new() if fresh else self._idle.pop()
+            held.start_clock(boottime())
+            if held.stopping is not None:
+                running.process.kill()
+            outcome, excerpt = await running.process.run(held)
+        except CannotStart as error:
+            log.error("job %s: %s; it is tried again later, uncharged", held.job.id, error)
+            outcome = Snoozed(_AFTER_NO_START)
+        except (OSError, ValueError, asyncio.IncompleteReadError) as error:
+            log.warning("the process of job %s broke: %s", held.job.id, error)
+            outcome = None
+        if outcome is None and held.stopping is not None:
+            outcome = endings.stopped(held.stopping, held.time_limit)
+        if (process := running.process) is not None:
+            if outcome is None or process.ended or held.suspect or len(self._idle) >= self._keep:
+                await process.end()
+            else:
+                self._idle.append(process)
+        tell(held, outcome, excerpt)
+
+    async def _new(self) -> "_Process":
+        ours, theirs = socket.socketpair()
+        with theirs:
+            process = await asyncio.create_subprocess_exec(
+                *self._command,
+                str(os.getpid()),
+                str(theirs.fileno()),
+                pass_fds=[theirs.fileno()],
+                stdin=asyncio.subprocess.DEVNULL,
+                process_group=0,
+            )
+        reader, writer = await asyncio.open_connection(sock=ours, limit=_LONGEST_MESSAGE)
+        made = _Process(process, reader, writer)
+        if not await made.loaded():
+            await made.end()
+            raise CannotStart("the process for its handler could not load the app")
+        return made
+
+    async def close(self) -> None:
+        """End the idle processes."""
+        for process in self._idle:
+            await process.end()
+        self._idle.clear()
+
+
+class _Process:
+    """One process that runs handlers, one at a time."""
+
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        self._process = process
+        self._reader = reader
+        self._writer = writer
+        self.ended = False
+
+    async def loaded(self) -> bool:
+        """Return once the process has loaded the app; False if it ended before."""
+        return bool(await self._reader.readline())
+
+    async def run(self, held: Held) -> tuple[Outcome | None, str | None]:
+        """Run one job; None if the process died under it."""
+        self.send(messages.run(held.job, held.lease))
+        while line := await self._reader.readline():
+            message = messages.decode(line)
+            if "extended" in message:
+                held.extend(message["extended"])
+            else:
+                return messages.read_ended(message, held.grip)
+        self.ended = True
+        return None, None
+
+    def send(self, message: dict[str, object]) -> None:
+        """Tell the process something, if it still listens."""
+        if not self._writer.is_closing():
+            self._writer.write(messages.encode(message))
+
+    def kill(self) -> None:
+        """End the process now."""
+        self.ended = True
+        # Not by the Process itself: that would reap it, and asyncio's own wait would miss it.
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                # With the programs that the handler has started, which are in its group.
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    async def end(self) -> None:
+        """End the process, and wait until it is gone."""
+        self.kill()
+        self._writer.close()
+        await self._process.wait()
+
+
+class InProcess:
+    """A handler that runs in a process of its own."""
+
+    def __init__(self, held: Held, loop: asyncio.AbstractEventLoop) -> None:
+        self.held = held
+        self.process: _Process | None = None
+        self._loop = loop
+
+    def stop(self, why: Why) -> None:
+        """Have the process raise into the handler."""
+        self._later(lambda process: process.send({"stop": why.name}))
+
+    def cancel_requested(self) -> None:
+        """Tell the process, whose handle has a flag of its own."""
+        self._later(lambda process: process.send({"cancel": True}))
+
+    def kill(self) -> bool:
+        """End the process: the handler has ended when it is gone."""
+        self._later(lambda process: process.kill())
+        return True
+
+    def _later(self, act: "Callable[[_Process], None]") -> None:
+        def now() -> None:
+            if self.process is not None:
+                act(self.process)
+
+        with contextlib.suppress(RuntimeError):  # the loop is gone, and its processes with it
+            self._loop.call_soon_threadsafe(now)

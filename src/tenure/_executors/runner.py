@@ -1,0 +1,124 @@
+"""Inside the process of a handler: takes jobs from the child, one at a time, and runs them.
+
+The main thread runs handlers; another reads what the child says meanwhile.
+"""
+
+import asyncio
+import os
+import queue
+import socket
+import threading
+from contextvars import Context
+from typing import TYPE_CHECKING, Any
+
+from tenure._executors import endings, logs, messages
+from tenure._executors.base import Call
+from tenure._executors.raising import raise_into, take_back
+from tenure._hooks.hooks import Hooks
+from tenure._model.job import JobRow
+from tenure._model.lease import Lease
+from tenure._services.holdings import Why
+from tenure._store.engine import Engine
+from tenure.errors import Stopped
+from tenure.job import CURRENT, Grip
+from tenure.registry import Registry
+from tenure.task import Definition, time_limit
+
+if TYPE_CHECKING:
+    from tenure._model.outcome import Outcome
+
+
+class Runner:
+    """Runs the handlers that the child sends, one at a time, in the main thread."""
+
+    def __init__(
+        self, tasks: Registry, engine: Engine, hooks: Hooks, channel: socket.socket
+    ) -> None:
+        self._tasks = tasks
+        self._engine = engine
+        self._hooks = hooks
+        self._channel = channel
+        self._jobs: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._lock = threading.Lock()
+        self._why: Why | None = None
+        self._grip: Grip | None = None
+        self._cancel: Any = None
+
+    def run(self) -> None:
+        """Run what is sent until the child is gone."""
+        self._send({"ready": True})
+        threading.Thread(target=self._read, daemon=True).start()
+        while True:
+            row, lease = messages.read_run(self._jobs.get())
+            # A context of its own, so that what one job sets is not there for the next.
+            self._send(Context().run(self._handle, row, lease))
+
+    def _read(self) -> None:
+        """Take jobs and words about the running one; the end of the child is the end of us."""
+        with self._channel.makefile("rb") as lines:
+            for line in lines:
+                message = messages.decode(line)
+                if "run" in message:
+                    self._why = None
+                    self._jobs.put(message)
+                elif "stop" in message:
+                    self._stop(Why[message["stop"]])
+                elif self._grip is not None:
+                    self._grip.cancel_requested = True
+        os._exit(0)
+
+    def _stop(self, why: Why) -> None:
+        with self._lock:
+            self._why = why
+            if self._grip is not None:
+                self._grip.lost = self._grip.lost or why is Why.LEASE
+            if self._cancel is not None:
+                self._cancel()
+
+    def _handle(self, row: JobRow, lease: Lease) -> dict[str, Any]:
+        task = self._tasks[row.task]
+        grip = Grip(lease, extended=lambda at: self._send({"extended": at}))
+        call: Call | None = None
+        outcome: Outcome
+        try:
+            call = Call(task, row, grip, self._engine, self._hooks)
+            CURRENT.set(call.handle)
+            logs.CURRENT.set(call.excerpt)
+            outcome = endings.returned(self._call(call, task, grip))
+        except BaseException as error:  # noqa: BLE001 - whatever it was, it ended the handler
+            outcome = endings.raised(error, task, self._why, time_limit(task, row.meta))
+        return messages.ended(outcome, call.excerpt.text() if call else None, grip)
+
+    def _call(self, call: Call, task: Definition, grip: Grip) -> object:
+        if task.is_async:
+            return asyncio.run(self._acall(call, grip))
+        thread = threading.get_ident()
+        self._enter(grip, lambda: raise_into(thread))
+        try:
+            return call()
+        finally:
+            self._leave()
+            take_back(thread)
+
+    async def _acall(self, call: Call, grip: Grip) -> object:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        if task is not None:
+            self._enter(grip, lambda: loop.call_soon_threadsafe(task.cancel))
+        try:
+            return await call()
+        finally:
+            self._leave()
+            await self._engine.aclose()
+
+    def _enter(self, grip: Grip, cancel: Any) -> None:
+        with self._lock:
+            self._grip, self._cancel = grip, cancel
+        if self._why is not None:
+            raise Stopped(self._why.value)
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._grip = self._cancel = None
+
+    def _send(self, message: dict[str, Any]) -> None:
+        self._channel.sendall(messages.encode(message))

@@ -1,0 +1,110 @@
+"""Runs `def` handlers in threads. A handler that must end gets `Stopped` raised into its thread."""
+
+import asyncio
+import contextlib
+import os
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import Context
+from typing import TYPE_CHECKING
+
+from tenure._executors import endings, logs
+from tenure._executors.base import Call, Told
+from tenure._executors.raising import raise_into, take_back
+from tenure._hooks.hooks import Hooks
+from tenure._services.holdings import Held, Why
+from tenure._store.engine import Engine
+from tenure.errors import Stopped
+from tenure.job import CURRENT
+
+if TYPE_CHECKING:
+    from tenure._model.outcome import Outcome
+
+
+class ThreadExecutor:
+    """Handlers in a pool of threads, as many as there are slots."""
+
+    def __init__(self, engine: Engine, hooks: Hooks, *, slots: int) -> None:
+        self._engine = engine
+        self._hooks = hooks
+        self._loop = asyncio.get_running_loop()
+        self._pool = ThreadPoolExecutor(slots, thread_name_prefix="tenure-job")
+
+    def start(self, held: Held, tell: Told) -> "InThread":
+        """Begin to run the handler in a thread."""
+        running = InThread(held)
+        # A context of its own, so that what one job sets is not there for the next.
+        self._pool.submit(Context().run, self._run, running, tell)
+        return running
+
+    def _run(self, running: "InThread", tell: Told) -> None:
+        held = running.held
+        call: Call | None = None
+        outcome: Outcome
+        try:
+            call = Call(held.task, held.job, held.grip, self._engine, self._hooks)
+            CURRENT.set(call.handle)
+            logs.CURRENT.set(call.excerpt)
+            try:
+                running.enter()
+                outcome = endings.returned(call())
+            finally:
+                running.leave()
+        except BaseException as error:  # noqa: BLE001 - whatever it was, it ended the handler
+            outcome = endings.raised(error, held.task, held.stopping, held.time_limit)
+        running.leave()
+        log = call.excerpt.text() if call else None
+        with contextlib.suppress(RuntimeError):  # the loop is gone, and nobody listens
+            self._loop.call_soon_threadsafe(tell, held, outcome, log)
+
+    async def close(self) -> None:
+        """Take no more work. A thread that does not end is left to the end of the process."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class InThread:
+    """A handler that runs in a thread."""
+
+    def __init__(self, held: Held) -> None:
+        self.held = held
+        self._lock = threading.Lock()
+        self._thread: int | None = None
+        self._raised = False
+
+    def enter(self) -> None:
+        """From here on the thread can be raised into; at once, if it was to be before."""
+        with self._lock:
+            self._thread = threading.get_ident()
+        if self.held.stopping is not None:
+            raise Stopped(self.held.stopping.value)
+
+    def leave(self) -> None:
+        """From here on it cannot: what was raised and has not arrived is taken back."""
+        with self._lock:
+            thread, self._thread = self._thread, None
+            if thread is not None and self._raised:
+                take_back(thread)
+
+    def stop(self, why: Why) -> None:  # noqa: ARG002 - the outcome says why
+        """Raise into the thread, once, and cut off the SQL it waits for."""
+        with self._lock:
+            if self._thread is not None and not self._raised:
+                self._raised = True
+                raise_into(self._thread)
+                _cut_off(self.held.grip.connection)
+
+    def cancel_requested(self) -> None:
+        """Its handle reads the same flag."""
+
+    def kill(self) -> bool:
+        """A thread cannot be ended alone."""
+        return False
+
+
+def _cut_off(connection: object) -> None:
+    """Shut the socket of the job's transaction: its thread waits there, out of reach."""
+    with contextlib.suppress(Exception):
+        fileno = connection.fileno()  # type: ignore[attr-defined]
+        with socket.socket(fileno=os.dup(fileno)) as copy:
+            copy.shutdown(socket.SHUT_RDWR)

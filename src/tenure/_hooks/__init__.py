@@ -1,0 +1,1 @@
+"""What users hang into the house: middleware around enqueue and run, and listeners for events."""

@@ -1,0 +1,92 @@
+"""The thread that tells listeners, one event at a time and in order, with a loop of its own."""
+
+import asyncio
+import atexit
+import contextlib
+import inspect
+import logging
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextvars import Context
+
+from tenure._hooks.listeners import AT_THE_END, AtEnd, Event, Listener, name_of
+
+log = logging.getLogger("tenure")
+_MOST = 10_000
+
+
+class Teller:
+    """The thread that calls listeners, and its loop."""
+
+    def __init__(self, at_end: AtEnd) -> None:
+        self.pid = os.getpid()
+        self._at_end = at_end
+        self._events: deque[tuple[Event, Sequence[Listener]]] = deque()
+        self._dropped = 0
+        self._closing = False
+        self._something = asyncio.Event()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._main, name="tenure-listeners", daemon=True)
+        self._thread.start()
+        atexit.register(self.close, AT_THE_END)
+
+    def put(self, event: Event, listeners: Sequence[Listener]) -> None:
+        """Have the event told, unless too many wait: then it is dropped, and that is said."""
+        if len(self._events) >= _MOST:
+            if not self._dropped:
+                log.warning("listeners: %d events wait; new ones are dropped", _MOST)
+            self._dropped += 1
+            return
+        if self._dropped:
+            log.warning("listeners: %d events were dropped", self._dropped)
+            self._dropped = 0
+        self._events.append((event, listeners))
+        self._nudge()
+
+    def close(self, within: float) -> None:
+        """Tell what waits, and end; after this long, leave the rest untold."""
+        atexit.unregister(self.close)
+        self._closing = True
+        self._nudge()
+        if threading.current_thread() is self._thread:
+            return
+        self._thread.join(within)
+        if self._thread.is_alive():
+            log.warning("listeners: %d events are left untold", len(self._events) + 1)
+
+    async def aside(self, act: Callable[[], None]) -> None:
+        """Do what waits for this thread on another one, and not on the caller's loop."""
+        await asyncio.to_thread(act)
+
+    def _nudge(self) -> None:
+        with contextlib.suppress(RuntimeError):  # it has ended, and its loop with it
+            self._loop.call_soon_threadsafe(self._something.set)
+
+    def _main(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._run())
+
+    async def _run(self) -> None:
+        while self._events or not self._closing:
+            while self._events:
+                event, listeners = self._events.popleft()
+                for listener in listeners:
+                    # A context of its own, so that nothing is left there for the next.
+                    await self._loop.create_task(_call(listener, event), context=Context())
+            self._something.clear()
+            if not self._events and not self._closing:
+                await self._something.wait()
+        await self._at_end()
+
+
+async def _call(listener: Listener, event: Event) -> None:
+    try:
+        answer = listener(event)
+        if inspect.isawaitable(answer):
+            await answer
+    except BaseException:
+        log.exception(
+            "the listener %s failed at %r; nothing else is affected", name_of(listener), event.name
+        )

@@ -1,0 +1,62 @@
+"""What a listener is told: something that has happened to a job, or to a worker."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Literal, get_args
+
+from tenure._model.ids import JobId, Json
+from tenure._model.job import State
+from tenure._model.outcome import Error
+
+JobEventName = Literal[
+    "enqueued",
+    "started",
+    "completed",
+    "retrying",
+    "failed",
+    "cancelled",
+    "timed_out",
+    "snoozed",
+    "released",
+    "lost",
+]
+WorkerEventName = Literal["worker_started", "worker_stopping", "worker_stopped"]
+EVENTS: tuple[str, ...] = (*get_args(JobEventName), *get_args(WorkerEventName))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEvent:
+    """Something that has happened to a job, told after the fact by the process that saw to it.
+
+    `state` is where the job was then. `attempt` is 0 and `max_attempts` may be None before the
+    first claim. `duration` is how long the handler ran here; `after` is the wait until the next
+    attempt. `at` is this machine's time.
+    """
+
+    name: JobEventName
+    job_id: JobId
+    task: str
+    queue: str
+    state: State
+    attempt: int
+    max_attempts: int | None
+    key: str | None = None
+    meta: Mapping[str, Json] = field(default_factory=dict)
+    reason: str | None = None
+    error: Error | None = None
+    duration: timedelta | None = None
+    after: timedelta | None = None
+    worker: str | None = None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerEvent:
+    """A process that runs work has started, begins to stop, or has run its last job."""
+
+    name: WorkerEventName
+    worker: str
+    queues: Sequence[str]
+    concurrency: int
+    at: datetime

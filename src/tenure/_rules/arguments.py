@@ -1,0 +1,137 @@
+"""A task's parameters: what may be passed at enqueue, and what the handler gets back."""
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tenure._model.ids import Json
+from tenure._rules import values
+from tenure.errors import InvalidValue, PayloadError
+
+
+class Parameters:
+    """The parameters of one handler, without the job's handle."""
+
+    def __init__(self, function: Callable[..., object], *, skip: int) -> None:
+        self._function = function
+        whole = inspect.signature(function)
+        kept = list(whole.parameters.values())[skip:]
+        for parameter in kept:
+            if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+                raise InvalidValue(
+                    f"{function.__qualname__} takes *{parameter.name}, and arguments are stored "
+                    "by name; take a list instead"
+                )
+        self._signature = whole.replace(parameters=kept)
+        self._types: Mapping[str, Any] | None = None
+
+    def dump(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, Json]:
+        """The arguments by name, in a form that JSON has; InvalidValue if they do not fit."""
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise InvalidValue(
+                f"{self._function.__qualname__}{self._signature} cannot be called so: {error}; "
+                "pass what it asks for, by name"
+            ) from None
+        hints = self._annotations()
+        named: dict[str, Json] = {}
+        for name, value in bound.arguments.items():
+            kind = self._signature.parameters[name].kind
+            if kind is inspect.Parameter.VAR_KEYWORD:
+                if taken := named.keys() & value.keys():
+                    raise InvalidValue(
+                        f"{self._function.__qualname__} is given {', '.join(sorted(taken))} twice, "
+                        "and arguments are stored by name; pass it by another name"
+                    )
+                named |= {key: values.dump(item) for key, item in value.items()}
+            else:
+                named[name] = values.dump(value)
+                if refusal := values.misfit(value, named[name], hints.get(name)):
+                    raise InvalidValue(
+                        f"{self._function.__qualname__}{self._signature} cannot be called so: "
+                        f"argument {name!r} is {refusal}; pass one that fits, or change the "
+                        "annotation"
+                    )
+        return named
+
+    def load(self, args: Json) -> tuple[list[Any], dict[str, Any]]:
+        """What to call the handler with; PayloadError if the arguments no longer fit it."""
+        if not isinstance(args, dict):
+            raise PayloadError("the arguments are not an object of names and values")
+        hints = self._annotations()
+        positional, named = [], {}
+        rest = dict(args)
+        rests: Any = None
+        only = [
+            name
+            for name, parameter in self._signature.parameters.items()
+            if parameter.kind is inspect.Parameter.POSITIONAL_ONLY
+        ]
+
+        def later(name: str) -> bool:
+            default = self._signature.parameters[name].default
+            following = only[only.index(name) + 1 :]
+            return default is not inspect.Parameter.empty and any(n in args for n in following)
+
+        for name, parameter in self._signature.parameters.items():
+            if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+                rests = hints.get(name)
+                continue
+            if name not in rest:
+                if parameter.kind is inspect.Parameter.POSITIONAL_ONLY and later(name):
+                    positional.append(parameter.default)
+                continue
+            stored, hint = rest.pop(name), hints.get(name)
+            value = values.load(stored, hint, what=f"argument {name!r}")
+            if refusal := values.misfit(value, stored, hint):
+                raise PayloadError(
+                    f"argument {name!r} is {refusal}; enqueue it again with one that fits"
+                )
+            if parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
+                positional.append(value)
+            else:
+                named[name] = value
+        named |= {
+            name: values.load(value, rests, what=f"argument {name!r}")
+            for name, value in rest.items()
+        }
+        try:
+            self._signature.bind(*positional, **named)
+        except TypeError as error:
+            raise PayloadError(
+                f"the arguments no longer fit {self._function.__qualname__}{self._signature}: "
+                f"{error}; give a new parameter a default while old jobs live"
+            ) from None
+        return positional, named
+
+    @property
+    def returns(self) -> Any:
+        """The annotation of what the handler returns."""
+        return self._annotations().get("return")
+
+    def _annotations(self) -> Mapping[str, Any]:
+        """Resolved when first needed: a name may be defined below the function."""
+        if self._types is None:
+            self._types = _hints(self._function)
+        return self._types
+
+
+def _hints(function: Callable[..., object]) -> Mapping[str, Any]:
+    """The annotations one by one: a name that only the type checker knows costs only its own."""
+    try:
+        return typing.get_type_hints(function, include_extras=True)
+    except NameError:
+        pass
+    found: dict[str, Any] = {}
+    for name, annotation in function.__annotations__.items():
+        stub = types.SimpleNamespace(__annotations__={name: annotation})
+        try:
+            found |= typing.get_type_hints(
+                stub, globalns=getattr(function, "__globals__", {}), include_extras=True
+            )
+        except NameError:
+            continue
+    return found

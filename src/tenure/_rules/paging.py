@@ -1,0 +1,35 @@
+"""Where a list goes on, as a text that people and programs pass back and need not read."""
+
+import re
+from datetime import UTC, datetime
+
+from tenure._model.answers import Place
+from tenure._model.ids import JobId
+from tenure.errors import InvalidValue
+
+_TOKEN = re.compile(r"(?P<before>[0-9]{1,19})(?:-(?P<day>[0-9]{8}))?")
+
+
+def token(place: Place) -> str:
+    """The place as text."""
+    return f"{place.before}" if place.day is None else f"{place.before}-{place.day:%Y%m%d}"
+
+
+def place(text: str) -> Place:
+    """The place that a list gave out as text; InvalidValue for any other."""
+    found = _TOKEN.fullmatch(text)
+    if found is None or int(found["before"]) >= 2**63:
+        raise _stranger(text)
+    if found["day"] is None:
+        return Place(JobId(int(found["before"])))
+    try:
+        day = datetime.strptime(found["day"], "%Y%m%d").replace(tzinfo=UTC).date()
+    except ValueError:
+        raise _stranger(text) from None
+    return Place(JobId(int(found["before"])), day)
+
+
+def _stranger(text: str) -> InvalidValue:
+    return InvalidValue(
+        f"{text[:60]!r} is no place in a list; pass `next` as the last page gave it"
+    )

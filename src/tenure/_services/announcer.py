@@ -1,0 +1,134 @@
+"""Turns what the worker's services see into events for listeners. Delivers nothing itself."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tenure._hooks.listeners import Listeners
+from tenure._model.ending import Ending
+from tenure._model.event import JobEvent, JobEventName, WorkerEvent, WorkerEventName
+from tenure._model.job import JobRow, State, fields
+from tenure._model.lease import Rescued, Settled, Settling
+from tenure._model.outcome import Ended, Settlement
+from tenure._rules.storable import storable, unstorable
+from tenure._services.holdings import Held
+
+_ENDS: dict[State, JobEventName] = {
+    State.COMPLETED: "completed",
+    State.FAILED: "failed",
+    State.CANCELLED: "cancelled",
+}
+_RETURNS: dict[Ending, JobEventName] = {
+    Ending.FAILED: "retrying",
+    Ending.TIMED_OUT: "retrying",
+    Ending.SNOOZED: "snoozed",
+    Ending.RELEASED: "released",
+}
+# The reason where the store's verdict is another than what was asked.
+_INSTEAD = {State.CANCELLED: "requested", State.FAILED: "attempts"}
+
+
+def told(state: State, ending: Ending) -> Sequence[JobEventName]:
+    """The events of a running period that ended so and left its job in this state."""
+    last = _ENDS.get(state) or _RETURNS.get(ending)
+    names: list[JobEventName] = ["timed_out"] if ending is Ending.TIMED_OUT else []
+    return names if last is None else [*names, last]
+
+
+class Announcer:
+    """What one process that runs work has to tell. From any of its threads; never waits."""
+
+    def __init__(self, listeners: Listeners, *, worker: str) -> None:
+        self._listeners = listeners
+        self._worker = worker
+
+    def worker(self, name: WorkerEventName, queues: Sequence[str], slots: int) -> None:
+        """This process works from now on, begins to stop, or has run its last job."""
+        self._listeners.tell(
+            WorkerEvent(
+                name=name,
+                worker=self._worker,
+                queues=queues,
+                concurrency=slots,
+                at=datetime.now(UTC),
+            )
+        )
+
+    def started(self, held: Held) -> None:
+        """A handler has begun."""
+        if "started" in self._listeners:
+            self._tell("started", held.job, State.RUNNING)
+
+    def completed(self, held: Held) -> None:
+        """A job was completed by its handler's own transaction, or by reaching its target."""
+        if "completed" in self._listeners:
+            self._tell("completed", held.job, State.COMPLETED, duration=held.took)
+
+    def settled(self, held: Held, ended: Ended, answer: Settled) -> None:
+        """A running period of this process has ended in the store. Refused, it had ended before,
+        and whoever ended it has told; given back before it began, it was none."""
+        if not self._listeners or answer.answer is Settling.REFUSED:
+            return
+        state = answer.state or ended.settlement.state
+        if state is State.FAILED and ended.settlement.state is State.COMPLETED:
+            # The store could not take its result.
+            ended = storable(ended)
+            if ended.settlement.state is State.COMPLETED:
+                ended = unstorable(ended, "the store refused the result")
+        if state is State.QUEUED and held.took is None:
+            return
+        self.ended(held.job, state, ended.settlement, attempt=held.job.attempt, took=held.took)
+
+    def ended(
+        self,
+        job: JobRow,
+        state: State,
+        settlement: Settlement,
+        *,
+        attempt: int,
+        took: timedelta | None = None,
+    ) -> None:
+        """A running period has ended, and left its job in this state."""
+        reason = settlement.reason
+        if state is not settlement.state:
+            reason = _INSTEAD.get(state)
+        for name in told(state, settlement.ending):
+            self._tell(
+                name,
+                job,
+                state,
+                attempt=attempt,
+                reason=reason,
+                error=settlement.error,
+                duration=took,
+                after=settlement.after if state is State.QUEUED else None,
+            )
+
+    def rescued(self, jobs: Sequence[Rescued]) -> None:
+        """Leases that had run out were ended here."""
+        if not self._listeners:
+            return
+        for job in jobs:
+            names: list[JobEventName] = ["lost"]
+            if job.state in _ENDS:
+                names.append(_ENDS[job.state])
+            for name in names:
+                self._tell(name, job, job.state, reason=job.reason)
+
+    def _tell(self, name: JobEventName, job: JobRow | Rescued, state: State, **more: Any) -> None:
+        if name in self._listeners:
+            self._listeners.tell(
+                JobEvent(
+                    name=name,
+                    job_id=job.job_id if isinstance(job, Rescued) else job.id,
+                    task=job.task,
+                    queue=job.queue,
+                    state=state,
+                    max_attempts=job.max_attempts,
+                    key=job.key,
+                    meta=fields(job.meta),
+                    worker=self._worker,
+                    at=datetime.now(UTC),
+                    **{"attempt": job.attempt} | more,
+                )
+            )

@@ -1,0 +1,127 @@
+"""The leases a child holds, in memory that it shares with its parent.
+
+When the child dies, or does not get to run, the board is all that the parent knows of it:
+which leases it held, which had started, and by when each must have been stopped.
+"""
+
+import math
+import mmap
+import os
+import struct
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import IntEnum
+
+from tenure._model.ids import JobId, Token, WorkerId
+from tenure._model.lease import Lease
+
+# Job, token, length of the lease, the instant by which it must have ended, the attempt and its
+# limit, phase. A place is written while its phase is FREE, so that it is whole before it counts.
+# What changes later is stored as one aligned word: `pack_into` zeroes before it writes, and a
+# parent that looked just then would see a deadline long past.
+_PLACE = struct.Struct("=qqddhhi")
+_STOP_AT = 3, _PLACE.size // 8
+_PHASE = 9, _PLACE.size // 4
+NEVER = math.inf
+
+
+class Phase(IntEnum):
+    """How far a lease has come. What is `apart` runs in a process of its own; what is `timed
+    out` should have ended, and has not."""
+
+    FREE = 0
+    UNSTARTED = 1
+    STARTED = 2
+    ENDED = 3
+    TIMED_OUT = 4
+    APART = 5
+
+
+RUNNING = frozenset({Phase.STARTED, Phase.APART, Phase.TIMED_OUT})
+_RUNNING = frozenset(int(phase) for phase in RUNNING)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One lease on the board."""
+
+    lease: Lease
+    phase: Phase
+    stop_at: float
+    attempt: int
+    limit: int
+
+
+class Board:
+    """A fixed number of places for leases. Written by the child, read by the parent."""
+
+    def __init__(self, fd: int, *, places: int) -> None:
+        self.lock: threading.Lock = threading.Lock()
+        self._memory = mmap.mmap(fd, places * _PLACE.size)
+        self._doubles = memoryview(self._memory).cast("d")
+        self._ints = memoryview(self._memory).cast("i")
+        self._free = list(range(places - 1, -1, -1))
+
+    @staticmethod
+    def make(*, places: int) -> int:
+        """The descriptor of new shared memory, to be inherited by the child."""
+        fd = os.memfd_create("tenure-board")
+        os.ftruncate(fd, places * _PLACE.size)
+        return fd
+
+    @property
+    def room(self) -> int:
+        """How many more leases fit."""
+        return len(self._free)
+
+    def put(self, lease: Lease, *, stop_at: float, attempt: int, limit: int) -> int:
+        """Note a lease that has not started; answers with its place."""
+        place = self._free.pop()
+        at = place * _PLACE.size
+        ttl = lease.ttl.total_seconds()
+        _PLACE.pack_into(
+            self._memory, at, lease.job_id, lease.token, ttl, stop_at, attempt, limit, Phase.FREE
+        )
+        self.mark(place, Phase.UNSTARTED)
+        return place
+
+    def mark(self, place: int, phase: Phase) -> None:
+        """Note how far the lease has come."""
+        first, stride = _PHASE
+        self._ints[place * stride + first] = phase
+
+    def extend(self, place: int, stop_at: float) -> None:
+        """Note the new instant by which the lease must have ended."""
+        first, stride = _STOP_AT
+        self._doubles[place * stride + first] = stop_at
+
+    def clear(self, place: int) -> None:
+        """Forget a lease that is settled."""
+        self.mark(place, Phase.FREE)
+        self._free.append(place)
+
+    def entries(self, worker: WorkerId) -> Iterator[Entry]:
+        """The leases on the board, as the parent reads them."""
+        for job, token, ttl, stop_at, attempt, limit, phase in _PLACE.iter_unpack(self._memory[:]):
+            if phase != Phase.FREE:
+                lease = Lease(JobId(job), Token(token), worker, timedelta(seconds=ttl))
+                yield Entry(lease, Phase(phase), stop_at, attempt, limit)
+
+    def look(self) -> tuple[float, bool]:
+        """The instant by which the first handler that still runs must have ended, and whether one
+        is out of time and has not."""
+        earliest, stuck = NEVER, False
+        for place in _PLACE.iter_unpack(self._memory[:]):
+            phase = place[6]
+            if phase in _RUNNING:
+                earliest = min(earliest, place[3])
+                stuck = stuck or phase == Phase.TIMED_OUT
+        return earliest, stuck
+
+    def close(self) -> None:
+        """Let go of the memory."""
+        self._doubles.release()
+        self._ints.release()
+        self._memory.close()

@@ -1,0 +1,178 @@
+"""Claims jobs for the slots that are free, and sleeps until there may be more."""
+
+import random
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from tenure._model.ids import WorkerId
+from tenure._model.lease import Claims
+from tenure._model.queue import EVERY_QUEUE, Lane
+from tenure._rules.lanes import LaneBook, next_scan
+from tenure._services.base import Service
+from tenure._services.dispatcher import Dispatcher, Notes
+from tenure._services.holdings import Holdings
+from tenure._store.engine import Link
+from tenure._store.port import Store
+from tenure.config import DEFAULTS, Defaults
+from tenure.job import boottime
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tenure._model.lease import Rescued
+
+_SHORTEST_SLEEP = 0.002
+_LONGEST_JITTER = 0.05
+
+
+class Claimer(Service):
+    """Asks the store for work, never for more than can begin soon."""
+
+    name = "claimer"
+
+    def __init__(
+        self,
+        store: Store,
+        link: Link,
+        *,
+        queues: Iterable[str],
+        worker: WorkerId,
+        dispatcher: Dispatcher,
+        holdings: Holdings,
+        notes: Notes,
+        defaults: Defaults,
+    ) -> None:
+        super().__init__(defaults.poll)
+        self._store = store
+        self._link = link
+        self._queues = list(queues)
+        self._everything = EVERY_QUEUE in self._queues
+        self._book = LaneBook([] if self._everything else self._queues, lag=defaults.floor_lag)
+        self._worker = worker
+        self._dispatcher = dispatcher
+        self._holdings = holdings
+        self._notes = notes
+        # Suites that scale time scale the lease for all; else it is the job's, the queue's …
+        self._ttl = None if defaults.lease == DEFAULTS.lease else defaults.lease
+        self._poll = defaults.poll.total_seconds()
+        self._limited = False
+        self._woken = True
+        self._filled = False
+        self._starved = False
+        self._misses = 0
+        self._scan_at = boottime() + self._poll
+        self._names_at = 0.0
+        self._sweep_at = 0.0
+        self.on_empty: Callable[[], None] = lambda: None
+        self.on_rescued: Callable[[Sequence[Rescued]], None] = lambda _jobs: None
+        self.empty_claims = 0
+
+    def wake(self, queue: str = "") -> None:
+        """There may be something in this queue, or in any."""
+        if not queue or self._everything or queue in self._queues:
+            self._woken = True
+            self.nudge()
+
+    def slot_freed(self) -> None:
+        """A slot is free; of interest only if all were taken."""
+        if self._starved:
+            self.nudge()
+
+    async def tick(self) -> int:
+        """One claim; after one that was not filled, sleep until more may be due."""
+        room = min(self._dispatcher.room(limited=self._limited), self._holdings.room)
+        self._starved = room <= 0
+        if self._starved:
+            return 0
+        woken = self._woken
+        await self._spread(woken)
+        await self._learn_names()
+        self._woken = False
+        # Lanes that were empty are left out while claims are filled; before a sleep, none is.
+        asked = self._book.ask(woken=woken or not self._filled)
+        claims = await self._claim(asked, room)
+        self._book.learn(asked, claims, wanted=room)
+        if claims.unread:
+            self._dispatcher.give_back_from(claims.unread)
+        self._filled = claims.found >= room
+        self._misses = 0 if claims.jobs else self._misses + woken
+        if boottime() >= self._scan_at and not self._filled:
+            claims = await self._scan(room - len(claims.jobs)) or claims
+        self.empty_claims = 0 if claims.jobs else self.empty_claims + 1
+        if not claims.jobs:
+            self._have_swept()
+        if self._filled:
+            return len(claims.jobs)
+        await self._sleep()
+        return 1
+
+    def _have_swept(self) -> None:
+        """Found nothing: perhaps there is a lease that has run out. At most once per poll."""
+        if boottime() >= self._sweep_at:
+            self._sweep_at = boottime() + self._poll
+            self.on_empty()
+
+    async def _claim(self, asked: list[Lane], room: int, *, patient: bool = False) -> Claims:
+        asked_at = boottime()
+        claims = await self._link.run(
+            self._store.claim(
+                asked,
+                count=room,
+                worker=self._worker,
+                ttl=self._ttl,
+                limited=self._limited,
+                patient=patient,
+                strangers=list(self._notes.strangers),
+            )
+        )
+        self._limited = claims.limited
+        self.on_rescued(claims.rescued)
+        self._dispatcher.take(claims, asked_at)
+        return claims
+
+    async def _scan(self, room: int) -> Claims | None:
+        """Look below the floors, for what was committed late or locked when they passed."""
+        lanes = self._book.scan()
+        if not lanes or room <= 0:
+            self._scan_at = (
+                boottime()
+                + next_scan(timedelta(0), processes=self._notes.processes).total_seconds()
+            )
+            return None
+        began = boottime()
+        claims = await self._claim(lanes, room, patient=True)
+        self._book.learn_scan(lanes, claims, wanted=room)
+        took = timedelta(seconds=boottime() - began)
+        wait = next_scan(took, processes=self._notes.processes)
+        self._scan_at = boottime() + wait.total_seconds()
+        return claims if claims.jobs else None
+
+    async def _sleep(self) -> None:
+        """Until a wakeup, a free slot, the next time at which something is due, or the poll."""
+        if self._woken:
+            return
+        wait = self._poll * random.uniform(0.8, 1.2)  # noqa: S311 - spreads load
+        lanes = self._book.ask(woken=True)
+        if lanes:
+            due, now = await self._link.run(self._store.next_due(lanes))
+            if due is not None:
+                wait = min(wait, max((due - now).total_seconds(), _SHORTEST_SLEEP))
+        wait = min(wait, max(self._scan_at - boottime(), _SHORTEST_SLEEP))
+        await self.rest(wait)
+
+    async def _spread(self, woken: bool) -> None:
+        """Come a little later to what others were faster at lately."""
+        if woken and self._misses > 1:
+            limit = min(_LONGEST_JITTER, 0.001 * 2 ** min(self._misses, 10))
+            await self.rest(random.uniform(0, limit))  # noqa: S311 - spreads load
+
+    async def _learn_names(self) -> None:
+        """Where every queue is served: which ones there are, asked at most once a second."""
+        if self._everything and boottime() >= self._names_at:
+            self._book.add(await self._link.run(self._store.queue_names()))
+            self._names_at = boottime() + 1
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._link.close()

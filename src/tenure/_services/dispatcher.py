@@ -1,0 +1,289 @@
+"""Brings claimed jobs to a way to run them, as slots become free, and their ends to the settler."""
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from tenure._executors.base import Executor
+from tenure._model.lease import Claimed, Claims
+from tenure._model.outcome import (
+    Cancelled,
+    Ended,
+    Error,
+    Failed,
+    Outcome,
+    Released,
+    Settlement,
+    Succeeded,
+)
+from tenure._model.queue import EVERY_QUEUE
+from tenure._rules import backoff, lifecycle, prefetch
+from tenure._services.base import log
+from tenure._services.board import Phase
+from tenure._services.holdings import Held, Holdings
+from tenure._services.settler import Settler
+from tenure.config import Backoff, Defaults
+from tenure.job import boottime
+from tenure.registry import Registry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ways:
+    """The ways to run a handler that there are here; `process` only under a parent."""
+
+    loop: Executor
+    thread: Executor
+    process: Executor | None
+
+    def choose(self, held: Held) -> Executor:
+        """The way for this job: a suspect's is a process, whatever its task says."""
+        if self.process is not None and (held.task.process or held.suspect):
+            return self.process
+        return self.loop if held.task.is_async else self.thread
+
+    async def close(self) -> None:
+        """Let go of threads and processes."""
+        for way in (self.process, self.thread, self.loop):
+            if way is not None:
+                await way.close()
+
+
+@dataclass(slots=True)
+class Notes:
+    """What the worker has learnt that others want to know: its row, the claimer, the backoff."""
+
+    strangers: dict[str, None] = field(default_factory=dict)
+    backoff: Backoff = field(default_factory=Backoff)
+    processes: int = 1
+
+
+class Dispatcher:
+    """The slots of one process, and what waits for them. Lives on the loop that runs handlers."""
+
+    def __init__(
+        self,
+        *,
+        slots: int,
+        tasks: Registry,
+        holdings: Holdings,
+        settler: Settler,
+        ways: Ways,
+        notes: Notes,
+        defaults: Defaults,
+    ) -> None:
+        self._slots = slots
+        self._tasks = tasks
+        self._holdings = holdings
+        self._settler = settler
+        self._ways = ways
+        self._notes = notes
+        self._defaults = defaults
+        self._ready: deque[Held] = deque()
+        self._running = 0
+        self._rate = prefetch.Rate()
+        self._no_prefetch_until = 0.0
+        self._retired = False
+        self._ended_one = asyncio.Event()
+        self.on_free: Callable[[], None] = lambda: None
+        self.on_started: Callable[[Held], None] = lambda _held: None
+        self.on_completed: Callable[[Held], None] = lambda _held: None
+
+    @property
+    def running(self) -> int:
+        """How many handlers run."""
+        return self._running
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing runs and nothing waits to."""
+        return not self._running and not self._ready
+
+    async def until_idle(self) -> None:
+        """Return once nothing runs and nothing waits to."""
+        while not self.idle:
+            self._ended_one.clear()
+            await self._ended_one.wait()
+
+    def room(self, *, limited: bool) -> int:
+        """How many jobs may be claimed now: free slots, and the prefetch where it is allowed."""
+        now = boottime()
+        ahead = 0
+        if not limited and now >= self._no_prefetch_until:
+            ahead = prefetch.allowed(self._rate.per_second(now))
+        if len(self._ready) > ahead // 2:
+            # Large claims now and then, instead of a small one for every slot that is free.
+            return 0
+        return self._slots - self._running - len(self._ready) + ahead
+
+    def take(self, claims: Claims, asked_at: float) -> None:
+        """Take up what was claimed, and start as much of it as there are slots for."""
+        for claimed in claims.jobs:
+            task = self._tasks.get(claimed.job.task)
+            if task is None:
+                self._leave_to_others(claimed)
+                continue
+            held = Held(claimed, task, asked_at=asked_at, defaults=self._defaults)
+            self._holdings.add(held)
+            if _expired(claimed):
+                self._end(held, Cancelled("expired"), None)
+            else:
+                self._ready.append(held)
+        if self._retired:
+            # This claim was on its way when the worker was told to stop.
+            self.give_back_all()
+        self._start()
+        self._give_back_last_attempts()
+
+    def _leave_to_others(self, claimed: Claimed) -> None:
+        """Give back a job of a task that is not known here: a newer release will know it."""
+        if claimed.job.task not in self._notes.strangers:
+            log.warning("no task %r is known here; it is left to others", claimed.job.task)
+            self._notes.strangers[claimed.job.task] = None
+        settlement = lifecycle.settle(
+            Released(),
+            attempt=claimed.job.attempt,
+            limit=claimed.job.max_attempts,
+            backoff=timedelta(0),
+        )
+        self._settler.put(None, Ended(claimed.lease, settlement))
+
+    def _start(self) -> None:
+        while self._ready and self._running < self._slots and not self._retired:
+            held = self._ready.popleft()
+            if held.stopping is None:
+                self._running += 1
+                self._begin(held)
+            else:
+                self._end(held, Released(), None)
+
+    def _begin(self, held: Held) -> None:
+        way = self._ways.choose(held)
+        held.start_clock(boottime())
+        held.mark(Phase.APART if way is self._ways.process else Phase.STARTED)
+        try:
+            held.running = way.start(held, self._ended)
+        except (OSError, RuntimeError) as error:
+            # No more threads or descriptors: somebody else may have some.
+            log.error("job %s cannot be started here: %s", held.job.id, error)
+            self._running -= 1
+            self._end(held, Released(), None)
+            return
+        if held.stopping is not None:
+            # Asked to stop by the keeper's thread between the two lines above.
+            held.running.stop(held.stopping)
+        self.on_started(held)
+
+    def _ended(self, held: Held, outcome: Outcome | None, excerpt: str | None) -> None:
+        now = boottime()
+        self._running -= 1
+        self._rate.note(1, now)
+        held.stop_clock(now)
+        held.running = None
+        self._end(held, outcome, excerpt)
+        self._start()
+        self._ended_one.set()
+        self.on_free()
+
+    def _end(self, held: Held, outcome: Outcome | None, excerpt: str | None) -> None:
+        """Hand a running period that is over to the settler, unless it settled itself."""
+        held.mark(Phase.ENDED)
+        if held.grip.settled:
+            if isinstance(outcome, Failed):
+                log.warning(
+                    "job %s was completed by its transaction, and then its handler failed: %s\n%s",
+                    held.job.id,
+                    outcome.error.message,
+                    outcome.error.trace,
+                )
+            self._holdings.drop(held)
+            self.on_completed(held)
+            return
+        if outcome is None:
+            self._settler.forfeit(held)
+            return
+        settlement = lifecycle.settle(
+            outcome,
+            attempt=held.job.attempt,
+            limit=held.job.max_attempts,
+            backoff=self._backoff(held),
+        )
+        if isinstance(outcome, Failed):
+            _report(held, outcome.error, settlement)
+        succeeded = isinstance(outcome, Succeeded)
+        follow_ups = held.grip.follow_ups if succeeded else []
+        self._settler.put(
+            held,
+            Ended(held.lease, settlement, excerpt),
+            follow_ups=follow_ups,
+            handed_over=succeeded and held.grip.handed_over,
+        )
+
+    def _backoff(self, held: Held) -> timedelta:
+        policy = held.task.backoff or self._notes.backoff
+        chance = random.random()  # noqa: S311 - spreads retries
+        return backoff.delay(policy, attempt=held.job.attempt, chance=chance)
+
+    def _give_back_last_attempts(self) -> None:
+        """Let no job wait here on its last attempt: lost, it would fail without having run."""
+        last = [held for held in self._ready if held.job.attempt >= held.job.max_attempts]
+        if last:
+            self._no_prefetch_until = boottime() + 5 * self._defaults.poll.total_seconds()
+            for held in last:
+                self.give_back(held)
+
+    def give_back(self, held: Held) -> None:
+        """Release a job that has not started."""
+        if held in self._ready:
+            self._ready.remove(held)
+            self._end(held, Released(), None)
+            self._ended_one.set()
+
+    def give_back_from(self, queues: Collection[str]) -> None:
+        """Release what has not started and came from these queues, which are paused or limited."""
+        for held in list(self._ready):
+            if held.job.queue in queues or EVERY_QUEUE in queues:
+                self.give_back(held)
+
+    def retire(self) -> None:
+        """Start nothing any more, and release what has not started."""
+        self._retired = True
+        self.give_back_all()
+
+    def give_back_all(self) -> None:
+        """Release everything that has not started."""
+        for held in list(self._ready):
+            self.give_back(held)
+
+
+def _report(held: Held, error: Error, settlement: Settlement) -> None:
+    """Say in the log that an attempt failed, why, and what comes next."""
+    then = "it is among the dead letters now"
+    if settlement.after is not None:
+        then = f"again in {settlement.after.total_seconds():.0f} s"
+    log.warning(
+        "job %s (%s): attempt %d of %d failed: %s: %s; %s\n%s",
+        held.job.id,
+        held.job.task,
+        held.job.attempt,
+        held.job.max_attempts,
+        error.type,
+        error.message,
+        then,
+        error.trace,
+    )
+
+
+def _expired(claimed: Claimed) -> bool:
+    """Whether the job is no longer worth running. Both instants are the database's."""
+    meta = claimed.job.meta or {}
+    limit = meta.get("expires_in")
+    if limit is None or claimed.job.claimed_at is None:
+        return False
+    return bool(claimed.job.claimed_at - claimed.job.created_at > timedelta(seconds=limit))

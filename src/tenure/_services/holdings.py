@@ -1,0 +1,189 @@
+"""The leases this process holds, from claim to settle: what every service looks at.
+
+Read and written from the loop that runs handlers and from the keeper's thread, under one lock.
+"""
+
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+from tenure._model.lease import Claimed
+from tenure._rules import leasing
+from tenure._services.board import NEVER, RUNNING, Board, Phase
+from tenure.config import Defaults
+from tenure.job import Grip
+from tenure.task import Definition, time_limit
+
+if TYPE_CHECKING:
+    from tenure._model.ids import JobId, Token
+    from tenure._model.job import JobRow
+    from tenure._model.lease import Lease
+
+
+class Why(Enum):
+    """Why a handler is asked to stop; a later one takes the place of an earlier one."""
+
+    CANCEL = "a cancel was requested"
+    TIMEOUT = "its time is up"
+    DRAIN = "the worker is draining"
+    LEASE = "its lease is lost or at risk"
+
+    @property
+    def rank(self) -> int:
+        """Its place in this order."""
+        return list(Why).index(self)
+
+
+class Running(Protocol):
+    """A handler that runs, however it does."""
+
+    def stop(self, why: Why) -> None:
+        """Ask it to end now. From any thread; does not wait."""
+
+    def cancel_requested(self) -> None:
+        """Let the handler see that a cancel was requested."""
+
+    def kill(self) -> bool:
+        """End it by force, if that can be done without ending the whole child."""
+
+
+class Held:
+    """One lease and the running period it stands for."""
+
+    def __init__(
+        self, claimed: Claimed, task: Definition, *, asked_at: float, defaults: Defaults
+    ) -> None:
+        self.job: JobRow = claimed.job
+        self.lease: Lease = claimed.lease
+        self.task: Definition = task
+        self.time_limit: timedelta | None = time_limit(task, claimed.job.meta)
+        # A lease may be shorter than its task thought; a third of it is left to work and renew.
+        self.stop_within: timedelta = min(task.stop_within, claimed.lease.ttl / 3)
+        self.suspect: bool = claimed.job.losses > 0
+        self.grip: Grip = Grip(claimed.lease, extended=self.extend)
+        self.running: Running | None = None
+        self.phase: Phase = Phase.UNSTARTED
+        self.started_at: float | None = None
+        self.took: timedelta | None = None
+        self.timeout_at: float = NEVER
+        self.cancel_seen_at: float = NEVER
+        self.stopping: Why | None = None
+        self.stop_asked_at: float = NEVER
+        self.place: int | None = None
+        self._board: Board | None = None
+        self._defaults = defaults
+        self.asked_at: float = asked_at
+        self.extend(asked_at)
+
+    def extend(self, asked_at: float) -> None:
+        """Trust the lease anew: it was asked for at this instant, and granted.
+
+        A renewal and a report may cross; the store's expiry is that of the later one at least.
+        """
+        asked_at = self.asked_at = max(asked_at, self.asked_at)
+        self.renew_at = leasing.renew_at(self.lease, asked_at=asked_at)
+        self.trusted_until = leasing.trusted_until(
+            self.lease,
+            asked_at=asked_at,
+            stop_within=self.stop_within,
+            defaults=self._defaults,
+        )
+        if self._board is not None:
+            with self._board.lock:
+                if self.place is not None:
+                    self._board.extend(self.place, self.must_end_at)
+
+    def start_clock(self, now: float) -> None:
+        """Let the attempt's time begin now."""
+        self.started_at = now
+        limit = self.time_limit
+        self.timeout_at = NEVER if limit is None else now + limit.total_seconds()
+
+    def stop_clock(self, now: float) -> None:
+        """The attempt has ended; if it had begun, it took so long."""
+        if self.started_at is not None:
+            self.took = timedelta(seconds=now - self.started_at)
+
+    @property
+    def must_end_at(self) -> float:
+        """When the parent ends it, if nothing else has."""
+        return self.trusted_until + self.stop_within.total_seconds()
+
+    def show(self, board: Board) -> None:
+        """Put the lease where the parent sees it."""
+        self._board = board
+        with board.lock:
+            self.place = board.put(
+                self.lease,
+                stop_at=self.must_end_at,
+                attempt=self.job.attempt,
+                limit=self.job.max_attempts,
+            )
+
+    def mark(self, phase: Phase) -> None:
+        """Note how far it has come, also where the parent sees it."""
+        self.phase = phase
+        if self._board is not None:
+            with self._board.lock:
+                if self.place is not None:
+                    self._board.mark(self.place, phase)
+
+    def hide(self) -> None:
+        """Take the lease off the board: it is settled."""
+        if self._board is not None:
+            with self._board.lock:
+                if self.place is not None:
+                    self._board.clear(self.place)
+                    self.place = None
+
+    def stop(self, why: Why, now: float) -> None:
+        """Ask the handler to stop, once for each reason."""
+        if self.stopping is why or (self.stopping or why).rank > why.rank:
+            return
+        self.stopping = why
+        self.stop_asked_at = now
+        if why is Why.LEASE:
+            self.grip.lost = True
+        if self.running is not None:
+            self.running.stop(why)
+
+
+class Holdings:
+    """All leases of one process."""
+
+    def __init__(self, board: Board | None = None) -> None:
+        self._lock = threading.Lock()
+        self._held: dict[tuple[JobId, Token], Held] = {}
+        self._board = board
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __iter__(self) -> Iterator[Held]:
+        with self._lock:
+            return iter(list(self._held.values()))
+
+    @property
+    def room(self) -> int:
+        """How many more leases can be held."""
+        return 1_000_000 if self._board is None else self._board.room
+
+    @property
+    def running(self) -> int:
+        """How many handlers run."""
+        return sum(held.phase in RUNNING for held in self)
+
+    def add(self, held: Held) -> None:
+        """Take up a lease that was just claimed."""
+        with self._lock:
+            if self._board is not None:
+                held.show(self._board)
+            self._held[held.lease.job_id, held.lease.token] = held
+
+    def drop(self, held: Held) -> None:
+        """Let go of a lease that is settled."""
+        with self._lock:
+            if self._held.pop((held.lease.job_id, held.lease.token), None) is not None:
+                held.hide()

@@ -1,0 +1,96 @@
+"""Says that the worker is there, and how it fares; brings back what was set at run time."""
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+from tenure._model.worker import Beat, NewWorker, Presence, WorkerRow
+from tenure._rules import settings
+from tenure._services.base import Service
+from tenure._services.dispatcher import Notes
+from tenure._services.holdings import Holdings
+from tenure._services.watcher import Watcher
+from tenure._store.engine import Link
+from tenure._store.port import Op, Store
+from tenure.config import Defaults
+
+_LOOK_AROUND_EVERY = 6
+
+
+class Herald(Service):
+    """Beats. On the keeper's thread, so that a blocked loop is reported while it is blocked."""
+
+    name = "presence"
+
+    def __init__(
+        self,
+        store: Store,
+        link: Link,
+        *,
+        me: NewWorker,
+        holdings: Holdings,
+        watcher: Watcher,
+        notes: Notes,
+        on_drain: Callable[[], None],
+        defaults: Defaults,
+    ) -> None:
+        super().__init__(defaults.beat)
+        self._store = store
+        self._link = link
+        self._me = me
+        self._holdings = holdings
+        self._watcher = watcher
+        self._notes = notes
+        self._on_drain = on_drain
+        self._defaults = defaults
+        self._beats = 0
+        self.state = Presence.ACTIVE
+
+    async def tick(self) -> int:
+        """One beat; now and then a look at settings and neighbours."""
+        await self._beat()
+        if self._beats % _LOOK_AROUND_EVERY == 0:
+            changed = await self._link.run(self._store.settings())
+            self._notes.backoff = settings.backoff(changed, self._defaults.backoff)
+            workers = await self._link.run(self._store.workers())
+            self._notes.processes = self._neighbours(workers)
+        self._beats += 1
+        return 0
+
+    async def _beat(self) -> None:
+        meta: dict[str, Any] = {}
+        if self._watcher.blocked is not None:
+            meta["blocked"] = self._watcher.blocked
+        if self._notes.strangers:
+            meta["unknown_tasks"] = list(self._notes.strangers)
+
+        def beat() -> Op[Beat]:
+            return self._store.beat(
+                self._me.id, state=self.state, running=self._holdings.running, meta=meta or None
+            )
+
+        answer = await self._link.run(beat())
+        if not answer.known:
+            await self._link.run(self._store.register(self._me))
+            await self._link.run(beat())
+        if answer.drain_requested and self.state is Presence.ACTIVE:
+            self._on_drain()
+
+    def _neighbours(self, workers: Sequence[WorkerRow]) -> int:
+        """How many processes share the scans of these queues."""
+        fresh = 3 * self._defaults.beat + timedelta(seconds=1)
+        mine = set(self._me.queues)
+        return sum(
+            worker.state is not Presence.OFFLINE
+            and worker.beat_age < fresh
+            and bool(mine & set(worker.queues))
+            for worker in workers
+        )
+
+    async def farewell(self) -> None:
+        """The last beat; then the connection is closed."""
+        self.state = Presence.OFFLINE
+        try:
+            await self._beat()
+        finally:
+            await self._link.close()

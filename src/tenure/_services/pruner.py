@@ -1,0 +1,36 @@
+"""Keeps partitions ahead and drops what is past its retention, where the role is the owner's."""
+
+from datetime import timedelta
+
+from tenure._services.base import Service, log
+from tenure._store.engine import Link
+from tenure._store.port import Store
+from tenure.errors import QueryFailed
+
+_NOT_THE_OWNER = "42501"
+
+
+class Pruner(Service):
+    """One upkeep at the start and one an hour."""
+
+    name = "pruner"
+
+    def __init__(self, store: Store, link: Link) -> None:
+        super().__init__(timedelta(hours=1))
+        self._store = store
+        self._link = link
+
+    async def tick(self) -> int:
+        """One upkeep; its connection is not kept for an hour."""
+        try:
+            upkept = await self._link.run(self._store.maintain())
+        except QueryFailed as error:
+            if error.sqlstate != _NOT_THE_OWNER:
+                raise
+            log.info("pruner: this role owns no tables; run tenure db maintain as the owner")
+        else:
+            if upkept.done:
+                log.info("pruner: %d partitions made or dropped", len(upkept.done))
+        finally:
+            await self._link.close()
+        return 0

@@ -1,0 +1,62 @@
+"""Returns jobs whose lease ran out to their queue, or declares them failed. Anyone may."""
+
+from typing import TYPE_CHECKING
+
+from tenure._services.base import Service, log
+from tenure._store.engine import Link
+from tenure._store.port import Store
+from tenure.config import Defaults
+from tenure.job import boottime
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
+
+    from tenure._model.lease import Rescued
+
+_BATCH = 500
+
+
+class Rescuer(Service):
+    """Sweeps expired leases, above a floor; once per lease from zero."""
+
+    name = "rescuer"
+
+    def __init__(self, store: Store, link: Link, *, defaults: Defaults) -> None:
+        super().__init__(defaults.sweep)
+        self._store = store
+        self._link = link
+        self._lease = defaults.lease
+        self._lag = defaults.floor_lag
+        self._floor: datetime | None = None
+        self._from_zero_at = 0.0
+        self.on_rescued: Callable[[Sequence[Rescued]], None] = lambda _jobs: None
+
+    async def tick(self) -> int:
+        """One sweep."""
+        now = boottime()
+        from_zero = now >= self._from_zero_at
+        floor = None if from_zero else self._floor
+        rescues = await self._link.run(self._store.rescue(floor=floor, count=_BATCH))
+        self.on_rescued(rescues.jobs)
+        if from_zero:
+            self._from_zero_at = now + self._lease.total_seconds()
+            await self._report_overdue()
+        if rescues.jobs:
+            log.info("rescuer: %d leases had expired", len(rescues.jobs))
+        if len(rescues.jobs) == _BATCH:
+            return _BATCH
+        self._floor = rescues.now - self._lag
+        return 0
+
+    async def _report_overdue(self) -> None:
+        """Say who keeps a lease that is long over from being rescued."""
+        for lease in await self._link.run(self._store.overdue(self._lease)):
+            log.warning(
+                "job %s: its lease is long over, but its row is locked by pid %s (%s) since %s; "
+                "end that transaction",
+                lease.job_id,
+                lease.pid or "unknown",
+                lease.application or "unknown",
+                lease.since or "unknown",
+            )

@@ -1,0 +1,185 @@
+"""Settles what has ended: one alone at once, many together while the last batch was on its way."""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from tenure._model.ending import Ending
+from tenure._model.job import NewJob, State
+from tenure._model.lease import Settled, Settling
+from tenure._model.outcome import Ended, Error, Settlement
+from tenure._rules.storable import storable, unstorable
+from tenure._services.base import Service, log
+from tenure._services.holdings import Held, Holdings
+from tenure._store.engine import Link
+from tenure._store.port import Store, atomically
+from tenure.errors import InvalidValue, LeaseLost, PayloadError, QueryFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tenure._model.lease import Rescued
+
+_BATCH = 500
+_BUSY = 0.05
+
+
+@dataclass(slots=True, eq=False)
+class _Item:
+    """One running period that is over, and what is special about it."""
+
+    held: Held | None
+    ended: Ended | None
+    follow_ups: Sequence[NewJob] = ()
+    handed_over: bool = False
+
+    @property
+    def plain(self) -> bool:
+        return self.ended is not None and not self.follow_ups and not self.handed_over
+
+
+class Settler(Service):
+    """Ends leases in the store. Nothing is forgotten until the store has answered for it: a
+    settle that is sent again is harmless, and one that comes too late is refused."""
+
+    name = "settler"
+
+    def __init__(self, store: Store, link: Link, holdings: Holdings) -> None:
+        super().__init__(timedelta(seconds=1))
+        self._store = store
+        self._link = link
+        self._holdings = holdings
+        self._items: deque[_Item] = deque()
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self.on_settled: Callable[[Held, Ended, Settled], None] = lambda _held, _ended, _how: None
+        self.on_rescued: Callable[[Sequence[Rescued]], None] = lambda _jobs: None
+
+    def put(
+        self,
+        held: Held | None,
+        ended: Ended,
+        *,
+        follow_ups: Sequence[NewJob] = (),
+        handed_over: bool = False,
+    ) -> None:
+        """Settle this soon. `handed_over`: the handler says that a transaction of its own has."""
+        self._add(_Item(held, ended, follow_ups, handed_over))
+
+    def forfeit(self, held: Held) -> None:
+        """Let the lease of a handler whose process died be over, and count the loss."""
+        self._add(_Item(held, None))
+
+    def _add(self, item: _Item) -> None:
+        self._items.append(item)
+        self._empty.clear()
+        self.nudge()
+
+    async def emptied(self) -> None:
+        """Return once everything is settled."""
+        await self._empty.wait()
+
+    async def tick(self) -> int:
+        """Settle what there is, up to a batch."""
+        batch = [self._items[n] for n in range(min(len(self._items), _BATCH))]
+        if not batch:
+            self._empty.set()
+            return 0
+        plain = [item for item in batch if item.plain]
+        busy = 0
+        if plain:
+            ended = [item.ended for item in plain if item.ended is not None]
+            answers = await self._link.run(self._store.settle(ended))
+            for item, answer in zip(plain, answers, strict=True):
+                busy += not self._answered(item, answer)
+        for item in batch:
+            if not item.plain:
+                busy += not self._answered(item, await self._settle_alone(item))
+        if busy == len(batch):
+            await asyncio.sleep(_BUSY)
+        if not self._items:
+            self._empty.set()
+        return len(batch)
+
+    def _answered(self, item: _Item, answer: Settled) -> bool:
+        """Forget what is settled; what somebody has locked is asked again behind the others."""
+        self._items.remove(item)
+        if answer.answer is Settling.BUSY:
+            self._items.append(item)
+            return False
+        if answer.answer is Settling.REFUSED and item.ended is not None:
+            log.warning(
+                "job %s: its result came too late and was refused; its lease had ended as %s",
+                item.ended.lease.job_id,
+                answer.ending or "unknown",
+            )
+        if item.held is not None and item.ended is not None:
+            self.on_settled(item.held, item.ended, answer)
+        self._done(item)
+        return True
+
+    def _done(self, item: _Item) -> None:
+        if item.held is not None:
+            self._holdings.drop(item.held)
+
+    async def _settle_alone(self, item: _Item) -> Settled:
+        if item.ended is None:
+            if item.held is not None:
+                log.warning("job %s: its process died under it", item.held.job.id)
+                rescued = await self._link.run(self._store.forfeit([item.held.lease]))
+                self.on_rescued(rescued)
+            return Settled(Settling.SETTLED)
+        try:
+            if item.handed_over:
+                return await self._verify(item, item.ended)
+            return await self._settle_followed(item, item.ended)
+        except QueryFailed as error:
+            if not error.is_conflict:
+                raise
+            return Settled(Settling.BUSY)
+
+    async def _settle_followed(self, item: _Item, ended: Ended) -> Settled:
+        """Settle and enqueue what follows, both or neither: nothing follows a result that cannot
+        be stored."""
+        fit = storable(ended)
+        if fit.settlement.state is not ended.settlement.state:
+            return await self._settle_one(item, fit)
+        op = self._store.settle_within(
+            ended.lease, ended.settlement, also=item.follow_ups, log=ended.log
+        )
+        try:
+            await self._link.run(atomically(op))
+        except LeaseLost:
+            # Sent before without an answer, or lost: the plain form tells which, and keeps the
+            # evidence.
+            return await self._settle_one(item, ended)
+        except (PayloadError, InvalidValue) as error:
+            return await self._settle_one(item, unstorable(ended, str(error)))
+        return Settled(Settling.SETTLED)
+
+    async def _settle_one(self, item: _Item, ended: Ended) -> Settled:
+        [answer] = await self._link.run(self._store.settle([ended]))
+        if answer.answer is not Settling.BUSY:
+            item.ended = ended
+        return answer
+
+    async def _verify(self, item: _Item, ended: Ended) -> Settled:
+        """See whether the transaction that the handler completed its job in was committed."""
+        try:
+            await self._link.run(self._store.check(ended.lease))
+        except LeaseLost:
+            return Settled(Settling.REPEATED)
+        told = Error(
+            "NotCommitted",
+            "the handler completed its job in a transaction and returned, but the transaction "
+            "was not committed",
+        )
+        failed = Settlement(State.QUEUED, Ending.FAILED, error=told, after=timedelta(0))
+        return await self._settle_one(item, Ended(ended.lease, failed, ended.log))
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._link.close()

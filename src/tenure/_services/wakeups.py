@@ -1,0 +1,56 @@
+"""Hears that there may be something to claim. Losing it costs a poll, never a job."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
+
+from tenure._services.base import Service, log
+from tenure._services.claimer import Claimer
+
+
+class Wakeups(Service):
+    """Listens, to the database or to a bell, and wakes the claimer."""
+
+    name = "wakeups"
+
+    def __init__(
+        self,
+        listen: Callable[[], AsyncIterator[str]],
+        claimer: Claimer,
+        *,
+        close: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        super().__init__(timedelta(seconds=0.2))
+        self._listen_to = listen
+        self._claimer = claimer
+        self._close = close
+        self._listening: asyncio.Task[None] | None = None
+
+    async def tick(self) -> int:
+        """Listen until the connection breaks."""
+        self._listening = asyncio.ensure_future(self._listen())
+        try:
+            await self._listening
+        except asyncio.CancelledError:
+            if not self._stopping:
+                raise
+        return 0
+
+    async def _listen(self) -> None:
+        async for queue in self._listen_to():
+            if self._failures:
+                log.info("wakeups: listening again")
+            self._failures = 0
+            # The first word comes when listening has begun: what was sent before was not heard.
+            self._claimer.wake(queue)
+
+    def stop(self) -> None:
+        """Stop listening."""
+        super().stop()
+        if self._listening is not None:
+            self._listening.cancel()
+
+    async def close(self) -> None:
+        """Close the connection."""
+        if self._close is not None:
+            await self._close()

@@ -1,0 +1,130 @@
+"""Watches over handlers: stops what has run out of time or trust, reports a blocked event loop.
+
+Runs on the keeper's thread. What a handler does not heed goes down the ladder: cancel flag and
+LeaseLost at its next call, a cancel or an exception, the end of its process, the end of the
+child. What holds the GIL stops this thread too; then the parent, which sees the same deadlines
+in shared memory, ends the child.
+"""
+
+import asyncio
+import sys
+import traceback
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from tenure._services.base import Service, log
+from tenure._services.board import NEVER, RUNNING, Phase
+from tenure._services.holdings import Held, Holdings, Why
+from tenure.config import Defaults
+from tenure.job import boottime
+
+_DEEPEST = 30
+_SHARE = 0.8
+
+
+class Watcher(Service):
+    """One look at every handler, several times per second."""
+
+    name = "watcher"
+
+    def __init__(
+        self,
+        holdings: Holdings,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        thread: int,
+        give_back: Callable[[Held], None],
+        on_doomed: Callable[[Held, Why], None],
+        defaults: Defaults,
+    ) -> None:
+        super().__init__(min(timedelta(seconds=0.1), defaults.stop_within / 4))
+        self._holdings = holdings
+        self._loop = loop
+        self._thread = thread
+        self._give_back = give_back
+        self._on_doomed = on_doomed
+        self._blocked_after = defaults.blocked_after.total_seconds()
+        self._asked_at = NEVER
+        self._reported = False
+        self.blocked: dict[str, Any] | None = None
+
+    async def tick(self) -> int:
+        """Look at every handler, and at the loop they run on."""
+        now = boottime()
+        for held in self._holdings:
+            if held.phase in RUNNING:
+                self._watch(held, now)
+            elif held.phase is Phase.UNSTARTED and now >= held.trusted_until:
+                held.stop(Why.LEASE, now)
+                self._on_loop(partial(self._give_back, held))
+        self._look_at_loop(now)
+        return 0
+
+    def _watch(self, held: Held, now: float) -> None:
+        stop_within = held.stop_within.total_seconds()
+        if held.grip.cancel_requested and held.cancel_seen_at == NEVER:
+            held.cancel_seen_at = now
+            if held.running is not None:
+                held.running.cancel_requested()
+        if now >= held.trusted_until and held.stopping is not Why.LEASE:
+            log.warning("job %s: its lease could not be renewed; it is stopped", held.job.id)
+            held.stop(Why.LEASE, now)
+        elif held.stopping in (None, Why.CANCEL) and now >= held.timeout_at:
+            log.warning("job %s: its time is up; it is stopped", held.job.id)
+            held.stop(Why.TIMEOUT, now)
+        elif held.stopping is None and now >= held.cancel_seen_at + stop_within:
+            log.info("job %s: a cancel was requested; it is stopped", held.job.id)
+            held.stop(Why.CANCEL, now)
+        elif held.stopping is not None:
+            # For the lease's sake a little earlier, before the parent has to.
+            share = _SHARE if held.stopping is Why.LEASE else 1
+            if now >= held.stop_asked_at + share * stop_within:
+                self._force(held, held.stopping)
+
+    def _force(self, held: Held, why: Why) -> None:
+        """It has not heeded: end its process if it has one, else the child must end."""
+        running = held.running
+        if running is None or running.kill():
+            held.stop_asked_at = NEVER
+        elif why in (Why.LEASE, Why.TIMEOUT):
+            held.stop_asked_at = NEVER
+            if why is Why.TIMEOUT:
+                held.mark(Phase.TIMED_OUT)
+            self._on_doomed(held, why)
+
+    def _look_at_loop(self, now: float) -> None:
+        """Ask the loop for a sign of life; report it with its stack while none comes."""
+        if self._asked_at == NEVER:
+            self._asked_at = now
+            self._on_loop(self._alive)
+        elif now - self._asked_at >= self._blocked_after:
+            stack = self._stack()
+            if not self._reported:
+                self._reported = True
+                log.warning(
+                    "the event loop is blocked for %.1f s; leases are kept, but nothing else "
+                    "moves. Move the blocking call to a thread. It is here:\n%s",
+                    now - self._asked_at,
+                    stack,
+                )
+            self.blocked = {"seconds": round(now - self._asked_at, 1), "stack": stack}
+
+    def _alive(self) -> None:
+        if self._reported:
+            log.info("the event loop moves again, after %.1f s", boottime() - self._asked_at)
+        self._asked_at, self._reported, self.blocked = NEVER, False, None
+
+    def _stack(self) -> str:
+        frame = sys._current_frames().get(self._thread)  # noqa: SLF001 - the only way to see it
+        stack = traceback.extract_stack(frame)
+        # What lies below the handler's own code is ours and asyncio's.
+        ours = [n for n, f in enumerate(stack) if f.filename.endswith("_executors/loop.py")]
+        return "".join(traceback.format_list(stack[ours[-1] + 1 if ours else 0 :][-_DEEPEST:]))
+
+    def _on_loop(self, call: Callable[[], None]) -> None:
+        try:
+            self._loop.call_soon_threadsafe(call)
+        except RuntimeError:  # the loop is closed: the process is about to end
+            self.stop()

@@ -1,0 +1,158 @@
+"""One database as the rest of the house sees it: a store, and ways to perform its operations.
+
+A protocol only; `_wiring` says which database stands behind it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Collection, Sequence
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
+    from datetime import timedelta
+
+    from tenure._model.ids import JobId
+    from tenure._model.job import JobRow
+    from tenure._store.migrate import Migration
+    from tenure._store.port import Op, Store
+
+T = TypeVar("T")
+
+
+class Runner(Protocol):
+    """Performs operations on one connection, in the sync world."""
+
+    def run(self, op: Op[T]) -> T:
+        """Perform an operation and return its answer."""
+
+
+class AsyncRunner(Protocol):
+    """The same in the async world."""
+
+    async def run(self, op: Op[T]) -> T:
+        """Perform an operation and return its answer."""
+
+
+class Link(AsyncRunner, Protocol):
+    """A connection of one service's own. Made when first needed, and anew after it broke."""
+
+    async def open(self) -> None:
+        """Make the connection now, if there is none, so that the first need is not kept waiting."""
+
+    def listen(self, channel: str, *, anyway: bool = False) -> AsyncIterator[str]:
+        """What arrives on a channel; an empty text at first and now and then, as a sign of life.
+        Ends by Unreachable when the connection breaks. Nothing arrives through a pooler, which is
+        not even tried unless `anyway`."""
+
+    async def close(self) -> None:
+        """Close the connection, if there is one."""
+
+
+class Bell(Protocol):
+    """A way beside the database by which wakeups travel. What it loses costs a poll."""
+
+    def ring(self, queues: Collection[str]) -> None:
+        """Say that there may be something in these queues; without a wait, without an error."""
+
+    def listen(self) -> AsyncIterator[str]:
+        """What is rung; an empty text at first and now and then, as a sign of life. Ends by
+        Unreachable when the connection breaks."""
+
+    def check(self) -> None:
+        """Unreachable, with the reason, unless it carries what is rung."""
+
+    def close(self) -> None:
+        """Say what is left to say, if that can be done at once, and let go."""
+
+
+class Engine(Protocol):
+    """One database: what is asked of it, and who performs it."""
+
+    @property
+    def store(self) -> Store:
+        """The operations there are."""
+
+    @property
+    def url(self) -> str:
+        """The database's address, password included: for processes of ours, never for a log."""
+
+    @property
+    def schema(self) -> str:
+        """The schema that everything of ours is in."""
+
+    @property
+    def channel(self) -> str:
+        """The channel of wakeups."""
+
+    @property
+    def bell(self) -> Bell | None:
+        """What carries wakeups beside that channel, if anything does. It is rung after every
+        commit of ours that enqueued."""
+
+    def run(self, op: Op[T]) -> T:
+        """Perform an operation on a connection of our own."""
+
+    async def arun(self, op: Op[T]) -> T:
+        """The same in the async world."""
+
+    def session(self) -> AbstractContextManager[Runner]:
+        """One connection, made now and closed at the end, that waits as long as it takes: for
+        migrations, and for programs that ask once. Unreachable, with the reason, at once."""
+
+    def link(self, name: str, *, deadline: timedelta | None = None) -> Link:
+        """A connection for one service, with a deadline on each statement."""
+
+    def over(self, connection: Any) -> Runner:
+        """A caller's sync connection, whose transaction is joined."""
+
+    def aover(self, connection: Any) -> AsyncRunner:
+        """A caller's async connection, whose transaction is joined."""
+
+    def transaction(self) -> AbstractContextManager[Any]:
+        """A connection with plain settings, inside a READ COMMITTED transaction, for handlers."""
+
+    def atransaction(self) -> AbstractAsyncContextManager[Any]:
+        """The same in the async world."""
+
+    def hears(self) -> bool | None:
+        """Whether what one connection notifies is heard by another; None through a pooler, where
+        it is not tried."""
+
+    def wait(self, job_id: JobId, timeout: float | None) -> JobRow | None:
+        """The job once it has ended, or as it is when the time is up; None if there is none."""
+
+    async def await_end(self, job_id: JobId, timeout: float | None) -> JobRow | None:  # noqa: ASYNC109
+        """The same in the async world."""
+
+    @property
+    def migrations(self) -> Sequence[Migration]:
+        """The migrations of this release, in order."""
+
+    def version(self) -> Op[tuple[int, int | None]]:
+        """The schema's version, 0 if there is none, and the newest breaking one."""
+
+    def migrate(self, *, to: int | None = None) -> Op[Sequence[str]]:
+        """Bring the schema to a version, up or down. Over a `session` only: it may take long."""
+
+    def allow(self, connections: int) -> None:
+        """Let pools grow to so many connections: every handler may need one."""
+
+    def check_schema(self) -> Op[None]:
+        """Refuse a schema that this release cannot work with."""
+
+    def close(self) -> None:
+        """Close the connections of the sync world."""
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop."""
+
+
+def perform(engine: Engine, op: Op[T], connection: Any = None) -> T:
+    """Perform an operation on a connection of our own, or in the transaction of the caller's."""
+    return (engine if connection is None else engine.over(connection)).run(op)
+
+
+async def aperform(engine: Engine, op: Op[T], connection: Any = None) -> T:
+    """The same in the async world."""
+    return await (engine.arun(op) if connection is None else engine.aover(connection).run(op))

@@ -1,0 +1,92 @@
+"""Joining the transaction of an asyncpg connection."""
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, TypeVar
+
+from tenure._store.port import Ddl, Mark, Op, Query, Rows, Step
+from tenure._store.postgres.literals import literal
+from tenure._store.postgres.performing import DEADLINE, Performing, label
+from tenure._store.runner import arun
+from tenure.errors import OutcomeUnknown, QueryFailed, Unreachable
+
+T = TypeVar("T")
+_SECONDS = DEADLINE.total_seconds()
+_PARAMETER = re.compile(r"\$(\d+)(?:::(\w+(?:\[\])?))?")
+
+
+class AsyncpgSession(Performing):
+    """Performs operations inside a caller's transaction, over asyncpg."""
+
+    def __init__(self, connection: Any, *, schema: str) -> None:
+        super().__init__(schema)
+        self._connection = connection
+
+    async def run(self, op: Op[T]) -> T:
+        """Perform an operation and return its answer."""
+        with self._ended_well():
+            return await arun(op, self._perform)
+
+    async def _perform(self, step: Step) -> Rows:
+        self._may(step)
+        with self._named(step):
+            match step:
+                case Query(name, params):
+                    statement = self._statements[name]
+                    arguments = [literal(v) for v in statement.arguments(params)]
+                    records = await self._connection.fetch(
+                        as_texts(statement.text), *arguments, timeout=_SECONDS
+                    )
+                    return [dict(record) for record in records]
+                case Ddl(text):
+                    await self._connection.execute(text, timeout=_SECONDS)
+                case Mark():
+                    await self._connection.execute(self._mark(step), timeout=_SECONDS)
+        return []
+
+    def _inside(self) -> bool:
+        return bool(self._connection.is_in_transaction())
+
+    @contextmanager
+    def _named(self, step: Step) -> Iterator[None]:
+        """Raise what asyncpg raises as one of our errors."""
+        asyncpg: Any = sys.modules["asyncpg"]
+        name = label(step)
+        was_open = self._inside()
+        try:
+            yield
+        except asyncpg.PostgresError as error:
+            if not self._connection.is_closed():
+                raise QueryFailed(
+                    str(error),
+                    sqlstate=error.sqlstate,
+                    statement=name,
+                    constraint=error.constraint_name,
+                ) from error
+            raise _broken(name, was_open=was_open) from error
+        except asyncpg.InterfaceError as error:
+            raise Unreachable(f"{name}: {error}; nothing was done") from error
+        except (TimeoutError, OSError, asyncpg.InternalClientError) as error:
+            raise _broken(name, was_open=was_open) from error
+
+
+def _broken(name: str, *, was_open: bool) -> Unreachable | OutcomeUnknown:
+    if was_open:
+        return Unreachable(f"{name}: the connection broke, nothing was done")
+    return OutcomeUnknown(f"{name}: the connection broke before the answer came; ask again")
+
+
+@cache
+def as_texts(statement: str) -> str:
+    """The statement with every parameter as text that it casts itself.
+
+    asyncpg would encode by type, and so by what the caller has set there: a codec for jsonb,
+    and days in an interval, whose length a zone can change.
+    """
+    types: dict[str, str] = {}
+    for number, kind in _PARAMETER.findall(statement):
+        types[number] = types.get(number) or kind
+    return _PARAMETER.sub(lambda found: f"${found[1]}::text::{types[found[1]]}", statement)

@@ -1,0 +1,40 @@
+"""Joining the transaction of Django's connections: `django.db.connection` and its like."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from tenure._store.engine import Runner
+from tenure._store.port import Op
+from tenure.errors import InvalidValue
+
+T = TypeVar("T")
+
+
+def django_connection(given: Any) -> Any:
+    """The driver's connection, of this thread; made if there is none yet."""
+    if given.vendor != "postgresql":
+        raise InvalidValue(
+            f"Django's database {given.alias!r} is {given.vendor}, and Tenure's is PostgreSQL: "
+            "one transaction cannot hold both; enqueue without connection="
+        )
+    given.ensure_connection()
+    given.validate_no_broken_transaction()
+    return given.connection
+
+
+class DjangoSession:
+    """Performs operations for async code, on the thread where Django keeps its connections."""
+
+    def __init__(self, given: Any, join: Callable[[Any], Runner]) -> None:
+        self._given = given
+        self._join = join
+
+    async def run(self, op: Op[T]) -> T:
+        """Perform an operation and return its answer."""
+        from asgiref.sync import sync_to_async  # noqa: PLC0415 - comes with Django
+
+        answer: T = await sync_to_async(self._run)(op)
+        return answer
+
+    def _run(self, op: Op[T]) -> T:
+        return self._join(self._given).run(op)

@@ -1,0 +1,216 @@
+"""Pools of connections for programs that enqueue and for handlers: by process, and by event loop.
+
+What services use is in `links`. A pool is made when first needed, in the process that needs
+it: nothing is opened at import, and nothing is shared across a fork.
+"""
+
+import asyncio
+import os
+import select
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from time import monotonic
+from typing import Any
+
+from psycopg import AsyncConnection, Connection, IsolationLevel
+from psycopg.rows import TupleRow
+from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolClosed, PoolTimeout
+
+from tenure._store.postgres.connecting import aconnect, callers, connect, own
+from tenure._store.postgres.performing import DEADLINE
+from tenure._store.postgres.reached import AsyncReached, Reached
+from tenure._store.postgres.sessions import AsyncSession, Ring, Session
+from tenure.errors import Unreachable
+
+_SECONDS = DEADLINE.total_seconds()
+_WAIT = 5.0
+_IDLE = 300.0
+
+
+class OwnConnection(Reached):
+    """A connection of our own, in autocommit, with a deadline on each statement."""
+
+    session: Session
+    deadline = _SECONDS
+
+
+class OwnAsyncConnection(AsyncReached):
+    """The same in the async world; its session keeps the deadline."""
+
+    session: AsyncSession
+
+
+class Pools:
+    """The pools of one database: our own connections, and plain ones for handlers' SQL."""
+
+    def __init__(self, url: str, *, schema: str, size: int, ring: Ring | None = None) -> None:
+        self._url = url
+        self._schema = schema
+        self._ring = ring
+        self.size = size
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self._sync: dict[str, ConnectionPool[Any]] = {}
+        self._async: dict[asyncio.AbstractEventLoop, dict[str, AsyncConnectionPool[Any]]] = {}
+
+    @contextmanager
+    def own(self) -> Iterator[OwnConnection]:
+        """A connection of our own."""
+        with self._checked_out("own") as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def aown(self) -> AsyncIterator[OwnAsyncConnection]:
+        """The same in the async world."""
+        async with self._achecked_out("own") as connection:
+            yield connection
+
+    @contextmanager
+    def plain(self) -> Iterator[Connection[TupleRow]]:
+        """A connection with the server's settings; a transaction begins with its first statement
+        and is committed at the end, or rolled back if that comes by an error."""
+        with self._checked_out("plain") as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def aplain(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
+        """The same in the async world."""
+        async with self._achecked_out("plain") as connection:
+            yield connection
+
+    @contextmanager
+    def _checked_out(self, kind: str) -> Iterator[Any]:
+        """A connection that the server has not closed meanwhile."""
+        pool = self._pool(kind)
+        until = monotonic() + _WAIT
+        try:
+            connection = pool.getconn(_WAIT)
+            while _has_ended(connection):
+                connection.close()
+                pool.putconn(connection)
+                connection = pool.getconn(until - monotonic())
+        except (PoolTimeout, PoolClosed):
+            connect(self._url).close()
+            raise _all_taken(self.size) from None
+        try:
+            with connection:
+                yield connection
+        finally:
+            pool.putconn(connection)
+
+    @asynccontextmanager
+    async def _achecked_out(self, kind: str) -> AsyncIterator[Any]:
+        """The same in the async world."""
+        pool = await self._apool(kind)
+        until = monotonic() + _WAIT
+        try:
+            connection = await pool.getconn(_WAIT)
+            while _has_ended(connection):
+                await connection.close()
+                await pool.putconn(connection)
+                connection = await pool.getconn(until - monotonic())
+        except (PoolTimeout, PoolClosed):
+            await (await aconnect(self._url)).close()
+            raise _all_taken(self.size) from None
+        try:
+            async with connection:
+                yield connection
+        finally:
+            await pool.putconn(connection)
+
+    def _pool(self, kind: str) -> ConnectionPool[Any]:
+        with self._lock:
+            if self._pid != os.getpid():
+                # The parent's connections are the parent's.
+                self._pid, self._sync = os.getpid(), {}
+            if kind not in self._sync:
+                mine = kind == "own"
+                pool: ConnectionPool[Any] = ConnectionPool(
+                    connection_class=OwnConnection if mine else Reached,
+                    configure=self._prepare if mine else _read_committed,
+                    **self._options(kind),
+                )
+                pool.open()
+                self._sync[kind] = pool
+            return self._sync[kind]
+
+    async def _apool(self, kind: str) -> AsyncConnectionPool[Any]:
+        self._forget_ended_loops()
+        pools = self._async.setdefault(asyncio.get_running_loop(), {})
+        if kind not in pools:
+            mine = kind == "own"
+            pools[kind] = AsyncConnectionPool(
+                connection_class=OwnAsyncConnection if mine else AsyncReached,
+                configure=self._aprepare if mine else _aread_committed,
+                **self._options(kind),
+            )
+            await pools[kind].open()
+        return pools[kind]
+
+    def _options(self, kind: str) -> dict[str, Any]:
+        """What the pools of both worlds have in common."""
+        mine = kind == "own"
+        return {
+            "conninfo": own(self._url) if mine else callers(self._url, name="tenure job"),
+            "kwargs": {"autocommit": mine},
+            "min_size": 0,
+            "max_size": self.size,
+            "timeout": _WAIT,
+            "max_idle": _IDLE,
+            "reconnect_timeout": _WAIT,
+            "num_workers": 1,
+            "name": f"tenure {kind}",
+            "open": False,
+        }
+
+    def _forget_ended_loops(self) -> None:
+        """A loop that ended without aclose can close nothing any more."""
+        for loop in [each for each in self._async if each.is_closed()]:
+            for pool in self._async.pop(loop, {}).values():
+                for connection in pool._pool:  # noqa: SLF001 - its own close needs the loop
+                    connection.pgconn.finish()
+
+    def _prepare(self, connection: OwnConnection) -> None:
+        connection.session = Session(connection, schema=self._schema, ring=self._ring)
+
+    async def _aprepare(self, connection: OwnAsyncConnection) -> None:
+        connection.session = AsyncSession(connection, schema=self._schema, ring=self._ring)
+
+    def close(self) -> None:
+        """Close the connections of the sync world."""
+        with self._lock:
+            pools, self._sync = self._sync, {}
+            if self._pid != os.getpid():
+                return
+        for pool in pools.values():
+            pool.close()
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop."""
+        for pool in self._async.pop(asyncio.get_running_loop(), {}).values():
+            await pool.close()
+
+
+def _all_taken(size: int) -> Unreachable:
+    """Where the server answers, that is why there was no connection; where not, it told."""
+    return Unreachable(
+        f"all {size} connections of the pool were in use for {_WAIT:g} s; "
+        "give Tenure a larger pool_size, or hold them for less long"
+    )
+
+
+def _has_ended(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
+    """Whether the server has closed it. Costs no round trip: on an idle connection there is
+    nothing to read but the end."""
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def _read_committed(connection: Connection[Any]) -> None:
+    connection.isolation_level = IsolationLevel.READ_COMMITTED
+
+
+async def _aread_committed(connection: AsyncConnection[Any]) -> None:
+    await connection.set_isolation_level(IsolationLevel.READ_COMMITTED)

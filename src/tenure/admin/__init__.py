@@ -1,0 +1,88 @@
+"""What an operator can see and do: one method per verb, sync, with an async twin for each.
+
+A command, a route and a page are spellings of these methods. Every change takes who and why
+(`By`), and is in the audit by its own transaction. What the methods take and give is here too.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from tenure import _wiring, sources
+from tenure._model.answers import Cancelling, Retried, Retrying, Upkept
+from tenure._model.attempt import AttemptRow
+from tenure._model.audit import AuditRow, By
+from tenure._model.ending import Ending
+from tenure._model.job import Enqueued, JobRow, State
+from tenure._model.queue import QueueRow
+from tenure._model.worker import Presence, WorkerRow
+from tenure._rules.values import dump as plain
+from tenure._store.engine import Engine
+from tenure.admin.doctor import Doctor, Finding, Level
+from tenure.admin.installation import Installation, Setting
+from tenure.admin.jobs import JobList, Jobs
+from tenure.admin.schema import SchemaStatus, sql
+
+__all__ = [
+    "Admin",
+    "AttemptRow",
+    "AuditRow",
+    "By",
+    "Cancelling",
+    "Ending",
+    "Enqueued",
+    "Finding",
+    "JobList",
+    "JobRow",
+    "Level",
+    "Presence",
+    "QueueRow",
+    "Retried",
+    "Retrying",
+    "SchemaStatus",
+    "Setting",
+    "State",
+    "Upkept",
+    "WorkerRow",
+    "connect",
+    "examine",
+    "plain",
+    "sql",
+]
+
+
+class Admin(Jobs, Installation, Doctor):
+    """The operator's verbs over one database."""
+
+
+@contextmanager
+def connect(
+    url: str | None = None, *, schema: str | None = None, check: bool = True
+) -> Iterator[Admin]:
+    """The verbs over one connection, made now: for a program that asks once and ends.
+
+    Without `url` and `schema`, those that are configured. Refuses a schema that does not fit,
+    unless told not to check. The async twins open connections of their own.
+    """
+    engine = _engine(url, schema)
+    with engine.session() as session:
+        if check:
+            session.run(engine.check_schema())
+        yield Admin(engine, runner=session)
+
+
+def examine(url: str | None = None, *, schema: str | None = None) -> Sequence[Finding]:
+    """The doctor's findings, for a program that asks once; a database that does not answer is one
+    of them. Without `url` and `schema`, those that are configured."""
+    engine = _engine(url, schema)
+    try:
+        return Admin(engine).doctor()
+    finally:
+        engine.close()
+
+
+def _engine(url: str | None, schema: str | None) -> Engine:
+    return _wiring.engine(
+        sources.database_url(url),
+        schema=sources.setting("schema", schema),
+        redis=sources.setting("redis_url"),
+    )

@@ -1,0 +1,105 @@
+"""One text for two faces: a verb is written once, as an operation, and called sync or async."""
+
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+
+from tenure._store.engine import Engine, Runner
+from tenure._store.port import Mark, Op
+from tenure.errors import StoreError
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+class Verbs:
+    """What the groups of verbs share: the database, and who performs an operation on it."""
+
+    def __init__(self, engine: Engine, *, runner: Runner | None = None) -> None:
+        self._engine = engine
+        self._store = engine.store
+        self._runner = runner or engine
+
+    def perform(self, op: Op[T]) -> T:
+        """Perform an operation and return its answer."""
+        return self._runner.run(op)
+
+    async def aperform(self, op: Op[T]) -> T:
+        """The same in the async world."""
+        return await self._engine.arun(op)
+
+
+async def on_a_thread(act: Callable[[], T]) -> T:
+    """The async face of what has none of its own: it goes on even if nobody awaits it."""
+    import asyncio  # noqa: PLC0415 - who calls this has loaded it, who does not need not
+
+    return await asyncio.to_thread(act)
+
+
+V = TypeVar("V", bound=Verbs)
+
+
+class Verb(Generic[V, P, T]):
+    """A verb, called in the sync world, from the method that describes its operation."""
+
+    def __init__(self, describe: Callable[Concatenate[V, P], Op[T]]) -> None:
+        self.describe = describe
+        self.__doc__ = describe.__doc__
+        self.__wrapped__ = describe
+
+    @overload
+    def __get__(self, verbs: None, kind: type, /) -> "Verb[V, P, T]": ...
+    @overload
+    def __get__(self, verbs: V, kind: type, /) -> Callable[P, T]: ...
+    def __get__(self, verbs: V | None, kind: type, /) -> "Verb[V, P, T] | Callable[P, T]":
+        if verbs is None:
+            return self
+        describe = self.describe
+
+        @wraps(describe)
+        def face(*args: P.args, **kwargs: P.kwargs) -> T:
+            return verbs.perform(describe(verbs, *args, **kwargs))
+
+        return face
+
+
+class Twin(Generic[V, P, T]):
+    """The async face of a verb. Kept as `Final`, so that every type checker infers the same."""
+
+    def __init__(self, verb: Verb[V, P, T]) -> None:
+        self._describe = verb.describe
+        self.__doc__ = verb.__doc__
+        self.__wrapped__: Callable[Concatenate[V, P], Op[T]] = verb.describe
+
+    @overload
+    def __get__(self, verbs: None, kind: type, /) -> "Twin[V, P, T]": ...
+    @overload
+    def __get__(self, verbs: V, kind: type, /) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def __get__(
+        self, verbs: V | None, kind: type, /
+    ) -> "Twin[V, P, T] | Callable[P, Coroutine[Any, Any, T]]":
+        if verbs is None:
+            return self
+        describe = self._describe
+
+        @wraps(describe)
+        async def face(*args: P.args, **kwargs: P.kwargs) -> T:
+            return await verbs.aperform(describe(verbs, *args, **kwargs))
+
+        return face
+
+
+def rehearsed(op: Op[T]) -> Op[T]:
+    """The same transaction, rolled back where it would commit: the answer says what would be."""
+    try:
+        step = next(op)
+        while True:
+            try:
+                rows = yield Mark.ROLLBACK if step is Mark.COMMIT else step
+            except StoreError as error:
+                step = op.throw(error)
+            else:
+                step = op.send(rows)
+    except StopIteration as stop:
+        answer: T = stop.value
+        return answer

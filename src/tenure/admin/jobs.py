@@ -1,0 +1,205 @@
+"""What an operator can see of jobs, and do to them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final, TypeVar
+
+from tenure._model.answers import Cancelling, Retried
+from tenure._model.attempt import AttemptRow
+from tenure._model.audit import AuditRow, By
+from tenure._model.ids import JobId, Json
+from tenure._model.job import Enqueued, JobRow, NewJob, State
+from tenure._rules import paging
+from tenure._rules.arguments import Parameters
+from tenure._store.port import Op, atomically
+from tenure.admin.faces import Twin, Verb, Verbs, rehearsed
+from tenure.config import DEFAULTS
+from tenure.errors import InvalidValue, PayloadError
+from tenure.task import Definition, Options, Seconds, new_job
+
+T = TypeVar("T")
+_LONGEST_PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class JobList:
+    """A page of jobs, newest first; it may come short. `next` is None at the end alone."""
+
+    jobs: Sequence[JobRow]
+    next: str | None
+
+
+class Jobs(Verbs):
+    """The verbs over jobs. Those that change take many, and answer in the order asked."""
+
+    @Verb
+    def job(self, job_id: int) -> Op[JobRow | None]:
+        """The job wherever it is now, or None."""
+        return self._store.get(JobId(job_id))
+
+    ajob: Final = Twin(job)
+
+    @Verb
+    def jobs(
+        self,
+        state: State,
+        *,
+        queue: str | None = None,
+        task: str | None = None,
+        count: int = 50,
+        after: str | None = None,
+    ) -> Op[JobList]:
+        """Jobs in one state, newest first; `after` is the last page's `next`. What is searched
+        per page is bounded, so that a page may come short."""
+        if not 1 <= count <= _LONGEST_PAGE:
+            raise InvalidValue(f"a page of {count} is not within 1 to {_LONGEST_PAGE:,}")
+        place = None if after is None else paging.place(after)
+        page = yield from self._store.list(
+            State(state), queue=queue, task=task, count=count, place=place
+        )
+        return JobList(page.jobs, None if page.next is None else paging.token(page.next))
+
+    ajobs: Final = Twin(jobs)
+
+    @Verb
+    def attempts(self, job_id: int) -> Op[Sequence[AttemptRow]]:
+        """The job's ended running periods, oldest first."""
+        return self._store.attempts(JobId(job_id))
+
+    aattempts: Final = Twin(attempts)
+
+    @Verb
+    def items(self, job_id: int, *, after: str = "", count: int = 1000) -> Op[Mapping[str, Json]]:
+        """The job's result items by key, above a key."""
+        return self._store.items(JobId(job_id), after=after, count=count)
+
+    aitems: Final = Twin(items)
+
+    @Verb
+    def audit(
+        self, target: str, *, count: int = 100, before: int | None = None
+    ) -> Op[Sequence[AuditRow]]:
+        """What was done to a target (`job:5`, `queue:mail`), newest first, below an id."""
+        return self._store.audit(target, count=count, before=before)
+
+    aaudit: Final = Twin(audit)
+
+    @Verb
+    def enqueue(
+        self,
+        task: str,
+        args: Mapping[str, Json],
+        by: By,
+        *,
+        queue: str = "default",
+        priority: int | None = None,
+        delay: Seconds | None = None,
+        run_at: datetime | None = None,
+        key: str | None = None,
+        key_for: Seconds | None = None,
+        max_attempts: int | None = None,
+        lease: Seconds | None = None,
+        timeout: Seconds | None = None,
+        expires_in: Seconds | None = None,
+        tags: Sequence[str] = (),
+        target: int | None = None,
+        held: bool = False,
+    ) -> Op[Enqueued]:
+        """Enqueue a job of a task by its name. The task's own options are in the program that has
+        it and unknown here: what is not given is the queue's, the settings', or built in."""
+        options = Options(
+            queue=queue,
+            priority=priority,
+            delay=delay,
+            run_at=run_at,
+            key=key,
+            key_for=key_for,
+            max_attempts=max_attempts,
+            lease=lease,
+            timeout=timeout,
+            expires_in=expires_in,
+            tags=tags,
+            target=target,
+        )
+        if not isinstance(args, Mapping):
+            raise PayloadError('the arguments are no object; name each one, as in {"name": "Ada"}')
+        job = replace(new_job(_elsewhere(task), options, dict(args)), held=held)
+        return atomically(self._enqueue(job, by))
+
+    aenqueue: Final = Twin(enqueue)
+
+    def _enqueue(self, job: NewJob, by: By) -> Op[Enqueued]:
+        [answer] = yield from self._store.enqueue([job])
+        if answer.created:
+            yield from self._store.note(by, "enqueue", [f"job:{answer.id}"])
+        return answer
+
+    @Verb
+    def retry(self, ids: Sequence[int], by: By, *, dry_run: bool = False) -> Op[Sequence[Retried]]:
+        """Bring dead letters back for a new life."""
+        return _meant(self._store.retry(_job_ids(ids), by), dry_run=dry_run)
+
+    aretry: Final = Twin(retry)
+
+    @Verb
+    def cancel(
+        self, ids: Sequence[int], by: By, *, dry_run: bool = False
+    ) -> Op[Sequence[Cancelling]]:
+        """End queued jobs at once; ask the holders of running ones to end them."""
+        return _meant(self._store.cancel(_job_ids(ids), by), dry_run=dry_run)
+
+    acancel: Final = Twin(cancel)
+
+    @Verb
+    def revoke(self, ids: Sequence[int], by: By, *, dry_run: bool = False) -> Op[Sequence[bool]]:
+        """Take running jobs from their holders and end them; False for one that does not run."""
+        return _meant(self._store.revoke(_job_ids(ids), by), dry_run=dry_run)
+
+    arevoke: Final = Twin(revoke)
+
+    @Verb
+    def hold(self, ids: Sequence[int], by: By, *, dry_run: bool = False) -> Op[Sequence[bool]]:
+        """Keep queued jobs from being claimed; False for one that is not queued."""
+        return _meant(self._store.hold(_job_ids(ids), by), dry_run=dry_run)
+
+    ahold: Final = Twin(hold)
+
+    @Verb
+    def resume(self, ids: Sequence[int], by: By, *, dry_run: bool = False) -> Op[Sequence[bool]]:
+        """Let held jobs go on, in their old place; False for one that is not held."""
+        return _meant(self._store.resume(_job_ids(ids), by), dry_run=dry_run)
+
+    aresume: Final = Twin(resume)
+
+    @Verb
+    def discard(self, ids: Sequence[int], by: By, *, dry_run: bool = False) -> Op[Sequence[bool]]:
+        """Delete dead letters for good; False for one that is none."""
+        return _meant(self._store.discard(_job_ids(ids), by), dry_run=dry_run)
+
+    adiscard: Final = Twin(discard)
+
+
+def _job_ids(ids: Sequence[int]) -> Sequence[JobId]:
+    return [JobId(job_id) for job_id in ids]
+
+
+def _meant(op: Op[T], *, dry_run: bool) -> Op[T]:
+    return rehearsed(op) if dry_run else op
+
+
+def _elsewhere(task: str) -> Definition:
+    """A task of which only the name is known here."""
+
+    def unknown() -> None:
+        """Stands for the function, which is in the program that has the task."""
+
+    return Definition(
+        name=task,
+        function=unknown,
+        parameters=Parameters(unknown, skip=0),
+        takes_job=False,
+        is_async=False,
+        timeout=None,
+        stop_within=DEFAULTS.stop_within,
+    )

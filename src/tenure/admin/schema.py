@@ -1,0 +1,88 @@
+"""The schema as an operator sees it: which version it has, how it gets to another, its upkeep."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from tenure import _wiring, sources
+from tenure._model.answers import Upkept
+from tenure._store import migrate
+from tenure._store.port import Op
+from tenure.admin.faces import Twin, Verb, Verbs, on_a_thread
+from tenure.errors import SchemaError
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaStatus:
+    """The database's schema beside this release; `problem` says why they do not fit, if so."""
+
+    version: int
+    needed: int
+    pending: Sequence[str]
+    problem: str | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Whether this release can work with the schema."""
+        return self.problem is None
+
+
+class Schema(Verbs):
+    """The verbs over the schema."""
+
+    @Verb
+    def schema(self) -> Op[SchemaStatus]:
+        """Which version the schema has, which this release needs, and what is pending."""
+        known = self._engine.migrations
+        found, breaking = yield from self._engine.version()
+        problem = None
+        try:
+            migrate.check(found, needed=len(known), breaking_since=breaking)
+        except SchemaError as error:
+            problem = str(error)
+        pending = [migration.name for migration in known[found:]]
+        return SchemaStatus(found, len(known), pending, problem)
+
+    aschema: Final = Twin(schema)
+
+    @Verb
+    def plan(self, *, to: int | None = None) -> Op[Sequence[str]]:
+        """The migrations that `migrate` would apply, in order."""
+        known = self._engine.migrations
+        found, _ = yield from self._engine.version()
+        goal = len(known) if to is None else to
+        if found > len(known) and goal == len(known):
+            return []
+        if found > len(known):
+            migrate.check(found, needed=len(known), breaking_since=found)
+        steps = migrate.way(known, since=found, to=goal)
+        return [f"{migration.name} {'up' if up else 'down'}" for migration, up in steps]
+
+    aplan: Final = Twin(plan)
+
+    def migrate(self, *, to: int | None = None) -> Sequence[str]:
+        """Bring the schema to a version, up or down, and make the partitions that this release
+        needs; answers with the migrations applied. Down takes what is in the tables away."""
+        with self._engine.session() as session:
+            applied = session.run(self._engine.migrate(to=to))
+            if to is None or to == len(self._engine.migrations):
+                session.run(self._store.maintain())
+            return applied
+
+    async def amigrate(self, *, to: int | None = None) -> Sequence[str]:
+        """The same in the async world, on a thread: it goes on even if nobody awaits it."""
+        return await on_a_thread(partial(self.migrate, to=to))
+
+    @Verb
+    def maintain(self) -> Op[Upkept]:
+        """Make the partitions ahead, drop what is past its retention. Needs the owner's role."""
+        return self._store.maintain()
+
+    amaintain: Final = Twin(maintain)
+
+
+def sql(schema: str | None = None, *, since: int = 0, to: int | None = None) -> str:
+    """The migrations from one version to another as text, for Alembic's `op.execute` or Django's
+    `RunSQL`. Touches no database. The partitions are made by `maintain`."""
+    return _wiring.script(sources.setting("schema", schema), since=since, to=to)

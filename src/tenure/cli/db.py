@@ -1,0 +1,130 @@
+"""`tenure db`: the schema's version, its migrations, its upkeep."""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from tenure import sources
+from tenure.cli.data import print_fields, print_json, print_lines
+from tenure.cli.exits import Exit
+from tenure.cli.failure import Failure
+from tenure.cli.options import AsJson, DatabaseUrl, DryRun, SchemaName, opened
+from tenure.cli.words import say
+
+app: typer.Typer = typer.Typer(name="db", help="The schema: migrate it, look at it, keep it.")
+
+_To = Annotated[
+    int | None,
+    typer.Option("--to", metavar="N", min=0, help="The version to go to; else the newest."),
+]
+
+
+@app.command("migrate")
+def migrate(
+    *,
+    to: _To = None,
+    dry_run: DryRun = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Go back without asking, although data is lost.")
+    ] = False,
+    as_json: AsJson = False,
+    database_url: DatabaseUrl = None,
+    schema: SchemaName = None,
+) -> int:
+    """Bring the schema to this release's version, or to another, and make its partitions."""
+    schema = sources.setting("schema", schema)
+    with opened(database_url, schema, check=False) as admin:
+        steps = admin.plan(to=to)
+        if not dry_run:
+            if any(step.endswith(" down") for step in steps) and not yes:
+                _ask(steps)
+            steps = admin.migrate(to=to)
+        version = admin.schema().version
+    if as_json:
+        print_json({"version": version, "dry_run": dry_run, "migrations": steps})
+    else:
+        print_lines(steps)
+    did = "would be applied to" if dry_run else "applied;"
+    say(f"{len(steps)} migrations {did} schema {schema} at version {version}")
+    return Exit.DONE
+
+
+def _ask(steps: Sequence[str]) -> None:
+    """Let a person confirm what takes tables away."""
+    if not sys.stdin.isatty():
+        raise Failure(
+            "going back was not confirmed",
+            f"{', '.join(steps)}: what is in the tables would be lost",
+            "say --yes if that is meant",
+            Exit.USAGE,
+        )
+    say(f"{', '.join(steps)}: what is in the tables will be lost")
+    typer.confirm("Go on?", abort=True, err=True)
+
+
+@app.command("status")
+def status(
+    *, as_json: AsJson = False, database_url: DatabaseUrl = None, schema: SchemaName = None
+) -> int:
+    """Show which version the schema has, and which this release needs."""
+    schema = sources.setting("schema", schema)
+    with opened(database_url, schema, check=False) as admin:
+        found = admin.schema()
+    fields = {
+        "schema": schema,
+        "version": found.version,
+        "needed": found.needed,
+        "pending": list(found.pending),
+        "fits": found.fits,
+        "problem": found.problem,
+    }
+    if as_json:
+        print_json(fields)
+    else:
+        print_fields(fields | {"pending": ", ".join(found.pending)})
+    return Exit.DONE if found.fits else Exit.SCHEMA
+
+
+@app.command("sql")
+def sql(
+    *,
+    since: Annotated[
+        int, typer.Option("--from", metavar="N", min=0, help="The version that is there.")
+    ] = 0,
+    to: _To = None,
+    as_json: AsJson = False,
+    schema: SchemaName = None,
+) -> int:
+    """Print the migrations as SQL, for Alembic or Django. Touches no database."""
+    from tenure import admin
+
+    text = admin.sql(schema, since=since, to=to)
+    if as_json:
+        print_json({"from": since, "to": to, "sql": text})
+    else:
+        print_lines(text.splitlines())
+    if to is None or to > since:
+        say("then make the partitions, once the tables are there: tenure db maintain")
+    return Exit.DONE
+
+
+@app.command("maintain")
+def maintain(
+    *, as_json: AsJson = False, database_url: DatabaseUrl = None, schema: SchemaName = None
+) -> int:
+    """Make the partitions ahead, drop what is past its retention. Needs the owner's role."""
+    with opened(database_url, schema) as admin:
+        upkept = admin.maintain()
+    if as_json:
+        print_json(upkept)
+    else:
+        print_lines(upkept.done)
+    for left in upkept.left:
+        say(f"left for the next time: {left}")
+    say(
+        f"pruned {upkept.pruned_failed} dead letters, {upkept.pruned_keys} keys, "
+        f"{upkept.pruned_workers} workers"
+    )
+    return Exit.DONE

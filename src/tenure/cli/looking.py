@@ -1,0 +1,187 @@
+"""`tenure job list` and `show`: looking at jobs, changing nothing."""
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tenure.cli.data import print_fields, print_json, print_lines, print_table
+from tenure.cli.exits import Exit
+from tenure.cli.failure import Failure
+from tenure.cli.options import AsJson, DatabaseUrl, JobNumber, SchemaName, opened
+from tenure.cli.words import say
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tenure.admin import Admin, AttemptRow, AuditRow, JobRow
+
+# A page may come short where jobs are sparse; this many are asked for before saying so.
+_PAGES = 100
+
+
+class StateName(StrEnum):
+    """The states by name, without loading what knows them; a test holds them to be the same."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+def list_jobs(
+    *,
+    state: Annotated[StateName, typer.Option("--state", help="In which state.")] = StateName.QUEUED,
+    queue: Annotated[
+        str | None, typer.Option("-q", "--queue", metavar="NAME", help="Of this queue.")
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option("--task", metavar="NAME", help="Of this task.")
+    ] = None,
+    count: Annotated[
+        int, typer.Option("-n", "--count", min=1, max=1000, help="How many at the most.")
+    ] = 50,
+    after: Annotated[
+        str | None,
+        typer.Option("--after", metavar="PLACE", help="Go on where the last list ended."),
+    ] = None,
+    as_json: AsJson = False,
+    database_url: DatabaseUrl = None,
+    schema: SchemaName = None,
+) -> int:
+    """Show jobs in one state, newest first. `--state failed` shows the dead letters."""
+    with opened(database_url, schema) as admin:
+        jobs, more = _filled(admin, state, queue, task, count, after)
+    if as_json:
+        print_json({"jobs": jobs, "next": more})
+    elif jobs:
+        print_table(
+            ("id", "state", "task", "queue", "priority", "attempt", "due", "ended", "reason"),
+            [
+                (
+                    job.id,
+                    _state(job),
+                    job.task,
+                    job.queue,
+                    job.priority,
+                    f"{job.attempt} of {job.max_attempts}",
+                    job.run_at,
+                    job.ended_at,
+                    job.done_reason,
+                )
+                for job in jobs
+            ],
+        )
+    if more:
+        say(f"{len(jobs)} shown; more may follow: --after {more}")
+    else:
+        say(f"{len(jobs)} shown; no more")
+    return Exit.DONE
+
+
+def _filled(
+    admin: "Admin",
+    state: StateName,
+    queue: str | None,
+    task: str | None,
+    count: int,
+    after: str | None,
+) -> "tuple[list[JobRow], str | None]":
+    from tenure.admin import State
+
+    jobs: list[JobRow] = []
+    for _ in range(_PAGES):
+        page = admin.jobs(
+            State(state), queue=queue, task=task, count=count - len(jobs), after=after
+        )
+        jobs += page.jobs
+        after = page.next
+        if after is None or len(jobs) == count:
+            break
+    return jobs, after
+
+
+def show(
+    job_id: JobNumber,
+    *,
+    as_json: AsJson = False,
+    database_url: DatabaseUrl = None,
+    schema: SchemaName = None,
+) -> int:
+    """Show one job: where it is, each of its attempts, and what was done to it."""
+    with opened(database_url, schema) as admin:
+        job = admin.job(job_id)
+        attempts = admin.attempts(job_id)
+        audit = admin.audit(f"job:{job_id}")
+    if job is None:
+        raise Failure(
+            f"there is no job {job_id}",
+            "it never was, it was discarded, or it is no longer kept",
+            "look for it: tenure job list --state completed",
+            Exit.NOT_FOUND,
+        )
+    if as_json:
+        print_json({"job": job, "attempts": attempts, "audit": audit})
+    else:
+        _show(job, attempts, audit)
+    return Exit.DONE
+
+
+def _show(job: "JobRow", attempts: "Sequence[AttemptRow]", audit: "Sequence[AuditRow]") -> None:
+    print_fields(
+        {
+            "job": job.id,
+            "task": job.task,
+            "arguments": job.args,
+            "state": _state(job),
+            "reason": job.done_reason,
+            "queue": job.queue,
+            "priority": job.priority,
+            "key": job.key,
+            "attempt": f"{job.attempt} of {job.max_attempts}",
+            "losses": job.losses,
+            "created": job.created_at,
+            "due": job.run_at,
+            "claimed": job.claimed_at,
+            "claimed by": job.claimed_by,
+            "lease ends": job.lease_expires_at,
+            "ended": job.ended_at,
+            "result": job.result,
+            "progress": job.progress,
+            "cursor": job.cursor,
+            "items": job.items or None,
+            "meta": job.meta,
+        }
+    )
+    if attempts:
+        print_lines([""])
+        print_table(
+            ("token", "attempt", "outcome", "started", "ended", "renewals", "error"),
+            [
+                (
+                    attempt.token,
+                    attempt.attempt,
+                    f"{attempt.outcome}, late" if attempt.late else attempt.outcome,
+                    attempt.started_at,
+                    attempt.ended_at,
+                    attempt.renewals,
+                    f"{attempt.error_type}: {attempt.error_message}"
+                    if attempt.error_type
+                    else None,
+                )
+                for attempt in attempts
+            ],
+        )
+    if audit:
+        print_lines([""])
+        print_table(
+            ("at", "by", "from", "action", "reason"),
+            [(row.at, row.actor, row.source, row.action, row.reason) for row in audit],
+        )
+
+
+def _state(job: "JobRow") -> str:
+    """The state, with what an operator or a request has added to it."""
+    held = ", held" if job.held else ""
+    return f"{job.state}{held}{', cancel requested' if job.cancel_requested else ''}"

@@ -1,0 +1,160 @@
+"""The options and arguments that several commands share, and who it is that gives them."""
+
+import getpass
+import os
+import re
+from contextlib import contextmanager
+from datetime import timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tenure.cli.exits import Exit
+from tenure.cli.failure import Failure, failure
+from tenure.errors import TenureError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tenure.admin import Admin, By
+
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhd]?)")
+_NEWEST_ID = 2**63 - 1
+
+
+class LevelName(StrEnum):
+    """The levels by name."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+    CRITICAL = "critical"
+
+
+DatabaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--database-url",
+        metavar="URL",
+        help="The database; else what TENURE_DATABASE_URL or tenure.toml says.",
+    ),
+]
+SchemaName = Annotated[
+    str | None,
+    typer.Option("--schema", metavar="NAME", help="The schema that Tenure's tables are in."),
+]
+Target = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="MODULE:APP", help="Where the app is: its module and name; else as configured."
+    ),
+]
+Queues = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-q",
+        "--queues",
+        metavar="NAME,…",
+        help="The queues to serve; else those that the tasks name. May be repeated.",
+    ),
+]
+Concurrency = Annotated[
+    int | None,
+    typer.Option("-c", "--concurrency", min=1, help="Jobs at once in each process; else 10."),
+]
+Processes = Annotated[
+    int | None,
+    typer.Option("--processes", min=1, help="Child processes that run handlers; else 1."),
+]
+Grace = Annotated[
+    float | None,
+    typer.Option(
+        "--grace",
+        metavar="SECONDS",
+        min=0,
+        help="How long running jobs have to end after a SIGTERM; else 25.",
+    ),
+]
+LogLevel = Annotated[
+    LevelName | None,
+    typer.Option("--log-level", help="From which level on to log; else info."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout, for programs.")]
+Who = Annotated[
+    str | None,
+    typer.Option("--by", metavar="NAME", help="Who does it, for the audit; else the OS user."),
+]
+Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the audit.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")
+]
+JobNumber = Annotated[
+    int, typer.Argument(metavar="ID", min=1, max=_NEWEST_ID, help="The job's id.")
+]
+JobNumbers = Annotated[
+    list[int], typer.Argument(metavar="ID…", min=1, max=_NEWEST_ID, help="The jobs' ids.")
+]
+
+
+@contextmanager
+def opened(url: str | None, schema: str | None, *, check: bool = True) -> "Iterator[Admin]":
+    """The operator's verbs over the database that the command line names."""
+    from tenure import admin, sources
+
+    try:
+        url = sources.database_url(url)
+        with admin.connect(url, schema=schema, check=check) as verbs:
+            yield verbs
+    except TenureError as error:
+        raise failure(error, url=url) from error
+
+
+def names(said: list[str] | None) -> list[str] | None:
+    """The queues' names, however they were said; each once."""
+    if not said:
+        return None
+    found = [name.strip() for part in said for name in part.split(",") if name.strip()]
+    if not found:
+        raise Failure(
+            "no queue to serve",
+            f"-q {','.join(said)!r} names none",
+            "name one, as in -q mail,default; or leave -q away to serve those of the tasks",
+            Exit.USAGE,
+        )
+    return list(dict.fromkeys(found))
+
+
+def by(who: str | None, reason: str | None) -> "By":
+    """Who does it and why, as the audit keeps it."""
+    from tenure.admin import By
+
+    return By(who or _user(), source="cli", reason=reason)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        # In a container there may be a number without a name.
+        return f"uid {os.getuid()}"
+
+
+def seconds(text: str | None) -> timedelta | None:
+    """A duration: seconds, or a number with s, m, h or d."""
+    if text is None:
+        return None
+    found = _DURATION.fullmatch(text)
+    try:
+        if found is not None:
+            return timedelta(seconds=float(found[1]) * _UNITS[found[2]])
+    except OverflowError:
+        pass
+    raise Failure(
+        "a duration is not understood",
+        f"{text!r} is no number of seconds",
+        "write 90, 90s, 5m, 2h or 1d",
+        Exit.USAGE,
+    )

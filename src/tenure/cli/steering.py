@@ -1,0 +1,132 @@
+"""`tenure job retry`, `cancel`, `hold` and `resume`: many at once, each answered for."""
+
+from typing import NamedTuple
+
+from tenure.cli.data import print_json, print_table
+from tenure.cli.exits import Exit
+from tenure.cli.options import (
+    AsJson,
+    DatabaseUrl,
+    DryRun,
+    JobNumbers,
+    Reason,
+    SchemaName,
+    Who,
+    by,
+    opened,
+)
+from tenure.cli.words import say, tell
+
+_WHY = {
+    "not_failed": "no dead letter has this id",
+    "key_held": "a younger job has the key",
+    "not_live": "nothing queued or running has this id",
+    "not_queued": "nothing queued has this id",
+    "not_held": "nothing held has this id",
+}
+
+
+class Answer(NamedTuple):
+    """What became of one job; `holder` is the job that has the key, if that is why not."""
+
+    id: int
+    answer: str
+    holder: int | None = None
+
+
+def retry(
+    ids: JobNumbers,
+    *,
+    reason: Reason = None,
+    dry_run: DryRun = False,
+    who: Who = None,
+    as_json: AsJson = False,
+    database_url: DatabaseUrl = None,
+    schema: SchemaName = None,
+) -> int:
+    """Bring dead letters back for a new life: attempts and losses are counted from zero."""
+    with opened(database_url, schema) as admin:
+        came = admin.retry(ids, by(who, reason), dry_run=dry_run)
+    answers = [
+        Answer(job_id, str(one.answer), one.holder) for job_id, one in zip(ids, came, strict=True)
+    ]
+    return _report(answers, as_json=as_json, dry_run=dry_run)
+
+
+def cancel(
+    ids: JobNumbers,
+    *,
+    reason: Reason = None,
+    dry_run: DryRun = False,
+    who: Who = None,
+    as_json: AsJson = False,
+    database_url: DatabaseUrl = None,
+    schema: SchemaName = None,
+) -> int:
+    """End queued jobs at once; ask the holders of running ones to end them."""
+    with opened(database_url, schema) as admin:
+        came = admin.cancel(ids, by(who, reason), dry_run=dry_run)
+    answers = [Answer(job_id, str(one)) for job_id, one in zip(ids, came, strict=True)]
+    return _report(answers, as_json=as_json, dry_run=dry_run)
+
+
+def hold(
+    ids: JobNumbers,
+    *,
+    reason: Reason = None,
+    dry_run: DryRun = False,
+    who: Who = None,
+    as_json: AsJson = False,
+    database_url: DatabaseUrl = None,
+    schema: SchemaName = None,
+) -> int:
+    """Keep queued jobs from being claimed until they are resumed."""
+    with opened(database_url, schema) as admin:
+        came = admin.hold(ids, by(who, reason), dry_run=dry_run)
+    answers = [
+        Answer(job_id, "held" if done else "not_queued")
+        for job_id, done in zip(ids, came, strict=True)
+    ]
+    return _report(answers, as_json=as_json, dry_run=dry_run)
+
+
+def resume(
+    ids: JobNumbers,
+    *,
+    reason: Reason = None,
+    dry_run: DryRun = False,
+    who: Who = None,
+    as_json: AsJson = False,
+    database_url: DatabaseUrl = None,
+    schema: SchemaName = None,
+) -> int:
+    """Let held jobs go on, in their old place."""
+    with opened(database_url, schema) as admin:
+        came = admin.resume(ids, by(who, reason), dry_run=dry_run)
+    answers = [
+        Answer(job_id, "resumed" if done else "not_held")
+        for job_id, done in zip(ids, came, strict=True)
+    ]
+    return _report(answers, as_json=as_json, dry_run=dry_run)
+
+
+def _report(answers: list[Answer], *, as_json: bool, dry_run: bool) -> Exit:
+    """Show what became of each, and answer for all: done, partly, or not at all."""
+    if as_json:
+        print_json({"dry_run": dry_run, "jobs": [answer._asdict() for answer in answers]})
+    else:
+        print_table(("id", "answer", "key held by"), answers)
+    if dry_run:
+        say("nothing was changed; this is what would be")
+    missed = [answer for answer in answers if answer.answer in _WHY]
+    if not missed:
+        return Exit.DONE
+    first = missed[0]
+    tell(
+        f"{len(missed)} of {len(answers)} jobs are as they were",
+        f"job {first.id}: {_WHY[first.answer]}",
+        f"look at it: tenure job show {first.holder or first.id}",
+    )
+    if len(missed) < len(answers):
+        return Exit.PARTLY
+    return Exit.CONFLICT if {a.answer for a in missed} == {"key_held"} else Exit.FAILED

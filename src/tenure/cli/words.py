@@ -1,0 +1,19 @@
+"""Words for people, on stderr: what happened; and errors in three lines. Data is elsewhere."""
+
+import sys
+
+
+def safe(text: object) -> str:
+    """The text in one line, with signs that would steer a terminal written out."""
+    line = " ".join(str(text).split())
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in line)
+
+
+def say(text: str) -> None:
+    """One line on stderr."""
+    sys.stderr.write(f"{safe(text)}\n")
+
+
+def tell(what: str, why: str, todo: str) -> None:
+    """An error in three lines: what, why, what to do."""
+    sys.stderr.write(f"error: {safe(what)}\nwhy:   {safe(why)}\ndo:    {safe(todo)}\n")

@@ -1,0 +1,107 @@
+"""Jobs in Django's admin, to be looked at only. Each page is a spelling of `app.admin`, as the
+commands are: bounded, and without a count of rows."""
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+
+from tenure.admin import State
+from tenure.contrib.django import app
+from tenure.contrib.django.models import Job
+from tenure.errors import InvalidValue
+
+if TYPE_CHECKING:
+    _ModelAdmin = admin.ModelAdmin[Job]
+else:
+    # Only its stubs can be subscripted.
+    _ModelAdmin = admin.ModelAdmin
+
+_PAGE = 50
+_STATES = list(State)
+_NEWEST_ID = 2**63 - 1
+
+
+@admin.register(Job)
+class JobAdmin(_ModelAdmin):
+    """A list by state, queue and task, and a page for one job with its attempts."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002 - Django's signature
+        """Nobody: jobs are enqueued."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Job | None = None) -> bool:  # noqa: ARG002 - Django's signature
+        """Nobody."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Job | None = None) -> bool:  # noqa: ARG002 - Django's signature
+        """Nobody."""
+        return False
+
+    def get_urls(self) -> list[URLPattern]:
+        """The two pages, under the names that Django gives them."""
+        view = self.admin_site.admin_view
+        return [
+            path("", view(self.changelist_view), name="tenure_job_changelist"),
+            path("<int:job_id>/", view(self.job_view), name="tenure_job_change"),
+        ]
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Jobs in one state, newest first, a page at a time."""
+        self._allow(request)
+        asked = {name: request.GET.get(name) or "" for name in ("state", "queue", "task", "after")}
+        state = State(asked["state"]) if asked["state"] in _STATES else State.QUEUED
+        try:
+            found = app.admin.jobs(
+                state,
+                queue=asked["queue"] or None,
+                task=asked["task"] or None,
+                count=_PAGE,
+                after=asked["after"] or None,
+            )
+        except InvalidValue as error:
+            raise Http404(str(error)) from error
+        query = request.GET.copy()
+        query["after"] = found.next or ""
+        context = {
+            "title": "Jobs",
+            "states": _STATES,
+            "state": state,
+            "asked": asked,
+            "jobs": found.jobs,
+            "next": query.urlencode() if found.next else None,
+        }
+        return self._page(request, "admin/tenure/jobs.html", {**context, **(extra_context or {})})
+
+    def job_view(self, request: HttpRequest, job_id: int) -> HttpResponse:
+        """One job with its attempts; what it carries, for those who may see that."""
+        self._allow(request)
+        job = app.admin.job(job_id) if job_id <= _NEWEST_ID else None
+        if job is None:
+            raise Http404(f"there is no job {job_id}, or it is no longer kept")
+        context = {
+            "title": f"Job {job.id}",
+            "job": job,
+            "attempts": app.admin.attempts(job_id),
+            "sees_payload": self._sees_payload(request),
+        }
+        return self._page(request, "admin/tenure/job.html", context)
+
+    def _allow(self, request: HttpRequest) -> None:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+
+    def _sees_payload(self, request: HttpRequest) -> bool:
+        user: Any = request.user  # A model of the project's own may stand here.
+        return bool(user.has_perm("tenure.view_payload"))
+
+    def _page(
+        self, request: HttpRequest, template: str, context: dict[str, Any]
+    ) -> TemplateResponse:
+        whole = {**self.admin_site.each_context(request), "opts": self.opts, **context}
+        return TemplateResponse(request, template, whole)

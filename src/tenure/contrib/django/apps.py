@@ -1,0 +1,22 @@
+"""The app as Django knows it: its label, its checks, what follows its migrations."""
+
+from django.apps import AppConfig
+from django.core import checks
+from django.db.models.signals import post_migrate
+
+from tenure.contrib.django.checking import check
+from tenure.contrib.django.upkeep import make_partitions
+
+
+class TenureConfig(AppConfig):
+    """`tenure.contrib.django` in INSTALLED_APPS."""
+
+    name = "tenure.contrib.django"
+    label = "tenure"
+    verbose_name = "Tenure"
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Register the checks, and what follows a migration."""
+        checks.register(check)
+        post_migrate.connect(make_partitions, sender=self)

@@ -1,0 +1,1 @@
+"""The commands, one in one file, named as they are called."""

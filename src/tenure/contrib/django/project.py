@@ -1,0 +1,71 @@
+"""The project's `Tenure`: its database is Django's, and so is the transaction of an enqueue."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from importlib import import_module
+from typing import Any
+
+from django.apps import apps
+from django.conf import settings
+from django.db import connections
+from django.utils.connection import ConnectionProxy
+from django.utils.module_loading import module_has_submodule
+
+from tenure.app import Tenure
+from tenure.contrib.django import conf
+from tenure.contrib.django.hygiene import in_thread, on_loop
+
+_TASKS = "tasks"
+_APART: ContextVar[bool] = ContextVar("tenure_django_apart", default=False)
+
+
+class DjangoTenure(Tenure):
+    """A `Tenure` that is made from the settings, and enqueues over Django's connections."""
+
+    def __init__(self) -> None:
+        said = conf.read()
+        super().__init__(
+            schema=said.schema, imports=said.imports, pool_size=said.pool_size, listen=said.listen
+        )
+        self.database: str = said.database
+        self._made: Any = None
+        self.middleware("run", only="def")(in_thread)
+        self.middleware("run", only="async")(on_loop)
+
+    @property
+    def engine(self) -> Any:
+        """The database that Django knows by the alias now: a test runner puts another one there."""
+        url = conf.address(connections[self.database])
+        with self._finding:
+            # One that somebody else has put in its place stays.
+            if self._engine is self._made and url != self._url:
+                self.close()
+                self._url, self._engine = url, None
+                self._made = super().engine
+            return super().engine
+
+    def callers_connection(self) -> Any:
+        """Django's connection of whatever thread it is used in; None inside `apart`."""
+        return None if _APART.get() else ConnectionProxy(connections, self.database)
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """What is enqueued inside is durable at once, whatever becomes of Django's transaction."""
+        before = _APART.set(True)
+        try:
+            yield
+        finally:
+            _APART.reset(before)
+
+    def load_tasks(self) -> None:
+        """Load `tasks.py` of every installed app, and the modules of IMPORTS."""
+        super().load_tasks()
+        for config in apps.get_app_configs():
+            # Its own `tasks` is the backend for django-tasks, which need not be installed.
+            if config.label != "tenure" and module_has_submodule(config.module, _TASKS):
+                import_module(f"{config.name}.{_TASKS}")
+        if getattr(settings, "TASKS", None):
+            from tenure.contrib.django.tasks import serve_queues  # noqa: PLC0415 - an extra
+
+            serve_queues(self)

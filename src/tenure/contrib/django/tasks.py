@@ -1,0 +1,143 @@
+"""The backend for Django's task framework: `django_tasks`, and from Django 6 on `django.tasks`.
+
+A task of that framework becomes one of Tenure's, by its module path, where it is declared. So a
+worker runs it, tries it again and recovers it like any other.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from inspect import signature
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from django.apps import apps
+from django.core.checks import CheckMessage, Error
+from django.db import connections
+from django.utils import timezone
+
+from tenure import Tenure
+from tenure.admin import Admin
+from tenure.contrib.django import app
+from tenure.contrib.django.declared import declare
+from tenure.contrib.django.framework import (
+    BaseTaskBackend,
+    TaskResult,
+    TaskResultDoesNotExist,
+    TaskResultStatus,
+    normalize_json,
+    task_backends,
+    task_enqueued,
+)
+from tenure.contrib.django.results import result_of
+
+if TYPE_CHECKING:
+    from tenure.contrib.django.framework import Task
+
+T = TypeVar("T")
+_NOT_OPTIONS = {"self", "function", "name", "aliases", "queue", "priority"}
+OPTIONS = frozenset(signature(Tenure.task).parameters) - _NOT_OPTIONS
+# Of these, what can be said for one enqueue: a task may be used by way of another backend too.
+_OF_A_CALL = ("max_attempts", "timeout", "lease", "expires_in")
+_NEWEST_ID = 2**63 - 1
+
+
+def priority(of_task: int) -> int:
+    """The framework's −100 to 100 as Tenure's 0 to 9; its 0 is the default here too, 5."""
+    if of_task == 0:
+        return 5
+    return (of_task + 100) // 20 if of_task < 0 else 6 + (of_task - 1) // 25
+
+
+class TenureBackend(BaseTaskBackend):
+    """Enqueues into Tenure, in Django's transaction. OPTIONS are those of `@app.task`."""
+
+    supports_defer = True
+    supports_async_task = True
+    supports_get_result = True
+    supports_priority = True
+
+    def validate_task(self, task: "Task[..., Any]") -> None:
+        """Refuse what cannot be a task; what can be is known to a worker from then on."""
+        super().validate_task(task)
+        declare(task, self.options)
+
+    def enqueue(
+        self, task: "Task[..., T]", args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> "TaskResult[T]":
+        """Put one job into its queue, in Django's transaction if there is one."""
+        self.validate_task(task)
+        call = {"args": normalize_json(list(args)), "kwargs": normalize_json(dict(kwargs))}
+        # What Tenure's own fields do not tell again, so that a result's task equals this one.
+        if task.priority:
+            call["priority"] = task.priority
+        if task.run_after is not None:
+            call["run_after"] = task.run_after.isoformat()
+        options = {name: self.options[name] for name in _OF_A_CALL if name in self.options}
+        handle = (
+            declare(task, self.options)
+            .using(
+                queue=task.queue_name,
+                priority=priority(task.priority),
+                run_at=_aware(task.run_after),
+                **options,
+            )
+            .enqueue(**call)
+        )
+        result: TaskResult[T] = TaskResult(
+            task=task,
+            id=str(handle.id),
+            status=TaskResultStatus.READY,
+            enqueued_at=timezone.now(),
+            started_at=None,
+            finished_at=None,
+            last_attempted_at=None,
+            args=call["args"],
+            kwargs=call["kwargs"],
+            backend=self.alias,
+            errors=[],
+            worker_ids=[],
+        )
+        task_enqueued.send(type(self), task_result=result)
+        return result
+
+    def get_result(self, result_id: str) -> "TaskResult[Any]":
+        """The job as it is now, over Django's connection: what its transaction has enqueued is
+        there. TaskResultDoesNotExist once it is no longer kept."""
+        if not (result_id.isascii() and result_id.isdigit() and int(result_id) <= _NEWEST_ID):
+            raise TaskResultDoesNotExist(result_id)
+        engine = app.engine
+        verbs = Admin(engine, runner=engine.over(connections[app.database]))
+        job = verbs.job(int(result_id))
+        if job is None:
+            raise TaskResultDoesNotExist(result_id)
+        return result_of(job, verbs.attempts(job.id), self.alias)
+
+    def check(self, **_other: Any) -> Iterable[CheckMessage]:
+        """What can be seen to be wrong in TASKS."""
+        name = f"settings.TASKS[{self.alias!r}]"
+        if not apps.is_installed("tenure.contrib.django"):
+            yield Error(
+                f"{name} is Tenure's, and its tables are not part of the project",
+                hint="add 'tenure.contrib.django' to INSTALLED_APPS",
+                id="tenure.E006",
+            )
+        if unknown := sorted(set(self.options) - OPTIONS):
+            yield Error(
+                f"{name}['OPTIONS'] has {', '.join(unknown)}, which means nothing",
+                hint=f"it takes {', '.join(sorted(OPTIONS))}",
+                id="tenure.E007",
+            )
+
+
+def serve_queues(tenure: Tenure) -> None:
+    """Have a worker serve the QUEUES of every backend of this kind, also those that are named
+    only where something is enqueued."""
+    for backend in task_backends.all():
+        if isinstance(backend, TenureBackend):
+            tenure.tasks.serve(backend.queues)
+
+
+def _aware(instant: datetime | None) -> datetime | None:
+    """With USE_TZ off the framework's instants are those of the project's zone."""
+    if instant is not None and timezone.is_naive(instant):
+        return timezone.make_aware(instant)
+    return instant

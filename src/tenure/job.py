@@ -1,0 +1,336 @@
+"""The handle of a running job: what a handler can ask and report. `Job` in a `def`, `AsyncJob`
+in an `async def`. Who runs the handler, and how it is stopped, is the worker's business."""
+
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tenure._model.ids import JobId, Json, WorkerId
+from tenure._model.job import JobRow, NewJob, fields
+from tenure._model.lease import Lease, Reported
+from tenure._model.outcome import Settlement, Succeeded
+from tenure._model.says import Finished, Snooze, TargetReached
+from tenure._rules import lifecycle, payload, storable, values
+from tenure._store.engine import Engine
+from tenure._store.port import Op
+from tenure.errors import InvalidValue, LeaseLost
+
+if TYPE_CHECKING:
+    from psycopg import AsyncConnection, Connection
+    from psycopg.rows import TupleRow
+
+_CONFLICTS = frozenset({"40001", "40P01"})
+_AFTER_A_CONFLICT = timedelta(seconds=1)
+
+
+def boottime() -> float:
+    """The clock of local deadlines: it goes on while the machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class Enqueueable(Protocol):
+    """A call that is ready to be enqueued: what a task's `bind` returns."""
+
+    def admitted(self) -> NewJob:
+        """The job that it asks for, as the middleware around enqueue wants it."""
+
+
+class Grip:
+    """How a running period stands: written by the worker's services and by the handle alike."""
+
+    def __init__(
+        self, lease: Lease, *, extended: Callable[[float], None] = lambda _asked_at: None
+    ) -> None:
+        self.lease = lease
+        self.extended = extended
+        self.cancel_requested = False
+        self.lost = False
+        self.settled = False
+        self.handed_over = False
+        self.follow_ups: list[NewJob] = []
+        self.connection: Any = None
+        self.log: Callable[[], str | None] = lambda: None
+
+    def check(self, job_id: JobId) -> None:
+        """LeaseLost once nothing more may be done in the lease's name."""
+        if self.lost:
+            raise LeaseLost(f"job {job_id}: the lease is lost; stop")
+        if self.settled or self.handed_over:
+            raise InvalidValue(
+                f"job {job_id} was already completed in a transaction; nothing can follow it"
+            )
+
+
+class _Handle:
+    """What both handles share: what is known without asking the database."""
+
+    def __init__(self, row: JobRow, grip: Grip, engine: Engine) -> None:
+        self._row = row
+        self._grip = grip
+        self._engine = engine
+        self._store = engine.store
+        self._cursor = row.cursor
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id} {self.task} attempt {self.attempt}>"
+
+    @property
+    def id(self) -> JobId:
+        """The job's id."""
+        return self._row.id
+
+    @property
+    def task(self) -> str:
+        """The task's name."""
+        return self._row.task
+
+    @property
+    def queue(self) -> str:
+        """The queue it came from."""
+        return self._row.queue
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was enqueued."""
+        return self._row.created_at
+
+    @property
+    def worker(self) -> WorkerId:
+        """The id of the worker that runs it."""
+        return self._grip.lease.claimed_by
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt this is, from 1 on."""
+        return self._row.attempt
+
+    @property
+    def max_attempts(self) -> int:
+        """How many attempts there are."""
+        return self._row.max_attempts
+
+    @property
+    def key(self) -> str | None:
+        """The key that makes the job unique within its task, if it has one."""
+        return self._row.key
+
+    @property
+    def idempotency_key(self) -> str:
+        """A key for other systems that is the same in every attempt of this job."""
+        return f"{self._engine.schema}-{self._row.id}"
+
+    @property
+    def fence(self) -> int:
+        """A number that is higher in every later running period: what a careful system compares."""
+        return self._row.token
+
+    @property
+    def cursor(self) -> Json:
+        """Where the last report left off, in this attempt or one before; None at the start."""
+        return self._cursor
+
+    @property
+    def tags(self) -> list[str]:
+        """The tags given at enqueue."""
+        meta = self._row.meta or {}
+        return list(meta.get("tags", ()))
+
+    @property
+    def meta(self) -> dict[str, Json]:
+        """What middleware noted with the job when it was enqueued."""
+        return dict(fields(self._row.meta))
+
+    @property
+    def cancel_requested(self) -> bool:
+        """Whether somebody asked for this job to be cancelled. Ending in any way but by a result
+        then ends it as cancelled."""
+        return self._grip.cancel_requested
+
+    def finished(self, reason: str, result: Json = None) -> Finished:
+        """To be returned: the result with the reason why there is no more to do."""
+        return Finished(reason, result)
+
+    def enqueue(self, *calls: Enqueueable) -> None:
+        """Enqueue calls (`task.bind(…)`) together with this job's completion: both or neither."""
+        self._grip.check(self.id)
+        for call in calls:
+            job = call.admitted()
+            payload.check(job)
+            payload.encode(job.args)
+            payload.encode(job.meta, what="the meta fields")
+            self._grip.follow_ups.append(job)
+
+    def _report(self, counts: Mapping[str, Any]) -> Op[Reported]:
+        self._grip.check(self.id)
+        return self._store.progress(
+            self._grip.lease, **counts, also=self._grip.follow_ups, log=self._grip.log()
+        )
+
+    def _reported(self, reported: Reported, asked_at: float, cursor: Json) -> int:
+        self._grip.extended(asked_at)
+        self._grip.cancel_requested |= reported.cancel_requested
+        if cursor is not None:
+            self._cursor = cursor
+        if reported.reached:
+            self._grip.settled = True
+            raise TargetReached
+        return reported.items
+
+    def _completion(self, result: Json, reason: str) -> Op[None]:
+        """The last statements of the transaction that completes the job."""
+        settlement = completed(Succeeded(storable.result(values.dump(result)), reason))
+        return self._store.settle_within(
+            self._grip.lease, settlement, also=self._grip.follow_ups, log=self._grip.log()
+        )
+
+
+class Job(_Handle):
+    """The handle in a `def` handler."""
+
+    def progress(
+        self,
+        *,
+        cursor: Json = None,
+        items: Mapping[str, Json] | None = None,
+        done: int | None = None,
+        total: int | None = None,
+        message: str | None = None,
+    ) -> int:
+        """Report, and extend the lease; answers how many distinct items are known so far.
+
+        The report that reaches the job's target completes the job and ends the handler.
+        """
+        asked_at = boottime()
+        counts = {"items": items, "done": done, "total": total, "message": message}
+        try:
+            reported = self._engine.run(self._report({"cursor": cursor, **counts}))
+        except LeaseLost:
+            self._grip.lost = True
+            raise
+        return self._reported(reported, asked_at, cursor)
+
+    @contextmanager
+    def transaction(self) -> Iterator["Connection[TupleRow]"]:
+        """A transaction that completes the job: what is written through it happens exactly once.
+
+        The lease is checked first and settled last, in one COMMIT; if it was lost meanwhile,
+        LeaseLost, and everything is rolled back. A deadlock or a serialization failure runs
+        the job again, uncharged.
+        """
+        self._grip.check(self.id)
+        with _uncharged_conflicts(), self._engine.transaction() as connection:
+            runner = self._engine.over(connection)
+            runner.run(self._store.check(self._grip.lease))
+            self._grip.connection = connection
+            try:
+                yield connection
+                if not self._grip.handed_over:
+                    runner.run(self._completion(None, "worker_done"))
+                    self._grip.handed_over = True
+            finally:
+                self._grip.connection = None
+        self._grip.settled = True
+
+    def complete(
+        self, *, connection: Any, result: Json = None, reason: str = "worker_done"
+    ) -> None:
+        """Complete the job as the last statements of a transaction of your own; LeaseLost if the
+        lease is lost: roll back."""
+        self._grip.check(self.id)
+        self._engine.over(connection).run(self._completion(result, reason))
+        self._grip.handed_over = True
+
+    def guard(self, *, connection: Any) -> None:
+        """Fence a transaction of your own without completing the job: called last, before your
+        COMMIT; LeaseLost if the lease is lost: roll back."""
+        self._grip.check(self.id)
+        self._engine.over(connection).run(self._store.guard(self._grip.lease))
+
+
+class AsyncJob(_Handle):
+    """The handle in an `async def` handler."""
+
+    async def progress(
+        self,
+        *,
+        cursor: Json = None,
+        items: Mapping[str, Json] | None = None,
+        done: int | None = None,
+        total: int | None = None,
+        message: str | None = None,
+    ) -> int:
+        """Report, and extend the lease; answers how many distinct items are known so far.
+
+        The report that reaches the job's target completes the job and ends the handler.
+        """
+        asked_at = boottime()
+        counts = {"items": items, "done": done, "total": total, "message": message}
+        try:
+            reported = await self._engine.arun(self._report({"cursor": cursor, **counts}))
+        except LeaseLost:
+            self._grip.lost = True
+            raise
+        return self._reported(reported, asked_at, cursor)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator["AsyncConnection[TupleRow]"]:
+        """A transaction that completes the job: what is written through it happens exactly once.
+
+        The lease is checked first and settled last, in one COMMIT; if it was lost meanwhile,
+        LeaseLost, and everything is rolled back. A deadlock or a serialization failure runs
+        the job again, uncharged.
+        """
+        self._grip.check(self.id)
+        with _uncharged_conflicts():
+            async with self._engine.atransaction() as connection:
+                runner = self._engine.aover(connection)
+                await runner.run(self._store.check(self._grip.lease))
+                yield connection
+                if not self._grip.handed_over:
+                    await runner.run(self._completion(None, "worker_done"))
+                    self._grip.handed_over = True
+        self._grip.settled = True
+
+    async def complete(
+        self, *, connection: Any, result: Json = None, reason: str = "worker_done"
+    ) -> None:
+        """Complete the job as the last statements of a transaction of your own; LeaseLost if the
+        lease is lost: roll back."""
+        self._grip.check(self.id)
+        await self._engine.aover(connection).run(self._completion(result, reason))
+        self._grip.handed_over = True
+
+    async def guard(self, *, connection: Any) -> None:
+        """Fence a transaction of your own without completing the job: called last, before your
+        COMMIT; LeaseLost if the lease is lost: roll back."""
+        self._grip.check(self.id)
+        await self._engine.aover(connection).run(self._store.guard(self._grip.lease))
+
+
+def completed(outcome: Succeeded) -> Settlement:
+    """The settlement of a success; attempts and backoff do not enter into it."""
+    return lifecycle.settle(outcome, attempt=1, limit=1, backoff=timedelta(0))
+
+
+@contextmanager
+def _uncharged_conflicts() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if getattr(error, "sqlstate", None) in _CONFLICTS:
+            raise Snooze(_AFTER_A_CONFLICT) from error
+        raise
+
+
+CURRENT: ContextVar[Job | AsyncJob] = ContextVar("tenure_job")
+
+
+def current_job() -> Job | AsyncJob:
+    """The handle of the job that this code runs in, for code further down."""
+    try:
+        return CURRENT.get()
+    except LookupError:
+        raise InvalidValue("no job is running here; call this from a handler") from None

@@ -1,0 +1,230 @@
+"""Where the settings of a program come from: an argument, else the environment, else tenure.toml,
+else built in. What can be changed at run time is elsewhere, in the database.
+
+`tenure probe` imports this file: standard library and errors only.
+"""
+
+import fcntl
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tenure.errors import ConfigError
+
+# Where `tenure dev` keeps what belongs to it, in the project's directory.
+OWN = ".tenure"
+_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+
+
+class Source(NamedTuple):
+    """One setting: NAME in tenure.toml, TENURE_NAME in the environment, and an argument."""
+
+    kind: type
+    built_in: Any
+    argument: str
+    least: int | None = None
+    among: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+
+
+PROGRAM: Mapping[str, Source] = {
+    "app": Source(str, None, "MODULE:APP"),
+    "database_url": Source(str, None, "--database-url", also=("DATABASE_URL",)),
+    "schema": Source(str, "tenure", "--schema"),
+    "pool_size": Source(int, 10, "Tenure(pool_size=…)", least=1),
+    "listen": Source(bool, None, "Tenure(listen=…)"),
+    "redis_url": Source(str, None, "Tenure(redis=…)"),
+    "queues": Source(list, None, "--queues"),
+    "concurrency": Source(int, 10, "--concurrency", least=1),
+    "processes": Source(int, 1, "--processes", least=1),
+    "grace": Source(float, 25.0, "--grace", least=0),
+    "name": Source(str, None, "--name"),
+    "log_level": Source(
+        str, "info", "--log-level", among=("debug", "info", "warning", "error", "critical")
+    ),
+}
+
+
+def setting(name: str, given: Any = None, *, built_in: Any = None) -> Any:
+    """What a setting is: as given, else by the environment, else by tenure.toml, else built in."""
+    if given is not None:
+        return given
+    source = PROGRAM[name]
+    for variable in (f"TENURE_{name.upper()}", *source.also):
+        if text := os.environ.get(variable):
+            return _checked(name, _parsed(source.kind, text), text, None)
+    file = _file()
+    if file is not None:
+        value = _read(file).get(name)
+        if value not in (None, "", []):
+            return _checked(name, _typed(source.kind, value), value, file)
+    return source.built_in if built_in is None else built_in
+
+
+def database_url(given: str | None = None) -> str:
+    """The database's URL; where none is configured, that of the `tenure dev` that runs here."""
+    url: str | None = setting("database_url", given or None) or _private_url()
+    if url is None:
+        raise ConfigError(
+            f"no database is configured, and no `tenure dev` runs in {project()}; start "
+            "`tenure dev`, or set TENURE_DATABASE_URL=postgresql://user@host/database, or write "
+            'database_url = "postgresql://user@host/database" in tenure.toml'
+        )
+    return url
+
+
+def target(given: str | None = None) -> str:
+    """Where the app is: `module:attribute`."""
+    app: str | None = setting("app", given)
+    if app is None:
+        raise ConfigError(
+            "no app is named; write it behind the command, as in jobs:app for `app` in jobs.py, "
+            'or write app = "jobs:app" in tenure.toml'
+        )
+    return app
+
+
+def project() -> Path:
+    """The directory with tenure.toml or with what `tenure dev` keeps, here or above; else this."""
+    for directory in _upwards():
+        if (directory / "tenure.toml").is_file() or (directory / OWN).is_dir():
+            return directory
+    return Path.cwd()
+
+
+def running(own: Path) -> int | None:
+    """The process of the `tenure dev` that runs with this directory of its own, if one does.
+
+    As long as it lives it holds a lock on the file: a number alone may be another's by now.
+    """
+    try:
+        with (own / "pid").open() as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return int(file.read())
+    except (OSError, ValueError):
+        pass
+    return None
+
+
+def run_directory() -> Path:
+    """Where running workers of this user leave their state files; made by the first of them.
+
+    TENURE_RUN_DIR, else the user's own run directory, else one in /tmp.
+    """
+    if given := os.environ.get("TENURE_RUN_DIR"):
+        return Path(given)
+    if users := os.environ.get("XDG_RUNTIME_DIR"):
+        return Path(users, "tenure")
+    # By name and not by TMPDIR: whoever probes need not share the worker's environment.
+    return Path(f"/tmp/tenure-{os.getuid()}")  # noqa: S108 - both sides must find it
+
+
+def _private_url() -> str | None:
+    own = project() / OWN
+    try:
+        # In a directory above, somebody else's word is not taken.
+        if running(own) is None or own.stat().st_uid != os.geteuid():
+            return None
+        return (own / "database_url").read_text().strip() or None
+    except OSError:
+        return None
+
+
+def _upwards() -> Iterator[Path]:
+    here = Path.cwd()
+    yield from (here, *here.parents)
+
+
+def _file() -> Path | None:
+    """tenure.toml here or in a directory above."""
+    files = (directory / "tenure.toml" for directory in _upwards())
+    return next((file for file in files if file.is_file()), None)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """What the file says; every name in it is a setting's."""
+    try:
+        said = tomllib.loads(file.read_text())
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{file} cannot be read: {error}; mend it") from error
+    for name in said:
+        if name not in PROGRAM:
+            raise ConfigError(f"{file} has {name!r}, which is no setting; {_nearest(name)}")
+    return said
+
+
+def _nearest(name: str) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 - only for who mistyped
+
+    near = get_close_matches(name.lower().replace("-", "_"), PROGRAM, n=1, cutoff=0.5)
+    return f"did you mean {near[0]}?" if near else f"the settings are {', '.join(PROGRAM)}"
+
+
+def _parsed(kind: type, text: str) -> Any:
+    """What a variable's text means as this kind; None if nothing."""
+    if kind is list:
+        return [part.strip() for part in text.split(",") if part.strip()] or None
+    if kind is bool:
+        return {**dict.fromkeys(_TRUE, True), **dict.fromkeys(_FALSE, False)}.get(text.lower())
+    try:
+        return kind(text)
+    except ValueError:
+        return None
+
+
+def _typed(kind: type, value: Any) -> Any:
+    """A value of tenure.toml as this kind; None if it is of another."""
+    if kind is float and type(value) is int:
+        return float(value)
+    if kind is list and not (
+        isinstance(value, list) and all(isinstance(part, str) and part for part in value)
+    ):
+        return None
+    return value if type(value) is kind else None
+
+
+class _Kind(NamedTuple):
+    words: str
+    in_file: str
+    in_environment: str
+
+
+_KINDS = {
+    str: _Kind("a text", '"…"', "…"),
+    int: _Kind("a whole number", "10", "10"),
+    float: _Kind("a number", "25", "25"),
+    bool: _Kind("true or false", "false", "false"),
+    list: _Kind("a list of names", '["mail", "default"]', "mail,default"),
+}
+
+
+def _checked(name: str, value: Any, said: Any, where: Path | None) -> Any:
+    """The value, if it is what the setting can be. `where` is the file that said it."""
+    source = PROGRAM[name]
+    least, among = source.least, source.among
+    if among and isinstance(value, str):
+        value = value.lower()
+    if (
+        value is not None
+        and (least is None or least <= value < float("inf"))
+        and (not among or value in among)
+    ):
+        return value
+    kind = _KINDS[source.kind]
+    wanted = f"one of {', '.join(among)}" if among else kind.words
+    if least is not None:
+        wanted += f" of at least {least}"
+    # A text can be a secret; what should have been a number cannot.
+    shown = repr(said) if source.kind is not str or among else f"a {type(said).__name__}"
+    if where is not None:
+        example = f'"{source.built_in}"' if among else kind.in_file
+        raise ConfigError(
+            f"{name} in {where} is {shown}, not {wanted}; write it as in {name} = {example}"
+        )
+    variable = f"TENURE_{name.upper()}"
+    example = source.built_in if among else kind.in_environment
+    raise ConfigError(f"{variable} is {shown}, not {wanted}; set it as in {variable}={example}")

@@ -1,0 +1,86 @@
+"""Databases for tests: on a server that is named, or on a private one; made, emptied, dropped."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tenure import _wiring, sources
+from tenure._store.port import Ddl, Op
+from tenure.errors import ConfigError, QueryFailed
+from tenure.private import PrivatePostgres, find_binaries
+
+NAMED = "TENURE_TEST_DATABASE_URL"
+_PREFIX = "tenure_test_"
+_MAY_NOT = "42501"
+
+
+@contextmanager
+def server(run: str) -> Iterator[str]:
+    """The URL of a server on which databases may be made: the one that is named, the one that is
+    configured if its database is one for tests, or a private one that all of this run share."""
+    if url := os.environ.get(NAMED) or _configured():
+        yield url
+        return
+    if find_binaries() is None:
+        raise ConfigError(
+            f"there is no database for tests: {NAMED} is not set, no database with 'test' in its "
+            f"name is configured, and no PostgreSQL server is installed here; set {NAMED}="
+            "postgresql://user@host/database, or install one (apt-get install postgresql)"
+        )
+    directory = Path(tempfile.gettempdir(), f"{_PREFIX}{os.getuid()}_{run}")
+    with PrivatePostgres(directory, durable=False) as private:
+        yield private.url()
+
+
+@contextmanager
+def database(server: str, name: str) -> Iterator[str]:
+    """The URL of a fresh database, dropped at the end. Nothing is done in the database that the
+    server's own URL leads to."""
+    _do(server, f'CREATE DATABASE "{_PREFIX}{name}"')
+    try:
+        yield _wiring.beside(server, f"{_PREFIX}{name}")
+    finally:
+        _do(server, f'DROP DATABASE IF EXISTS "{_PREFIX}{name}" WITH (FORCE)')
+
+
+def install(url: str, schema: str = "tenure") -> None:
+    """Make the tables of this release, unless they are there."""
+    engine = _wiring.engine(url, schema=schema)
+    with engine.session() as session:
+        session.run(engine.migrate())
+        session.run(engine.store.maintain())
+
+
+def clear(url: str, schema: str = "tenure") -> None:
+    """Empty the tables of Tenure in one of these databases."""
+    if not _wiring.database_name(url).startswith(_PREFIX):
+        raise ConfigError("only a database that was made for tests is emptied")
+    engine = _wiring.engine(url, schema=schema)
+    with engine.session() as session:
+        session.run(engine.store.clear())
+
+
+def _configured() -> str | None:
+    try:
+        url = sources.database_url()
+    except ConfigError:
+        return None
+    return url if "test" in _wiring.database_name(url) else None
+
+
+def _do(server: str, statement: str) -> None:
+    def op() -> Op[None]:
+        yield Ddl(statement)
+
+    with _wiring.engine(server).session() as session:
+        try:
+            session.run(op())
+        except QueryFailed as error:
+            if error.sqlstate != _MAY_NOT:
+                raise
+            raise ConfigError(
+                f"tests make databases of their own, and this user may not; run "
+                f"ALTER ROLE … CREATEDB, or name another in {NAMED}"
+            ) from error

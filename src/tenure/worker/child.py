@@ -1,0 +1,174 @@
+"""The child: the process that runs handlers. Started by the parent, with its orders as JSON."""
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from uuid import UUID
+
+from tenure._executors import logs
+from tenure._model.ids import WorkerId
+from tenure._services.announcer import Announcer
+from tenure._services.base import log
+from tenure._services.board import Board
+from tenure._services.holdings import Held, Why
+from tenure.app import Tenure
+from tenure.errors import SchemaError, StoreError, TenureError
+from tenure.worker.core import Core, Shape
+from tenure.worker.loading import broken, load
+from tenure.worker.news import End, Heard, News
+from tenure.worker.processes import die_with_parent, speak
+
+_REFUSED = 78
+_HANDLER = "from tenure.worker.handler import main; main()"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orders:
+    """What the parent tells a child at its start."""
+
+    target: str
+    parent: int
+    worker: str
+    name: str
+    queues: list[str] | None
+    slots: int
+    places: int
+    board_fd: int
+    channel_fd: int
+    grace: float
+    until_empty: bool
+    log_level: str
+
+    def to_json(self) -> str:
+        """The orders as one argument of the child's command."""
+        return json.dumps(asdict(self))
+
+
+class Child:
+    """One run of a child, from start to drained."""
+
+    def __init__(self, app: Tenure, orders: Orders, channel: socket.socket) -> None:
+        self._app = app
+        self._orders = orders
+        self._channel = channel
+        self._draining = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Work until told to drain, and leave; also when a handler did not end in time."""
+        orders = self._orders
+        shape = Shape(
+            worker=WorkerId(UUID(orders.worker)),
+            name=orders.name,
+            queues=orders.queues or self._app.tasks.queues,
+            slots=orders.slots,
+            board=Board(orders.board_fd, places=orders.places),
+            handler=[sys.executable, "-c", _HANDLER, orders.target, orders.log_level],
+        )
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self._draining.set)
+        await self._until_fit()
+        core = Core(self._app, shape, on_doomed=self._doomed, on_drain=self._draining.set)
+        core.start()
+        if self._app.hooks.listeners:
+            told = partial(self._told, core.announcer)
+            loop.add_reader(self._channel, Heard(self._channel, told))
+        if orders.until_empty:
+            emptied = asyncio.create_task(core.until_empty())
+            emptied.add_done_callback(lambda _: self._draining.set())
+        await self._draining.wait()
+        ended = await core.drain(orders.grace)
+        if ended:
+            await core.stop()
+        # From here: asyncio's own way out would wait for a handler that does not end.
+        self._leave("drained" if ended else "doomed")
+
+    async def _until_fit(self) -> None:
+        """Return once the schema is known to fit; wait while the database is away."""
+        engine = self._app.engine
+        while not self._draining.is_set():
+            try:
+                await engine.arun(engine.check_schema())
+            except StoreError as error:
+                log.warning("waiting for the database: %s", error)
+                await asyncio.sleep(self._app.defaults.poll.total_seconds())
+            else:
+                return
+
+    def _told(self, announcer: Announcer, news: News) -> None:
+        """The parent has ended this for a child that died."""
+        announcer.rescued(news.rescued)
+        task = asyncio.create_task(self._tell(announcer, news.ended))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _tell(self, announcer: Announcer, ends: Sequence[End]) -> None:
+        engine = self._app.engine
+        for one in ends:
+            try:
+                job = await engine.arun(engine.store.get(one.job_id))
+            except StoreError as error:
+                log.warning("the end of job %s is left untold to listeners: %s", one.job_id, error)
+                continue
+            if job is not None:
+                announcer.ended(job, one.state, one.settlement, attempt=one.attempt)
+
+    def _doomed(self, held: Held, why: Why) -> None:
+        """A handler did not heed: for its lease's sake end now; for its timeout, the parent sees
+        it on the board and retires this child."""
+        log.error("job %s does not stop (%s); this process will end", held.job.id, why.value)
+        if why is Why.LEASE:
+            self._leave("doomed")
+
+    def _leave(self, how: str) -> None:
+        """End this process, with a word to the parent: an exit code could be the handler's own."""
+        _say(self._channel, left=how)
+        logging.shutdown()
+        os._exit(0)
+
+
+def main() -> None:
+    """Be a child."""
+    orders = Orders(**json.loads(sys.argv[1]))
+    die_with_parent(orders.parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    channel = socket.socket(fileno=orders.channel_fd)
+    speak(orders.log_level)
+    try:
+        app = load(orders.target)
+        engine = app.engine
+    except Exception as error:  # noqa: BLE001 - whatever the user's module does, it is told
+        _say(channel, refused=_three_lines(error))
+        os._exit(_REFUSED)
+    _say(channel, url=engine.url, schema=engine.schema, listens=bool(app.hooks.listeners))
+    try:
+        with logs.excerpts():
+            asyncio.run(Child(app, orders, channel).run())
+    except SchemaError as error:
+        _say(channel, refused=_three_lines(error))
+        os._exit(_REFUSED)
+
+
+def _say(channel: socket.socket, **message: str | bool) -> None:
+    channel.sendall(json.dumps(message).encode() + b"\n")
+
+
+def _three_lines(error: Exception) -> str:
+    """What, why, what to do; with the place, where it is the user's code that failed."""
+    if isinstance(error, TenureError):
+        what, _, remedy = str(error).rpartition("; ")
+        return _lines("the worker cannot start", what or remedy, remedy)
+    todo = "mend that; then start or reload the worker, which `tenure dev` does by itself"
+    return _lines("the worker cannot load the app", broken(error), todo)
+
+
+def _lines(what: str, why: str, todo: str) -> str:
+    return f"error: {what}\nwhy:   {why}\ndo:    {todo}"

@@ -1,0 +1,248 @@
+"""The services of one process that runs work, put together. Under a parent or by itself."""
+
+import asyncio
+import os
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+
+from tenure._executors.loop import LoopExecutor
+from tenure._executors.processes import ProcessExecutor
+from tenure._executors.threads import ThreadExecutor
+from tenure._model.event import WorkerEventName
+from tenure._model.ids import WorkerId
+from tenure._model.worker import NewWorker, Presence
+from tenure._services.announcer import Announcer
+from tenure._services.base import Service, log
+from tenure._services.board import RUNNING, Board
+from tenure._services.claimer import Claimer
+from tenure._services.dispatcher import Dispatcher, Notes, Ways
+from tenure._services.holdings import Held, Holdings, Why
+from tenure._services.keeper import Keeper
+from tenure._services.presence import Herald
+from tenure._services.pruner import Pruner
+from tenure._services.renewer import Renewer, deadline
+from tenure._services.rescuer import Rescuer
+from tenure._services.settler import Settler
+from tenure._services.supervisor import Supervisor
+from tenure._services.wakeups import Wakeups
+from tenure._services.watcher import Watcher
+from tenure.app import Tenure
+from tenure.job import boottime
+
+_LOOK = 0.01
+# The first may have begun before the last settle was committed; the second has not.
+_EMPTY_CLAIMS = 2
+_CLAIM_WITHIN = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """How one process that runs work is to be."""
+
+    worker: WorkerId
+    name: str
+    queues: Sequence[str]
+    slots: int
+    board: Board | None = None
+    handler: Sequence[str] | None = None
+
+
+class Core:
+    """One process' services: handlers on this loop, what must survive them on the keeper's."""
+
+    def __init__(
+        self,
+        app: Tenure,
+        shape: Shape,
+        *,
+        on_doomed: Callable[[Held, Why], None],
+        on_drain: Callable[[], None] | None = None,
+    ) -> None:
+        self._app = app
+        self._shape = shape
+        self._on_doomed = on_doomed
+        self._on_drain = on_drain or self.retire
+        self._defaults = app.defaults
+        self._loop = asyncio.get_running_loop()
+        self._holdings = Holdings(shape.board)
+        self._notes = Notes(backoff=app.defaults.backoff)
+        engine, store = app.engine, app.engine.store
+        engine.allow(shape.slots)
+        name = f"tenure {shape.name}"
+        self._settler = Settler(store, engine.link(f"{name} settler"), self._holdings)
+        process = None
+        if shape.handler is not None:
+            process = ProcessExecutor(shape.handler, keep=shape.slots)
+        self._ways = Ways(
+            loop=LoopExecutor(engine, app.hooks),
+            thread=ThreadExecutor(engine, app.hooks, slots=shape.slots),
+            process=process,
+        )
+        self._dispatcher = Dispatcher(
+            slots=shape.slots,
+            tasks=app.tasks,
+            holdings=self._holdings,
+            settler=self._settler,
+            ways=self._ways,
+            notes=self._notes,
+            defaults=self._defaults,
+        )
+        self._claimer = Claimer(
+            store,
+            engine.link(f"{name} claimer"),
+            queues=shape.queues,
+            worker=shape.worker,
+            dispatcher=self._dispatcher,
+            holdings=self._holdings,
+            notes=self._notes,
+            defaults=self._defaults,
+        )
+        self._dispatcher.on_free = self._claimer.slot_freed
+        self.announcer: Announcer = Announcer(app.hooks.listeners, worker=shape.name)
+        self._dispatcher.on_started = self.announcer.started
+        self._dispatcher.on_completed = self.announcer.completed
+        self._settler.on_settled = self.announcer.settled
+        self._settler.on_rescued = self.announcer.rescued
+        self._claimer.on_rescued = self.announcer.rescued
+        services: list[Service] = [self._settler, self._claimer]
+        if app.listen is not False:
+            link = engine.link(f"{name} wakeups")
+            listen = partial(link.listen, engine.channel, anyway=app.listen is True)
+            services.append(Wakeups(listen, self._claimer, close=link.close))
+        if engine.bell is not None:
+            services.append(Wakeups(engine.bell.listen, self._claimer))
+        services.append(Pruner(store, engine.link(f"{name} pruner")))
+        self._supervisor = Supervisor(services)
+        self._herald: Herald | None = None
+        self._retired = False
+        self._thread = threading.get_ident()
+        self._keeper = Keeper(self._kept)
+
+    def _kept(self) -> Sequence[Service]:
+        """The services of the keeper's thread; made there, because a link belongs to its loop."""
+        engine, store = self._app.engine, self._app.engine.store
+        name = f"tenure {self._shape.name}"
+        renewing = engine.link(f"{name} renewer", deadline=deadline(self._defaults.lease))
+        beating = engine.link(f"{name} presence")
+        watcher = Watcher(
+            self._holdings,
+            loop=self._loop,
+            thread=self._thread,
+            give_back=self._dispatcher.give_back,
+            on_doomed=self._on_doomed,
+            defaults=self._defaults,
+        )
+        self._herald = Herald(
+            store,
+            beating,
+            me=self._me(),
+            holdings=self._holdings,
+            watcher=watcher,
+            notes=self._notes,
+            on_drain=self._drain_from_keeper,
+            defaults=self._defaults,
+        )
+        rescuer = Rescuer(store, beating, defaults=self._defaults)
+        rescuer.on_rescued = self.announcer.rescued
+        self._claimer.on_empty = lambda: self._keeper.call(rescuer.nudge)
+        renewer = Renewer(store, renewing, self._holdings, defaults=self._defaults)
+        return [renewer, watcher, self._herald, rescuer]
+
+    def _drain_from_keeper(self) -> None:
+        self._loop.call_soon_threadsafe(self._on_drain)
+
+    def _me(self) -> NewWorker:
+        try:
+            release = version("tenure")
+        except PackageNotFoundError:
+            release = "unknown"
+        return NewWorker(
+            self._shape.worker,
+            self._shape.name,
+            socket.gethostname(),
+            os.getpid(),
+            release,
+            list(self._shape.queues),
+            self._shape.slots,
+        )
+
+    def start(self) -> None:
+        """Start all services."""
+        self._keeper.start()
+        self._supervisor.start()
+        self._announce("worker_started")
+
+    def _announce(self, name: WorkerEventName) -> None:
+        self.announcer.worker(name, self._shape.queues, self._shape.slots)
+
+    @property
+    def presence(self) -> Presence:
+        """How this process fares; offline once nobody is left to renew its leases."""
+        if self._herald is None or not self._keeper.alive:
+            return Presence.OFFLINE
+        return self._herald.state
+
+    async def until_empty(self) -> None:
+        """Return once nothing is due and nothing runs."""
+        while True:
+            if not self._dispatcher.idle or len(self._holdings):
+                # What runs or is being settled may yet enqueue: the claims since then count.
+                self._claimer.empty_claims = 0
+            elif self._claimer.empty_claims >= _EMPTY_CLAIMS:
+                return
+            else:
+                self._claimer.wake()
+            await asyncio.sleep(_LOOK)
+
+    def retire(self) -> None:
+        """Take no more work, and give back what has not started."""
+        if self._herald is not None:
+            self._herald.state = Presence.DRAINING
+        if not self._retired:
+            self._retired = True
+            self._announce("worker_stopping")
+        self._claimer.stop()
+        self._dispatcher.retire()
+
+    async def drain(self, grace: float) -> bool:
+        """Take no more work, give back what has not started, let the rest end within the grace.
+
+        What has not ended shortly before the grace is over is stopped, and given back when it
+        has ended. False: some handler has not, and its lease is still held.
+        """
+        began = boottime()
+        self.retire()
+        # A claim that was on its way is given back before anything is judged.
+        await self._supervisor.stop(self._claimer, within=min(grace, _CLAIM_WITHIN))
+        stop_within = self._defaults.stop_within.total_seconds()
+        if not await self._idle_by(began + max(grace - stop_within, 0)):
+            for held in self._holdings:
+                if held.phase in RUNNING:
+                    held.stop(Why.DRAIN, boottime())
+            await self._idle_by(began + grace)
+        ended = self._dispatcher.idle
+        try:
+            async with asyncio.timeout(max(began + grace - boottime(), stop_within)):
+                await self._settler.emptied()
+        except TimeoutError:
+            log.warning("draining: not everything could be settled; the leases will run out")
+        return ended
+
+    async def _idle_by(self, instant: float) -> bool:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(instant - boottime(), 0)):
+                await self._dispatcher.until_idle()
+        return self._dispatcher.idle
+
+    async def stop(self) -> None:
+        """Stop all services, in reverse, and let listeners hear the last of it."""
+        await self._supervisor.stop_all()
+        self._announce("worker_stopped")
+        await self._app.hooks.listeners.aclose()
+        await self._ways.close()
+        await self._keeper.stop(self._herald.farewell if self._herald else None)

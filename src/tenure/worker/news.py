@@ -1,0 +1,59 @@
+"""What a parent settled for a dead child, told to a living one: only there are listeners.
+
+JSON, one message per line, on the channel between the two.
+"""
+
+import asyncio
+import json
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tenure._model.ids import JobId
+from tenure._model.job import State
+from tenure._model.lease import Rescued
+from tenure._model.outcome import Settlement
+from tenure._rules import values
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One running period that a parent ended: the job, its attempt, how, and where it went."""
+
+    job_id: JobId
+    attempt: int
+    state: State
+    settlement: Settlement
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a parent ended: by a settle, and by a rescue."""
+
+    ended: list[End]
+    rescued: list[Rescued]
+
+    def __len__(self) -> int:
+        return len(self.ended) + len(self.rescued)
+
+    def to_line(self) -> bytes:
+        """The news as a message."""
+        return json.dumps(values.dump(self)).encode() + b"\n"
+
+
+class Heard:
+    """Reads what the parent says, as it comes, without ever waiting for it."""
+
+    def __init__(self, channel: socket.socket, tell: Callable[[News], None]) -> None:
+        self._channel = channel
+        self._tell = tell
+        self._begun = b""
+
+    def __call__(self) -> None:
+        """Read what is there, and tell every message that is whole."""
+        read = self._channel.recv(65536, socket.MSG_DONTWAIT)
+        if not read:
+            asyncio.get_running_loop().remove_reader(self._channel)
+        *lines, self._begun = (self._begun + read).split(b"\n")
+        for line in lines:
+            self._tell(values.load(json.loads(line), News))

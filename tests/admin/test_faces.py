@@ -1,0 +1,58 @@
+"""Every verb has two faces, and they do the same."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.moves import enqueued
+from tenure.admin import Admin, By, State
+from tenure.admin.faces import Twin, Verb
+
+if TYPE_CHECKING:
+    from support.store import Database
+
+VERBS = [name for name in dir(Admin) if isinstance(getattr(Admin, name), Verb)]
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_every_verb_has_an_async_twin_by_its_name(name: str) -> None:
+    verb, twin = getattr(Admin, name), getattr(Admin, f"a{name}")
+    assert isinstance(twin, Twin)
+    assert twin.__wrapped__ is verb.__wrapped__
+    assert twin.__doc__ == verb.__doc__
+    assert verb.__doc__
+
+
+def test_every_public_method_is_a_verb_or_says_why_not() -> None:
+    public = {name for name in dir(Admin) if not name.startswith("_")}
+    verbs = {each for name in VERBS for each in (name, f"a{name}")}
+    # A migration needs a connection without a deadline; the other two perform the verbs.
+    assert public - verbs == {
+        *("migrate", "amigrate", "perform", "aperform"),
+        *("doctor", "adoctor"),  # It tries connections of its own, and goes on without an answer.
+    }
+
+
+async def test_both_faces_answer_the_same(db: Database, admin: Admin) -> None:
+    [job_id] = await enqueued(db)
+    assert inspect.iscoroutinefunction(admin.ajob)
+    assert not inspect.iscoroutinefunction(admin.job)
+    assert admin.job(job_id) == await admin.ajob(job_id) is not None
+
+
+@pytest.mark.parametrize("verb", ["hold", "cancel", "retry", "revoke", "discard", "resume"])
+async def test_every_change_of_a_job_takes_who_and_why(admin: Admin, verb: str) -> None:
+    assert "by" in inspect.signature(getattr(admin, verb)).parameters
+    with pytest.raises(TypeError, match="by"):
+        getattr(admin, verb)([1])
+
+
+async def test_what_the_async_face_did_the_sync_one_sees(db: Database, admin: Admin) -> None:
+    [job_id] = await enqueued(db)
+    await admin.acancel([job_id], By("ana"))
+    job = admin.job(job_id)
+    assert job is not None
+    assert job.state is State.CANCELLED

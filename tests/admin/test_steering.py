@@ -1,0 +1,105 @@
+"""What an operator does to jobs: answered for each, in the audit, and rehearsed if asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.moves import dead_letter, enqueued, held
+from tenure.admin import By, Cancelling, Retried, Retrying, State
+
+if TYPE_CHECKING:
+    from support.store import Database
+    from tenure.admin import Admin
+
+ANA = By("ana", source="suite", reason="a trial")
+
+
+def state(admin: Admin, job_id: int) -> State | None:
+    job = admin.job(job_id)
+    return job.state if job else None
+
+
+async def test_a_retry_brings_dead_letters_back(db: Database, admin: Admin) -> None:
+    """Shows R15."""
+    dead = await dead_letter(db)
+    assert admin.retry([dead, 4711], ANA) == [
+        Retried(Retrying.RETRIED),
+        Retried(Retrying.NOT_FAILED),
+    ]
+    assert state(admin, dead) is State.QUEUED
+
+
+async def test_a_retry_whose_key_is_taken_names_the_job_that_has_it(
+    db: Database, admin: Admin
+) -> None:
+    """Shows R15, R17."""
+    dead = await dead_letter(db, key="one")
+    [younger] = await enqueued(db, key="one")
+    assert admin.retry([dead], ANA) == [Retried(Retrying.KEY_HELD, younger)]
+
+
+async def test_a_cancel_ends_what_is_queued_and_asks_what_runs(db: Database, admin: Admin) -> None:
+    """Shows R36."""
+    [lease] = await held(db)
+    [queued] = await enqueued(db)
+    assert admin.cancel([queued, lease.job_id, 4711], ANA) == [
+        Cancelling.CANCELLED,
+        Cancelling.REQUESTED,
+        Cancelling.NOT_LIVE,
+    ]
+
+
+async def test_a_held_job_goes_on_when_resumed(db: Database, admin: Admin) -> None:
+    """Shows R36."""
+    [job_id] = await enqueued(db)
+    assert admin.resume([job_id], ANA) == [False]
+    assert admin.hold([job_id, 4711], ANA) == [True, False]
+    assert admin.resume([job_id], ANA) == [True]
+
+
+async def test_a_revoked_job_is_over_and_a_discarded_one_is_gone(
+    db: Database, admin: Admin
+) -> None:
+    [lease] = await held(db)
+    dead = await dead_letter(db)
+    assert admin.revoke([lease.job_id, dead], ANA) == [True, False]
+    assert state(admin, lease.job_id) is State.CANCELLED
+    assert admin.discard([dead, lease.job_id], ANA) == [True, False]
+    assert state(admin, dead) is None
+
+
+@pytest.mark.parametrize("verb", ["retry", "discard"])
+async def test_a_rehearsal_on_dead_letters_answers_the_same_and_changes_nothing(
+    db: Database, admin: Admin, verb: str
+) -> None:
+    dead = await dead_letter(db, key="one")
+    rehearsed = getattr(admin, verb)([dead, 4711], ANA, dry_run=True)
+    assert state(admin, dead) is State.FAILED
+    assert admin.audit(f"job:{dead}") == []
+    assert getattr(admin, verb)([dead, 4711], ANA) == rehearsed
+    assert state(admin, dead) is not State.FAILED
+
+
+@pytest.mark.parametrize("verb", ["cancel", "hold"])
+async def test_a_rehearsal_on_queued_jobs_answers_the_same_and_changes_nothing(
+    db: Database, admin: Admin, verb: str
+) -> None:
+    [job_id] = await enqueued(db)
+    before = admin.job(job_id)
+    rehearsed = await getattr(admin, f"a{verb}")([job_id], ANA, dry_run=True)
+    assert admin.job(job_id) == before
+    assert getattr(admin, verb)([job_id], ANA) == rehearsed
+    assert admin.job(job_id) != before
+
+
+async def test_what_was_done_is_in_the_audit_newest_first(db: Database, admin: Admin) -> None:
+    [job_id] = await enqueued(db)
+    admin.hold([job_id], ANA)
+    admin.resume([job_id], By("bob"))
+    rows = admin.audit(f"job:{job_id}")
+    assert [(row.actor, row.source, row.action, row.reason) for row in rows] == [
+        ("bob", "python", "resume", None),
+        ("ana", "suite", "hold", "a trial"),
+    ]

@@ -1,0 +1,195 @@
+"""Many calls at once: one transaction, in order, all of them or none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from tenure.errors import InvalidValue, PayloadError
+from tests.app.acts import fetch, rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tenure import Tenure
+    from tenure.task import Bound, Task
+
+    Double = Task[[int], int, int]
+
+MANY = 2_500
+
+
+@pytest.fixture
+def double(app: Tenure) -> Double:
+    @app.task(name="double")
+    def double(n: int) -> int:
+        return 2 * n
+
+    return double
+
+
+def numbers(url: str) -> list[int]:
+    """What was enqueued, in the order of the ids."""
+    return [each["args"]["n"] for each in rows(url)]
+
+
+async def test_many_calls_from_a_generator_are_enqueued_in_order(
+    app: Tenure, double: Double, url: str
+) -> None:
+    handles = app.enqueue_many(double.bind(n) for n in range(MANY))
+    assert len(handles) == MANY
+    assert all(handle.created for handle in handles)
+    by_id = {each["id"]: each["args"] for each in rows(url)}
+    assert [by_id[handle.id] for handle in handles] == [{"n": n} for n in range(MANY)]
+    assert [handle.id for handle in handles] == sorted(by_id)
+    [one] = fetch(url, "SELECT count(DISTINCT xmin::text) AS transactions FROM tenure.job")
+    assert one["transactions"] == 1
+
+
+async def test_many_calls_are_enqueued_in_order_in_the_async_world(
+    app: Tenure, double: Double, url: str
+) -> None:
+    handles = await app.aenqueue_many([double.bind(n) for n in range(MANY)])
+    by_id = {each["id"]: each["args"]["n"] for each in rows(url)}
+    assert [by_id[handle.id] for handle in handles] == list(range(MANY))
+
+
+async def test_calls_of_several_tasks_with_and_without_keys_keep_their_order(
+    app: Tenure, double: Double, url: str
+) -> None:
+    @app.task(name="greet")
+    def greet(name: str) -> str:
+        return name
+
+    earlier = double.using(key="taken").enqueue(0)
+    calls: list[Bound[Any]] = [
+        double.bind(1),
+        double.using(key="taken").bind(2),
+        greet.using(queue="mail", priority=9).bind("Ada"),
+        double.using(key="new").bind(3),
+        double.bind(4),
+        double.using(key="new").bind(5),
+    ]
+    handles = app.enqueue_many(calls)
+    assert [handle.created for handle in handles] == [True, False, True, True, True, False]
+    assert handles[1].id == earlier.id
+    assert handles[5].id == handles[3].id
+    by_id = {each["id"]: each["args"] for each in rows(url)}
+    asked = [{"n": 1}, {"n": 0}, {"name": "Ada"}, {"n": 3}, {"n": 4}, {"n": 3}]
+    assert [by_id[handle.id] for handle in handles] == asked
+
+
+async def test_a_key_that_comes_again_in_a_later_batch_is_the_first_job(
+    app: Tenure, double: Double, url: str
+) -> None:
+    """Shows R17."""
+    handles = app.enqueue_many(double.using(key=str(n % 1_200)).bind(n) for n in range(MANY))
+    assert [handle.created for handle in handles] == [n < 1_200 for n in range(MANY)]
+    assert all(handles[n].id == handles[n % 1_200].id for n in range(MANY))
+    assert sorted(numbers(url)) == list(range(1_200))
+
+
+async def test_no_calls_are_no_jobs(app: Tenure, url: str) -> None:
+    assert app.enqueue_many([]) == []
+    assert await app.aenqueue_many(iter(())) == []
+    assert rows(url) == []
+
+
+def broken(double: Double, kind: str) -> Iterator[Bound[int]]:
+    """More than two batches of calls, and then one that cannot be."""
+    yield from (double.bind(n) for n in range(MANY - 1))
+    wrong: Any = {
+        "no call": 3,
+        "handle": double,
+        "signature": None,
+        "payload": double.using().bind(b"x"),  # type: ignore[arg-type]  # The point.
+        "option": double.using(priority=10).bind(1),
+    }[kind]
+    yield double.bind() if kind == "signature" else wrong  # type: ignore[call-arg]  # The point.
+
+
+async def test_one_bad_call_among_many_leaves_none(app: Tenure, double: Double, url: str) -> None:
+    for kind in ("no call", "handle", "signature", "payload", "option"):
+        with pytest.raises((InvalidValue, PayloadError)):
+            app.enqueue_many(broken(double, kind))
+        with pytest.raises((InvalidValue, PayloadError)):
+            await app.aenqueue_many(broken(double, kind))
+        assert rows(url) == []
+    app.enqueue_many([double.bind(1)])
+    await app.aenqueue_many([double.bind(2)])
+    assert numbers(url) == [1, 2]
+
+
+async def test_calls_with_and_without_keys_before_a_bad_one_leave_none_either(
+    app: Tenure, double: Double, url: str
+) -> None:
+    """Each batch is two statements then, and still no transaction of its own."""
+
+    def calls() -> Iterator[Bound[int]]:
+        for n in range(MANY):
+            yield double.using(key=str(n) if n % 2 else None).bind(n)
+        yield double.using(priority=10).bind(0)
+
+    with pytest.raises(InvalidValue):
+        app.enqueue_many(calls())
+    with pytest.raises(InvalidValue):
+        await app.aenqueue_many(calls())
+    assert rows(url) == []
+    [one] = fetch(url, "SELECT count(*) AS keys FROM tenure.job_key")
+    assert one["keys"] == 0
+
+
+async def test_an_error_of_the_callers_own_among_many_leaves_none(
+    app: Tenure, double: Double, url: str
+) -> None:
+    def calls() -> Iterator[Bound[int]]:
+        yield from (double.bind(n) for n in range(1_500))
+        raise LookupError("the file ends here")
+
+    with pytest.raises(LookupError):
+        app.enqueue_many(calls())
+    with pytest.raises(LookupError):
+        await app.aenqueue_many(calls())
+    assert rows(url) == []
+
+
+def test_what_is_no_call_is_refused_with_what_to_write(
+    app: Tenure, double: Double, url: str
+) -> None:
+    wrong: Any = [double]
+    with pytest.raises(InvalidValue, match=r"<task double> is no call; write task\.bind\(…\)"):
+        app.enqueue_many(wrong)
+
+
+async def test_many_calls_join_the_callers_transaction(
+    app: Tenure, double: Double, url: str
+) -> None:
+    with psycopg.connect(url) as connection:
+        handles = app.enqueue_many((double.bind(n) for n in range(MANY)), connection=connection)
+        assert len(handles) == MANY
+        assert rows(url) == []
+        connection.rollback()
+        assert rows(url) == []
+        app.enqueue_many([double.bind(1), double.bind(2)], connection=connection)
+    async with await psycopg.AsyncConnection.connect(url) as aconnection:
+        await app.aenqueue_many([double.bind(3)], connection=aconnection)
+        assert numbers(url) == [1, 2]
+    assert numbers(url) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("autocommit", [True, False])
+async def test_one_bad_call_leaves_none_on_a_callers_connection_either(
+    app: Tenure, double: Double, url: str, *, autocommit: bool
+) -> None:
+    """Not where every statement commits by itself, and not where the caller goes on."""
+    with psycopg.connect(url, autocommit=autocommit) as connection:
+        with pytest.raises(PayloadError):
+            app.enqueue_many(broken(double, "payload"), connection=connection)
+        connection.commit()
+    async with await psycopg.AsyncConnection.connect(url, autocommit=autocommit) as aconnection:
+        with pytest.raises(PayloadError):
+            await app.aenqueue_many(broken(double, "payload"), connection=aconnection)
+        await aconnection.commit()
+    assert rows(url) == []

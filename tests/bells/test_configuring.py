@@ -1,0 +1,66 @@
+"""Where the Redis comes from, and what is said when it does not fit."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.daemons import Redis
+from tenure import Tenure
+from tenure._bells.redis import RedisBell
+from tenure.errors import ConfigError, Unreachable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ARGUMENT, ENVIRONMENT, FILE = (f"redis://{name}/0" for name in ("argument", "environment", "file"))
+
+
+def _host(app: Tenure) -> str | None:
+    bell = app.engine.bell
+    if bell is None:
+        return None
+    assert isinstance(bell, RedisBell)
+    return bell._place.url
+
+
+def test_an_argument_is_stronger_than_the_environment_and_that_than_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TENURE_REDIS_URL", raising=False)
+    url = "postgresql://nobody@localhost/none"
+    assert _host(Tenure(url)) is None
+    (tmp_path / "tenure.toml").write_text(f'redis_url = "{FILE}"')
+    assert _host(Tenure(url)) == FILE
+    monkeypatch.setenv("TENURE_REDIS_URL", ENVIRONMENT)
+    assert _host(Tenure(url)) == ENVIRONMENT
+    assert _host(Tenure(url, redis=ARGUMENT)) == ARGUMENT
+    assert _host(Tenure(url, redis="")) is None
+
+
+def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(ConfigError, match=r'pip install "tenure\[redis\]"'):
+        Tenure("postgresql://nobody@localhost/none", redis=ARGUMENT).engine  # noqa: B018 - made when asked for
+
+
+async def test_an_option_that_redis_py_does_not_take_is_told() -> None:
+    bell = RedisBell("redis://127.0.0.1:1/0?wrong=1", schema="tenure")
+    with pytest.raises(Unreachable, match="wrong"):
+        bell.check()
+    with pytest.raises(Unreachable, match="wrong"):
+        await anext(bell.listen())
+
+
+def test_a_redis_is_checked_with_its_password_and_none_is_told() -> None:
+    with Redis(password="hush-hush") as redis:  # noqa: S106 - of a server that ends with the test
+        RedisBell(redis.url, schema="tenure").check()
+        wrong = redis.url.replace("hush-hush", "wrong-word")
+        with pytest.raises(Unreachable, match="Redis does not answer") as caught:
+            RedisBell(wrong, schema="tenure").check()
+        assert "wrong-word" not in str(caught.value)
+    with pytest.raises(Unreachable, match="Redis does not answer"):
+        RedisBell(redis.url, schema="tenure").check()

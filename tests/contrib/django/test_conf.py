@@ -1,0 +1,145 @@
+"""Settings: what they say of the database, and what checks say of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db import connections
+from django.test import override_settings
+from psycopg import IsolationLevel, conninfo
+
+from tenure.contrib.django import conf
+from tenure.contrib.django.checking import check as checked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+POSTGRES = "django.db.backends.postgresql"
+
+
+@pytest.fixture
+def other() -> Iterator[Any]:
+    """A way to have a database `other` in the settings."""
+
+    def have(**said: Any) -> Any:
+        said.setdefault("ENGINE", POSTGRES)
+        whole = connections.configure_settings({"default": {}, "other": said})
+        connections.settings["other"] = whole["other"]
+        return connections["other"]
+
+    yield have
+    if "other" in connections.settings:
+        del connections["other"]
+        del connections.settings["other"]
+
+
+def check(**tenure: Any) -> list[tuple[str, str]]:
+    with override_settings(TENURE=tenure):
+        return [(str(message.id), f"{message.msg}; {message.hint}") for message in checked()]
+
+
+@pytest.mark.parametrize(
+    "password", ["plain", "p@ss:w/rd?&#%", "it's \\ odd", " spaces ", "ünïcode=5"]
+)
+def test_a_password_arrives_as_it_is(other: Any, password: str) -> None:
+    said = other(NAME="shop", USER="ada", PASSWORD=password, HOST="db.example.org", PORT="6543")
+    found = conninfo.conninfo_to_dict(conf.address(said))
+    assert found["password"] == password
+    assert (found["host"], found["port"], found["user"]) == ("db.example.org", "6543", "ada")
+
+
+def test_a_socket_and_libpqs_own_options_are_passed_on(other: Any) -> None:
+    options = {
+        "sslmode": "verify-full",
+        "options": "-c search_path=shop",
+        "keepalives_idle": 7,
+        "isolation_level": IsolationLevel.SERIALIZABLE,
+        "pool": {"min_size": 1},
+        "prepare_threshold": 5,
+        "server_side_binding": True,
+        "assume_role": "shop",
+    }
+    found = conninfo.conninfo_to_dict(
+        conf.address(other(NAME="shop", HOST="/run/postgresql", OPTIONS=options))
+    )
+    assert found == {
+        "dbname": "shop",
+        "host": "/run/postgresql",
+        "sslmode": "verify-full",
+        "options": "-c search_path=shop -c role=shop",
+        "keepalives_idle": "7",
+        "client_encoding": "UTF8",
+    }
+
+
+def test_a_service_needs_no_name(other: Any) -> None:
+    found = conninfo.conninfo_to_dict(conf.address(other(NAME="", OPTIONS={"service": "shop"})))
+    assert found["service"] == "shop"
+    assert "dbname" not in found
+
+
+def test_settings_that_are_in_order_are_not_spoken_of() -> None:
+    assert check() == []
+    assert check(DATABASE="default", SCHEMA="tenure", POOL_SIZE=3) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "remedy"),
+    [
+        ({"SCHMEA": "x"}, "write 'SCHEMA'"),
+        ({"database": "x"}, "write 'DATABASE'"),
+        ({"COLOUR": "x"}, "it takes DATABASE, IMPORTS, LISTEN, POOL_SIZE, SCHEMA"),
+    ],
+)
+def test_a_key_that_means_nothing_is_refused_with_the_one_that_was_meant(
+    said: dict[str, str], remedy: str
+) -> None:
+    [(code, text)] = check(**said)
+    assert code == "tenure.E001"
+    assert remedy in text
+
+
+def test_a_schema_that_would_need_quoting_is_refused() -> None:
+    [(code, text)] = check(SCHEMA="My Jobs")
+    assert code == "tenure.E005"
+    assert "lower-case letters" in text
+
+
+def test_a_database_that_is_not_there_is_refused() -> None:
+    [(code, text)] = check(DATABASE="nowhere")
+    assert (code, "'nowhere'" in text, "default" in text) == ("tenure.E002", True, True)
+
+
+def test_a_database_that_is_not_postgresql_is_refused(other: Any) -> None:
+    other(ENGINE="django.db.backends.sqlite3", NAME=":memory:")
+    [(code, text)] = check(DATABASE="other")
+    assert code == "tenure.E003"
+    assert "SQLite" in text
+
+
+def test_psycopg2_is_refused_with_what_to_install(
+    other: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import psycopg2  # noqa: PLC0415 - only here, to be refused
+
+    monkeypatch.setattr(other(NAME="shop"), "Database", psycopg2, raising=False)
+    [(code, text)] = check(DATABASE="other")
+    assert code == "tenure.E004"
+    assert "psycopg[binary]" in text
+
+
+def test_an_isolation_in_which_jobs_cannot_be_completed_is_warned_of(other: Any) -> None:
+    other(NAME="shop", OPTIONS={"isolation_level": IsolationLevel.SERIALIZABLE})
+    [(code, text)] = check(DATABASE="other")
+    assert code == "tenure.W001"
+    assert "SERIALIZABLE" in text
+    other(NAME="shop", OPTIONS={"isolation_level": IsolationLevel.READ_COMMITTED})
+    del connections["other"]
+    assert check(DATABASE="other") == []
+
+
+def test_a_database_without_autocommit_is_warned_of(other: Any) -> None:
+    other(NAME="shop", AUTOCOMMIT=False)
+    [(code, _)] = check(DATABASE="other")
+    assert code == "tenure.W002"

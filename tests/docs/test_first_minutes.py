@@ -1,0 +1,38 @@
+"""The README, typed by somebody who has nothing but the wheel."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.first_minutes import MOST_COMMANDS, MOST_SECONDS, commands
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_page_begins_with_an_install_and_ends_with_a_result() -> None:
+    first = list(commands("The first five minutes"))
+    assert first[0].line == 'pip install "tenure[binary]"'
+    assert first[-1].prints == "Hello Ada\n"
+    assert len(first) <= MOST_COMMANDS
+
+
+@pytest.mark.timeout(600)
+def test_a_new_user_gets_from_the_wheel_to_a_result_and_past_a_kill() -> None:
+    """Shows R33."""
+    done = subprocess.run(
+        [sys.executable, "-m", "support.first_minutes"],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = re.search(r"after (\d+) commands and ([\d.]+) s of machine time", done.stdout)
+    assert said is not None
+    assert int(said[1]) <= MOST_COMMANDS
+    assert float(said[2]) <= MOST_SECONDS

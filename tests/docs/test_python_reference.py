@@ -1,0 +1,129 @@
+"""Every public name of `tenure`, every parameter and every member is in the reference, and
+nothing is there that does not exist."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import tenure
+from tenure import AsyncJob, Backoff, Draft, Handle, Job, JobEvent, Tenure, WorkerEvent
+from tenure._model.event import EVENTS
+from tenure._rules.settings import SETTINGS
+from tenure.admin import Admin
+from tenure.config import Defaults
+from tenure.contrib.starlette import lifespan
+from tenure.task import Task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DOCS = Path(__file__).parents[2] / "docs" / "reference"
+
+
+def section(page: str, title: str) -> str:
+    """A page's text from this heading to the next of its kind; the beginning for ''."""
+    parts = re.split(r"^## (.*)\n", (DOCS / page).read_text(), flags=re.MULTILINE)
+    return dict(zip(["", *parts[1::2]], parts[::2], strict=True))[title]
+
+
+def first_column(page: str, title: str, table: int = 0) -> set[str]:
+    """The names that begin the rows of a section's table."""
+    tables = re.findall(r"(?:^\|.*\n)+", section(page, title), re.MULTILINE)
+    return set(re.findall(r"^\| `(\w+)` \|", tables[table], re.MULTILINE))
+
+
+def parameters(function: Callable[..., Any]) -> set[str]:
+    """The names of what can be passed by name."""
+    of = inspect.signature(function).parameters.values()
+    return {p.name for p in of if p.kind is not p.POSITIONAL_ONLY} - {"self"}
+
+
+def members(kind: type, *more: str) -> set[str]:
+    """The public names of a class, and of its instances."""
+    return {name for name in dir(kind) if not name.startswith("_")} | set(more)
+
+
+def test_every_public_name_is_documented() -> None:
+    assert first_column("python.md", "") == set(tenure.__all__)
+
+
+@pytest.mark.parametrize(
+    ("title", "function"),
+    [
+        ("Tenure(…)", Tenure.__init__),
+        ("@app.task(…)", Tenure.task),
+        ("using(…)", Task.using),
+        ("Backoff(…)", Backoff),
+        ("app.run(…)", Tenure.run),
+        ("tenure.contrib.starlette", lifespan),
+    ],
+)
+def test_every_parameter_is_documented(title: str, function: Callable[..., Any]) -> None:
+    assert first_column("python.md", title) == parameters(function)
+
+
+def test_every_member_of_an_app_is_documented() -> None:
+    app = members(Tenure, *(name for name in vars(Tenure()) if not name.startswith("_")))
+    assert first_column("python.md", "Tenure(…)", 1) == app
+
+
+def test_every_member_of_a_task_is_documented() -> None:
+    assert first_column("python.md", "@app.task(…)", 1) == members(Task)
+
+
+def test_every_member_of_an_enqueued_jobs_handle_is_documented() -> None:
+    assert first_column("python.md", "Handle") == members(Handle, "id", "created")
+
+
+@pytest.mark.parametrize("kind", [Job, AsyncJob])
+def test_every_member_of_a_running_jobs_handle_is_documented(kind: type) -> None:
+    assert first_column("python.md", "Job and AsyncJob") == members(kind)
+    assert first_column("python.md", "Job and AsyncJob", 1) == parameters(Job.progress)
+
+
+def test_every_event_and_what_is_told_with_it_is_documented() -> None:
+    title = "@app.on(…)"
+    assert first_column("python.md", title) == set(EVENTS)
+    assert first_column("python.md", title, 1) == {f.name for f in dataclasses.fields(JobEvent)}
+    assert first_column("python.md", title, 2) == {f.name for f in dataclasses.fields(WorkerEvent)}
+
+
+def test_everything_about_middleware_is_documented() -> None:
+    title = "@app.middleware(…)"
+    assert first_column("python.md", title, 1) == parameters(Tenure.middleware)
+    assert first_column("python.md", title, 2) == members(Draft, "meta", "id", "created")
+
+
+def test_what_is_a_coroutine_of_the_async_handle_is_marked_so() -> None:
+    rows = re.findall(
+        r"^\| `(\w+)` \| \*await\* \|", section("python.md", "Job and AsyncJob"), re.MULTILINE
+    )
+    coroutines = inspect.getmembers(AsyncJob, inspect.iscoroutinefunction)
+    assert set(rows) == {name for name, _ in coroutines}
+
+
+def test_what_a_handler_can_raise_is_documented_with_what_becomes_of_the_job() -> None:
+    table = section("python.md", "What a handler says by its end")
+    for name in ("Retry", "GiveUp", "Cancel", "Snooze", "LeaseLost", "Stopped", "give_up_on"):
+        assert name in table
+
+
+def test_every_verb_of_an_operator_is_named() -> None:
+    named = re.findall(r"`(\w+)`", section("python.md", "app.admin").split("|---|---|")[1])
+    verbs = members(Admin) - {"perform", "aperform"}
+    twins = {name for name in verbs if name.startswith("a") and name[1:] in verbs}
+    assert set(named) == verbs - twins
+
+
+def test_every_built_in_value_is_a_setting_or_a_constant_in_the_reference() -> None:
+    constants = set(re.findall(r"^- `(\w+)`", section("settings.md", "Constants"), re.MULTILINE))
+    fields = {field.name for field in dataclasses.fields(Defaults)}
+    assert constants <= fields
+    for name in fields - constants:
+        assert any(setting.startswith(name) for setting in SETTINGS), name

@@ -1,0 +1,71 @@
+"""What an import costs, and what it brings along."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+MOST_MILLISECONDS = 150
+DRIVER = {"psycopg", "psycopg_pool", "psycopg_binary", "typing_extensions"}
+RUNS = 9
+
+# What Python has loaded before it comes to the program is not counted.
+IMPORT = """
+import sys, time
+before, used = set(sys.modules), time.process_time()
+{code}
+used = time.process_time() - used
+print(used * 1000, *sorted({{name.partition('.')[0] for name in set(sys.modules) - before}}))
+"""
+
+
+def importing(code: str) -> tuple[float, set[str]]:
+    """The milliseconds of the processor that this takes, and the packages that it loads."""
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT.format(code=code)], check=True, capture_output=True, text=True
+    )
+    used, *loaded = done.stdout.split()
+    ours = {name for name in loaded if not name.startswith(("_", "cython_"))}
+    return float(used), ours - sys.stdlib_module_names
+
+
+# The least of the runs: what a shared machine adds, caches and neighbours, is never less than none.
+
+
+def test_an_import_is_quick_and_loads_only_the_standard_library() -> None:
+    runs = [importing("import tenure") for _ in range(RUNS)]
+    assert all(loaded == {"tenure"} for _, loaded in runs)
+    assert min(used for used, _ in runs) <= MOST_MILLISECONDS
+
+
+def test_a_program_that_declares_its_tasks_loads_only_the_standard_library_too() -> None:
+    code = "from tenure import Job, Tenure\napp = Tenure()\n@app.task\ndef hello(name: str): ..."
+    runs = [importing(code) for _ in range(RUNS)]
+    assert all(loaded == {"tenure"} for _, loaded in runs)
+    assert min(used for used, _ in runs) <= MOST_MILLISECONDS
+
+
+def test_the_first_need_of_the_database_loads_the_driver_and_no_more() -> None:
+    _, loaded = importing("from tenure import Tenure; Tenure('postgresql://host/name').engine")
+    assert {"tenure", "psycopg", "psycopg_pool"} <= loaded
+    assert loaded <= {"tenure"} | DRIVER
+
+
+def test_without_a_libpq_the_remedy_is_told() -> None:
+    code = (
+        "import os, sys; os.environ['PSYCOPG_IMPL'] = 'python'; import ctypes.util; "
+        "ctypes.util.find_library = lambda name: None\n"
+        "from tenure import Tenure\n"
+        "try: Tenure('postgresql://host/name').engine\n"
+        "except ImportError as error: sys.exit(str(error))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert 'pip install "tenure[binary]"' in done.stderr
+
+
+@pytest.mark.parametrize("name", ["Job", "Retry", "Backoff", "errors"])
+def test_a_name_of_the_public_api_loads_nothing_else_either(name: str) -> None:
+    _, loaded = importing(f"from tenure import {name}")
+    assert loaded <= {"tenure"} | DRIVER

@@ -1,0 +1,201 @@
+"""What services are made of, put together by hand: links that can be cut, handlers that obey.
+
+Nothing here stands in for the database; what runs handlers does, so that a test says when they end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from support.store import SECOND, A, lanes
+from tenure import Tenure
+from tenure._model.job import NewJob
+from tenure._services.claimer import Claimer
+from tenure._services.dispatcher import Dispatcher, Notes, Ways
+from tenure._services.holdings import Holdings
+from tenure._services.renewer import Renewer
+from tenure._services.settler import Settler
+from tenure._services.watcher import Watcher
+from tenure._store.postgres.links import PostgresLink
+from tenure.config import DEFAULTS
+from tenure.errors import Unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from support.store import Database
+    from tenure._executors.base import Told
+    from tenure._model.ids import JobId, WorkerId
+    from tenure._model.job import JobRow
+    from tenure._model.outcome import Outcome
+    from tenure._services.holdings import Held, Why
+    from tenure._store.port import Op
+    from tenure.config import Defaults
+
+T = TypeVar("T")
+
+
+class HandBoot:
+    """The boot-time clock, moved by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def advance(self, seconds: float) -> float:
+        self.now += seconds
+        return self.now
+
+
+class CuttableLink(PostgresLink):
+    """A service's connection. While `cut`, the database is not there."""
+
+    cut = False
+    runs = 0
+
+    async def run(self, op: Op[T]) -> T:
+        if self.cut:
+            op.close()
+            raise Unreachable("cut by the test")
+        self.runs += 1
+        return await super().run(op)
+
+
+@dataclass(eq=False)
+class Obedient:
+    """A handler that runs until the test ends it, and remembers what was asked of it."""
+
+    held: Held
+    tell: Told
+    dies: bool = False
+    asked: list[Why] = field(default_factory=list)
+    killed: int = 0
+    told_of_cancel: int = 0
+
+    def stop(self, why: Why) -> None:
+        self.asked.append(why)
+
+    def cancel_requested(self) -> None:
+        self.told_of_cancel += 1
+
+    def kill(self) -> bool:
+        self.killed += 1
+        return self.dies
+
+    def end(self, outcome: Outcome | None, log: str | None = None) -> None:
+        self.tell(self.held, outcome, log)
+
+
+class Way:
+    """A way to run handlers that only notes them."""
+
+    def __init__(self, *, dies: bool = False) -> None:
+        self.started: list[Obedient] = []
+        self._dies = dies
+
+    def start(self, held: Held, tell: Told) -> Obedient:
+        self.started.append(Obedient(held, tell, self._dies))
+        return self.started[-1]
+
+    async def close(self) -> None: ...
+
+
+class Bench:
+    """The services of one process over one database, none of them running by itself."""
+
+    def __init__(self, db: Database, boot: HandBoot) -> None:
+        self.db = db
+        self.boot = boot
+        self.app = Tenure(db.url)
+        self.defaults: Defaults = DEFAULTS
+        self.holdings = Holdings()
+        self.notes = Notes()
+        self.loop_way, self.thread_way, self.process_way = Way(), Way(), Way(dies=True)
+        self.doomed: list[tuple[Held, Why]] = []
+        self.links: list[CuttableLink] = []
+        self.settler = Settler(db.store, self.link("settler"), self.holdings)
+
+    def link(self, name: str) -> CuttableLink:
+        """One more connection of a service."""
+        self.links.append(CuttableLink(self.db.url, schema="tenure", name=name, deadline=None))
+        return self.links[-1]
+
+    def task(self, name: str = "work", **options: Any) -> None:
+        """Register a task of this name."""
+
+        async def work() -> None: ...
+
+        self.app.task(name=name, **options)(work)
+
+    def dispatcher(self, slots: int = 10) -> Dispatcher:
+        ways = Ways(loop=self.loop_way, thread=self.thread_way, process=self.process_way)
+        return Dispatcher(
+            slots=slots,
+            tasks=self.app.tasks,
+            holdings=self.holdings,
+            settler=self.settler,
+            ways=ways,
+            notes=self.notes,
+            defaults=self.defaults,
+        )
+
+    def claimer(self, dispatcher: Dispatcher, *queues: str, worker: WorkerId = A) -> Claimer:
+        return Claimer(
+            self.db.store,
+            self.link("claimer"),
+            queues=queues or ["default"],
+            worker=worker,
+            dispatcher=dispatcher,
+            holdings=self.holdings,
+            notes=self.notes,
+            defaults=self.defaults,
+        )
+
+    def renewer(self) -> Renewer:
+        return Renewer(self.db.store, self.link("renewer"), self.holdings, defaults=self.defaults)
+
+    def watcher(self, dispatcher: Dispatcher | None = None, **others: Any) -> Watcher:
+        given: dict[str, Any] = {
+            "loop": asyncio.get_running_loop(),
+            "thread": 0,
+            "give_back": dispatcher.give_back if dispatcher else lambda _held: None,
+            "on_doomed": lambda held, why: self.doomed.append((held, why)),
+            "defaults": self.defaults,
+        }
+        return Watcher(self.holdings, **given | others)
+
+    async def enqueue(self, count: int = 1, **fields: Any) -> list[JobId]:
+        """That many jobs of the task `work`."""
+        task = fields.pop("task", "work")
+        jobs = [NewJob(task, **fields) for _ in range(count)]
+        return [answer.id for answer in await self.db.run(self.db.store.enqueue(jobs))]
+
+    async def start(self, dispatcher: Dispatcher, count: int = 1, **fields: Any) -> Sequence[Held]:
+        """Enqueue that many jobs, claim them now and have them taken up."""
+        await self.enqueue(count, **fields)
+        queue = fields.get("queue", "default")
+        asked_at = self.boot.now
+        op = self.db.store.claim(lanes(queue), count=count, worker=A)
+        dispatcher.take(await self.db.run(op), asked_at)
+        return list(self.holdings)[-count:]
+
+    async def get(self, job_id: JobId) -> JobRow:
+        """The job, which must be somewhere."""
+        found = await self.db.run(self.db.store.get(job_id))
+        assert found is not None
+        return found
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass on both clocks."""
+        self.boot.advance(seconds)
+        self.db.clock.advance(seconds * SECOND)
+
+    async def close(self) -> None:
+        for link in self.links:
+            await link.close()
+        self.app.close()
+        await self.app.aclose()

@@ -1,0 +1,44 @@
+"""Services over a real store, one tick at a time, with both clocks set by hand."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.store import SECOND
+from tests.services.bench import Bench, HandBoot
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from support.store import Database
+
+# Every service that reads the boot-time clock knows it by this name.
+_READ_IN = ("claimer", "dispatcher", "renewer", "rescuer", "watcher")
+
+
+@pytest.fixture
+async def db(db: Database) -> Database:
+    """The clock is past the server's start: what was claimed before it is not counted as lost."""
+    db.clock.advance(SECOND)
+    return db
+
+
+@pytest.fixture
+def boot(monkeypatch: pytest.MonkeyPatch) -> HandBoot:
+    """The boot-time clock of all services, moved by hand."""
+    clock = HandBoot()
+    for name in _READ_IN:
+        module = importlib.import_module(f"tenure._services.{name}")
+        monkeypatch.setattr(module, "boottime", clock)
+    return clock
+
+
+@pytest.fixture
+async def bench(db: Database, boot: HandBoot) -> AsyncIterator[Bench]:
+    """What a service is made of, put together by hand."""
+    bench = Bench(db, boot)
+    yield bench
+    await bench.close()

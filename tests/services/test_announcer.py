@@ -1,0 +1,100 @@
+"""What the services of a process see becomes events, and what is not worth telling does not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tenure._model.ending import Ending
+from tenure._model.event import EVENTS
+from tenure._model.job import State
+from tenure._model.outcome import Released, Succeeded
+from tenure._services.announcer import Announcer, told
+
+if TYPE_CHECKING:
+    from tenure import JobEvent
+    from tests.services.bench import Bench
+
+
+@pytest.fixture
+def heard(bench: Bench) -> list[JobEvent]:
+    """What listeners are told by the bench's settler, once they are closed."""
+    heard: list[JobEvent] = []
+    bench.app.hooks.listeners.add([name for name in EVENTS if "worker" not in name], heard.append)
+    announcer = Announcer(bench.app.hooks.listeners, worker="anna")
+    bench.settler.on_settled = announcer.settled
+    bench.settler.on_rescued = announcer.rescued
+    return heard
+
+
+def names(bench: Bench, heard: list[JobEvent]) -> list[tuple[str, int]]:
+    """The events so far, with their jobs."""
+    bench.app.hooks.listeners.close(20)
+    return [(event.name, event.job_id) for event in heard]
+
+
+async def test_what_is_given_back_is_told_only_if_it_had_begun(
+    bench: Bench, heard: list[JobEvent]
+) -> None:
+    bench.task()
+    dispatcher = bench.dispatcher(slots=1)
+    first, second = await bench.start(dispatcher, 2)
+    dispatcher.retire()
+    bench.advance(1)
+    bench.loop_way.started[0].end(Released())
+    await bench.settler.tick()
+
+    assert (await bench.get(second.job.id)).state is State.QUEUED
+    assert names(bench, heard) == [("released", first.job.id)]
+    assert heard[0].duration is not None
+    assert heard[0].duration.total_seconds() == 1
+
+
+async def test_a_result_that_came_too_late_is_not_told_again(
+    bench: Bench, heard: list[JobEvent]
+) -> None:
+    """Who rescued the job has told that its lease was lost."""
+    bench.task()
+    dispatcher = bench.dispatcher()
+    [held] = await bench.start(dispatcher)
+    await bench.db.run(bench.db.store.forfeit([held.lease]))
+    bench.loop_way.started[0].end(Succeeded())
+    await bench.settler.tick()
+
+    assert (await bench.get(held.job.id)).state is State.QUEUED
+    assert names(bench, heard) == []
+
+
+async def test_a_handlers_process_that_died_is_told_as_a_loss(
+    bench: Bench, heard: list[JobEvent]
+) -> None:
+    bench.task(process=True)
+    dispatcher = bench.dispatcher()
+    [held] = await bench.start(dispatcher, max_losses=1)
+    bench.process_way.started[0].end(None)
+    await bench.settler.tick()
+
+    assert names(bench, heard) == [("lost", held.job.id), ("failed", held.job.id)]
+    assert [event.reason for event in heard] == ["poison", "poison"]
+
+
+@pytest.mark.parametrize(
+    ("state", "ending", "names"),
+    [
+        (State.COMPLETED, Ending.COMPLETED, ["completed"]),
+        (State.QUEUED, Ending.FAILED, ["retrying"]),
+        (State.FAILED, Ending.FAILED, ["failed"]),
+        (State.QUEUED, Ending.TIMED_OUT, ["timed_out", "retrying"]),
+        (State.FAILED, Ending.TIMED_OUT, ["timed_out", "failed"]),
+        (State.CANCELLED, Ending.TIMED_OUT, ["timed_out", "cancelled"]),
+        (State.QUEUED, Ending.SNOOZED, ["snoozed"]),
+        (State.QUEUED, Ending.RELEASED, ["released"]),
+        (State.CANCELLED, Ending.RELEASED, ["cancelled"]),
+        (State.CANCELLED, Ending.CANCELLED, ["cancelled"]),
+    ],
+)
+def test_where_the_store_sent_the_job_decides_what_is_told(
+    state: State, ending: Ending, names: list[str]
+) -> None:
+    assert told(state, ending) == names

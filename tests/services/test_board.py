@@ -1,0 +1,146 @@
+"""The board: leases in memory that a parent reads while its child writes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.store import A
+from tenure._model.ids import JobId, Token
+from tenure._model.lease import Lease
+from tenure._services.board import NEVER, Board, Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LEASE = Lease(JobId(7), Token(1 << 40), A, timedelta(seconds=30))
+
+BEGIN = """
+import sys, time
+from datetime import timedelta
+from uuid import UUID
+from tenure._model.lease import Lease
+from tenure._services.board import Board, Phase
+board = Board(int(sys.argv[1]), places=3)
+until = time.monotonic() + 1.5
+"""
+
+
+@pytest.fixture
+def fd() -> Iterator[int]:
+    made = Board.make(places=3)
+    yield made
+    os.close(made)
+
+
+def put(board: Board, stop_at: float = 100.0) -> int:
+    return board.put(LEASE, stop_at=stop_at, attempt=2, limit=5)
+
+
+def test_a_lease_that_was_put_is_read_as_it_was(fd: int) -> None:
+    child, parent = Board(fd, places=3), Board(fd, places=3)
+    put(child, stop_at=123.5)
+
+    [entry] = parent.entries(A)
+
+    assert entry.lease == LEASE
+    assert (entry.phase, entry.stop_at, entry.attempt, entry.limit) == (
+        Phase.UNSTARTED,
+        123.5,
+        2,
+        5,
+    )
+
+
+def test_what_has_not_started_and_what_has_ended_need_not_be_stopped(fd: int) -> None:
+    board = Board(fd, places=3)
+    place = put(board)
+    seen = []
+    for phase in (Phase.UNSTARTED, Phase.STARTED, Phase.TIMED_OUT, Phase.ENDED):
+        board.mark(place, phase)
+        seen.append(board.look())
+
+    assert seen == [(NEVER, False), (100.0, False), (100.0, True), (NEVER, False)]
+
+
+def test_the_earliest_of_those_that_run_counts(fd: int) -> None:
+    board = Board(fd, places=3)
+    places = [put(board, stop_at) for stop_at in (30.0, 10.0, 20.0)]
+    for place in (places[0], places[2]):
+        board.mark(place, Phase.STARTED)
+    assert board.look() == (20.0, False)
+
+    board.extend(places[2], 40.0)
+    assert board.look() == (30.0, False)
+
+
+def test_a_place_that_was_cleared_can_be_used_again_and_no_more_than_there_are(fd: int) -> None:
+    board = Board(fd, places=3)
+    places = [put(board) for _ in range(3)]
+    assert board.room == 0
+    with pytest.raises(IndexError):
+        put(board)
+
+    board.clear(places[1])
+    assert (board.room, len(list(board.entries(A)))) == (1, 2)
+    assert put(board) == places[1]
+
+
+def elsewhere(fd: int, act: str) -> subprocess.Popen[bytes]:
+    """Do this in a process of its own, to which only the descriptor is known."""
+    return subprocess.Popen([sys.executable, "-c", f"{BEGIN}{act}", str(fd)], pass_fds=[fd])
+
+
+def test_another_process_sees_what_was_written_through_the_descriptor_alone(fd: int) -> None:
+    act = (
+        "lease = Lease(7, 1 << 40, UUID(int=0xA), timedelta(seconds=30))\n"
+        "place = board.put(lease, stop_at=50.0, attempt=1, limit=3)\n"
+        "board.mark(place, Phase.STARTED)"
+    )
+    assert elsewhere(fd, act).wait(10) == 0
+
+    parent = Board(fd, places=3)
+    assert parent.look() == (50.0, False)
+    assert [entry.lease for entry in parent.entries(A)] == [LEASE]
+
+
+def test_a_deadline_is_never_read_half_written(fd: int) -> None:
+    """The parent ends a child whose deadline it reads as past: what it reads must have been
+    written, by whatever renewal is under way. Old and new lie on both sides of a whole byte."""
+    board = Board(fd, places=3)
+    board.mark(put(board, 131071.9), Phase.STARTED)
+    act = (
+        "while time.monotonic() < until:\n"
+        "    for _ in range(1000):\n"
+        "        board.extend(0, 131103.5)\n"
+        "        board.extend(0, 131071.9)"
+    )
+    seen: set[tuple[float, bool]] = set()
+    with elsewhere(fd, act) as child:
+        while child.poll() is None:
+            seen.update(board.look() for _ in range(100))
+
+    assert seen == {(131071.9, False), (131103.5, False)}
+
+
+def test_a_place_in_use_is_never_read_as_free(fd: int) -> None:
+    """A handler that starts while its child dies must not vanish from the board."""
+    board = Board(fd, places=3)
+    put(board)
+    act = (
+        "while time.monotonic() < until:\n"
+        "    for _ in range(1000):\n"
+        "        board.mark(0, Phase.STARTED)\n"
+        "        board.mark(0, Phase.ENDED)"
+    )
+    counts: set[int] = set()
+    with elsewhere(fd, act) as child:
+        while child.poll() is None:
+            counts.update(len(list(board.entries(A))) for _ in range(100))
+
+    assert counts == {1}

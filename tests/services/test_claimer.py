@@ -1,0 +1,313 @@
+"""Claiming: how much, from where, what is left to others, and when there is nothing to do."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from support.moves import BY, held
+from support.store import SECOND
+from tenure._model.job import NewJob, State
+from tenure._model.outcome import Succeeded
+from tenure._rules.lanes import LaneBook
+from tenure._services.board import Board
+
+if TYPE_CHECKING:
+    from tenure._model.lease import Rescued
+    from tenure._services.claimer import Claimer
+    from tests.services.bench import Bench
+
+
+@pytest.fixture(autouse=True)
+def rests(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long claimers wanted to rest, in order; none does."""
+    wanted: list[float] = []
+
+    async def rest(self: Claimer, seconds: float) -> None:
+        wanted.append(seconds)
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr("tenure._services.claimer.Claimer.rest", rest)
+    monkeypatch.setattr("random.uniform", lambda _low, high: high)
+    return wanted
+
+
+async def state_of(bench: Bench) -> list[tuple[str, int]]:
+    """The states that there are, with how many jobs are in each."""
+    found = await bench.db.fetch(
+        "SELECT state, count(*) AS n FROM tenure.job GROUP BY state ORDER BY state"
+    )
+    return [(each["state"], each["n"]) for each in found]
+
+
+async def test_no_more_is_claimed_than_there_are_slots(bench: Bench) -> None:
+    """Nothing has run yet: there is no rate to claim ahead by."""
+    bench.task()
+    dispatcher = bench.dispatcher(slots=3)
+    claimer = bench.claimer(dispatcher)
+    await bench.enqueue(10)
+    done = [await claimer.tick() for _ in range(3)]
+
+    assert done == [3, 0, 0]
+    assert await state_of(bench) == [("queued", 7), ("running", 3)]
+    assert len(bench.loop_way.started) == 3
+
+
+async def test_a_slot_that_is_free_again_is_filled(bench: Bench) -> None:
+    bench.task()
+    dispatcher = bench.dispatcher(slots=1)
+    claimer = bench.claimer(dispatcher)
+    dispatcher.on_free = claimer.slot_freed
+    await bench.enqueue(2)
+    await claimer.tick()
+    await claimer.tick()
+    claimer._nudged.clear()
+    bench.loop_way.started[0].end(Succeeded())
+    assert claimer._nudged.is_set()
+    await claimer.tick()
+
+    assert len(bench.loop_way.started) == 2
+
+
+async def test_what_is_claimed_ahead_is_no_more_than_begins_within_a_moment(bench: Bench) -> None:
+    """A hundred per second: ten may wait. They begin as slots become free."""
+    bench.task()
+    dispatcher = bench.dispatcher(slots=2)
+    claimer = bench.claimer(dispatcher)
+    dispatcher._rate.note(0, bench.boot.now)
+    dispatcher._rate.note(200, bench.boot.advance(1))
+    await bench.enqueue(50)
+    await claimer.tick()
+
+    assert await state_of(bench) == [("queued", 38), ("running", 12)]
+    assert (len(bench.loop_way.started), dispatcher.running) == (2, 2)
+    assert await claimer.tick() == 0
+    bench.loop_way.started[0].end(Succeeded())
+    assert len(bench.loop_way.started) == 3
+
+
+async def test_nothing_is_claimed_ahead_from_a_queue_with_a_limit(bench: Bench) -> None:
+    """What waits here would count against it."""
+    bench.task()
+    dispatcher = bench.dispatcher(slots=2)
+    claimer = bench.claimer(dispatcher)
+    await bench.db.run(bench.db.store.limit_queue("default", 20, BY))
+    await claimer.tick()
+    dispatcher._rate.note(0, bench.boot.now)
+    dispatcher._rate.note(200, bench.boot.advance(1))
+    await bench.enqueue(50)
+    await claimer.tick()
+
+    assert await state_of(bench) == [("queued", 48), ("running", 2)]
+
+
+async def test_no_job_waits_here_on_its_last_attempt(bench: Bench) -> None:
+    """Lost, it would fail without having run; for a while nothing is claimed ahead."""
+    bench.task()
+    dispatcher = bench.dispatcher(slots=2)
+    claimer = bench.claimer(dispatcher)
+    dispatcher._rate.note(0, bench.boot.now)
+    dispatcher._rate.note(200, bench.boot.advance(1))
+    await bench.enqueue(20, max_attempts=1)
+    await claimer.tick()
+    await bench.settler.tick()
+
+    assert await state_of(bench) == [("queued", 18), ("running", 2)]
+    assert dispatcher.room(limited=False) == 0
+    [row] = await bench.db.fetch("SELECT max(attempt) AS n FROM tenure.job WHERE state = 'queued'")
+    assert row["n"] == 0
+
+
+async def test_no_more_is_claimed_than_the_board_has_places(bench: Bench) -> None:
+    bench.task()
+    fd = Board.make(places=2)
+    bench.holdings._board = Board(fd, places=2)
+    claimer = bench.claimer(bench.dispatcher(slots=5))
+    await bench.enqueue(5)
+    await claimer.tick()
+
+    assert (len(bench.holdings), bench.holdings.room) == (2, 0)
+    assert await claimer.tick() == 0
+
+
+async def test_it_sleeps_until_the_next_job_is_due(bench: Bench, rests: list[float]) -> None:
+    """At most a poll, which is a second and up to a fifth."""
+    bench.task()
+    claimer = bench.claimer(bench.dispatcher())
+    claimer._scan_at = bench.boot.now + 100
+    await claimer.tick()
+    await bench.enqueue(delay=0.25 * SECOND)
+    await claimer.tick()
+    await bench.enqueue(delay=-1 * SECOND)
+
+    assert rests == [pytest.approx(1.2), pytest.approx(0.25)]
+
+
+async def test_a_wakeup_during_a_claim_is_not_slept_over(
+    bench: Bench, rests: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.task()
+    claimer = bench.claimer(bench.dispatcher())
+    link = bench.links[-1]
+    original = link.run
+
+    async def woken_meanwhile(op: Any) -> Any:
+        answer = await original(op)
+        claimer.wake("default")
+        return answer
+
+    monkeypatch.setattr(link, "run", woken_meanwhile)
+    await claimer.tick()
+
+    assert rests == []
+
+
+async def test_a_wakeup_for_a_queue_that_is_not_served_wakes_nobody(bench: Bench) -> None:
+    claimer = bench.claimer(bench.dispatcher(), "mail")
+    claimer._woken = False
+    claimer.wake("other")
+    assert not claimer._woken
+
+    claimer.wake("mail")
+    assert claimer._woken
+
+
+async def test_who_was_too_slow_lately_comes_a_little_later(
+    bench: Bench, rests: list[float]
+) -> None:
+    """A thousand workers that wake for one job do not all ask at once."""
+    claimer = bench.claimer(bench.dispatcher())
+    claimer._scan_at = bench.boot.now + 100
+    for _ in range(4):
+        claimer._woken = True
+        await claimer.tick()
+
+    # Before the third and the fourth claim, and every time the poll after it.
+    assert rests == [pytest.approx(n) for n in (1.2, 1.2, 0.004, 1.2, 0.008, 1.2)]
+
+
+async def test_a_stranger_is_given_back_uncharged_and_not_claimed_again(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.task("known")
+    claimer = bench.claimer(bench.dispatcher())
+    [strange, _] = await bench.enqueue(2, task="strange")
+    await bench.enqueue(task="known")
+    for _ in range(3):
+        await claimer.tick()
+        await bench.settler.tick()
+
+    assert list(bench.notes.strangers) == ["strange"]
+    job = await bench.get(strange)
+    assert (job.state, job.attempt) == (State.QUEUED, 0)
+    assert [each.held.job.task for each in bench.loop_way.started] == ["known"]
+    [row] = await bench.db.fetch("SELECT count(*) AS n FROM tenure.attempt WHERE task = 'strange'")
+    assert row["n"] == 2
+    assert caplog.text.count("no task 'strange' is known here") == 1
+
+
+async def test_a_worker_of_every_queue_finds_new_ones(bench: Bench) -> None:
+    """It asks which there are at most once a second."""
+    bench.task()
+    claimer = bench.claimer(bench.dispatcher(), "*")
+    await bench.enqueue(queue="mail")
+    await claimer.tick()
+    await bench.enqueue(queue="later")
+    await claimer.tick()
+    assert len(bench.loop_way.started) == 1
+
+    bench.advance(1)
+    await claimer.tick()
+    assert [each.held.job.queue for each in bench.loop_way.started] == ["mail", "later"]
+
+
+async def test_a_scan_finds_what_lies_below_the_floor(bench: Bench) -> None:
+    """A transaction that committed long after its job was due."""
+    bench.task()
+    claimer = bench.claimer(bench.dispatcher())
+    claimer._scan_at = bench.boot.now + 1
+    await bench.enqueue(2)
+    await claimer.tick()
+    late = await bench.db.caller("late")
+    async with late.transaction() as tx:
+        await tx.run(bench.db.store.enqueue([NewJob("work")]))
+        bench.db.clock.advance(60 * SECOND)
+        await bench.enqueue()
+        await claimer.tick()
+        await claimer.tick()
+    await claimer.tick()
+    assert len(bench.loop_way.started) == 3
+
+    bench.boot.advance(1)
+    await claimer.tick()
+    assert len(bench.loop_way.started) == 4
+    assert claimer._scan_at > bench.boot.now
+
+
+async def test_a_scan_is_a_share_of_all_that_look(bench: Bench) -> None:
+    """Fifty processes scan no more often than one."""
+    bench.task()
+    bench.notes.processes = 50
+    claimer = bench.claimer(bench.dispatcher())
+    claimer._scan_at = bench.boot.now
+    await claimer.tick()
+
+    assert isinstance(claimer._book, LaneBook)
+    assert claimer._scan_at >= bench.boot.now + 0.2
+
+
+async def test_a_paused_queue_gives_nothing_and_takes_back_what_has_not_started(
+    bench: Bench,
+) -> None:
+    bench.task()
+    dispatcher = bench.dispatcher(slots=1)
+    claimer = bench.claimer(dispatcher)
+    await bench.start(dispatcher, 3)
+    await bench.db.run(bench.db.store.pause_queue("default", BY))
+    dispatcher._rate.note(0, bench.boot.now)
+    dispatcher._rate.note(2000, bench.boot.advance(1))
+    await claimer.tick()
+    await bench.settler.tick()
+
+    assert await state_of(bench) == [("queued", 2), ("running", 1)]
+
+
+async def test_a_claim_counts_from_before_it_was_sent(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.task()
+    claimer = bench.claimer(bench.dispatcher())
+    link = bench.links[-1]
+    original = link.run
+
+    async def slowly(op: Any) -> Any:
+        answer = await original(op)
+        bench.boot.advance(4)
+        return answer
+
+    monkeypatch.setattr(link, "run", slowly)
+    await bench.enqueue()
+    await claimer.tick()
+
+    [held] = bench.holdings
+    assert held.asked_at == 1000.0
+
+
+async def test_what_a_claim_from_a_limited_queue_rescues_is_told(bench: Bench) -> None:
+    """It ends what has run out there before it counts."""
+    bench.task()
+    [lost] = await held(bench.db, max_losses=1)
+    dispatcher = bench.dispatcher(slots=2)
+    claimer = bench.claimer(dispatcher)
+    told: list[Rescued] = []
+    claimer.on_rescued = told.extend
+    await bench.db.run(bench.db.store.limit_queue("default", 20, BY))
+    bench.advance(30)
+    await claimer.tick()
+
+    assert [(job.job_id, job.state, job.reason) for job in told] == [
+        (lost.job_id, State.FAILED, "poison")
+    ]
+    assert (told[0].task, told[0].attempt) == ("work", 1)

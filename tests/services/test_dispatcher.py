@@ -1,0 +1,157 @@
+"""Bringing claimed jobs to a way to run them, and their ends to the settler."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.store import SECOND, A, lanes
+from tenure import Backoff
+from tenure._model.job import State
+from tenure._model.outcome import Error, Failed, Succeeded
+from tenure._services.board import Phase
+from tenure._services.holdings import Why
+
+if TYPE_CHECKING:
+    from tests.services.bench import Bench
+
+
+async def test_as_many_run_as_there_are_slots_and_the_rest_waits(bench: Bench) -> None:
+    bench.task()
+    dispatcher = bench.dispatcher(slots=2)
+    held = await bench.start(dispatcher, 3)
+    phases = [each.phase for each in held]
+
+    assert phases == [Phase.STARTED, Phase.STARTED, Phase.UNSTARTED]
+    assert (dispatcher.running, dispatcher.idle, bench.holdings.running) == (2, False, 2)
+    bench.loop_way.started[1].end(Succeeded())
+    assert [each.phase for each in held] == [Phase.STARTED, Phase.ENDED, Phase.STARTED]
+    for running in (bench.loop_way.started[0], bench.loop_way.started[2]):
+        running.end(Succeeded())
+    assert dispatcher.idle
+
+
+async def test_an_expired_job_is_cancelled_and_not_run(bench: Bench) -> None:
+    bench.task()
+    dispatcher = bench.dispatcher()
+    [fresh, old] = [
+        await bench.enqueue(meta={"expires_in": 60.0}),
+        await bench.enqueue(meta={"expires_in": 59.0}),
+    ]
+    bench.db.clock.advance(60 * SECOND)
+    op = bench.db.store.claim(lanes("default"), count=2, worker=A)
+    dispatcher.take(await bench.db.run(op), bench.boot.now)
+    await bench.settler.tick()
+
+    assert [each.held.job.id for each in bench.loop_way.started] == fresh
+    ended = await bench.get(old[0])
+    assert (ended.state, ended.done_reason) == (State.CANCELLED, "expired")
+
+
+async def test_each_kind_of_handler_has_its_way(bench: Bench) -> None:
+    def in_thread() -> None: ...
+
+    bench.task("on_loop")
+    bench.task("in_process", process=True)
+    bench.app.task(name="in_thread")(in_thread)
+    dispatcher = bench.dispatcher()
+    for task in ("on_loop", "in_process", "in_thread"):
+        await bench.start(dispatcher, task=task)
+    ways = (bench.loop_way, bench.process_way, bench.thread_way)
+
+    assert [[each.held.job.task for each in way.started] for way in ways] == [
+        ["on_loop"],
+        ["in_process"],
+        ["in_thread"],
+    ]
+
+
+async def test_a_suspect_runs_in_a_process_of_its_own_whatever_its_task_says(bench: Bench) -> None:
+    """A shared loss is suspicion, not guilt. Shows R7."""
+    bench.task()
+    dispatcher = bench.dispatcher()
+    [held] = await bench.start(dispatcher)
+    bench.loop_way.started[0].end(None)
+    await bench.settler.tick()
+    op = bench.db.store.claim(lanes("default"), count=1, worker=A)
+    dispatcher.take(await bench.db.run(op), bench.boot.now)
+
+    [running] = bench.process_way.started
+    assert (running.held.job.id, running.held.suspect) == (held.job.id, True)
+
+
+async def test_a_job_that_was_to_stop_before_it_began_is_given_back(bench: Bench) -> None:
+    bench.task()
+    dispatcher = bench.dispatcher(slots=1)
+    _, waiting = await bench.start(dispatcher, 2)
+    waiting.stop(Why.LEASE, bench.boot.now)
+    bench.loop_way.started[0].end(Succeeded())
+    await bench.settler.tick()
+
+    assert len(bench.loop_way.started) == 1
+    job = await bench.get(waiting.job.id)
+    assert (job.state, job.attempt) == (State.QUEUED, 0)
+    assert dispatcher.idle
+
+
+async def test_what_has_not_started_is_given_back_together(bench: Bench) -> None:
+    """Shows R31."""
+    bench.task()
+    dispatcher = bench.dispatcher(slots=1)
+    running, *waiting = await bench.start(dispatcher, 4)
+    dispatcher.give_back_all()
+    await bench.settler.tick()
+
+    assert list(bench.holdings) == [running]
+    for held in waiting:
+        job = await bench.get(held.job.id)
+        assert (job.state, job.attempt) == (State.QUEUED, 0)
+
+
+async def test_what_settled_itself_is_not_settled_again(bench: Bench) -> None:
+    """By its transaction, or by the report that reached its target."""
+    bench.task()
+    [held] = await bench.start(bench.dispatcher())
+    held.grip.settled = True
+    bench.loop_way.started[0].end(Succeeded())
+    await bench.settler.tick()
+
+    assert (len(bench.holdings), bench.links[0].runs) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("own", "waits"), [(None, 100), (Backoff(base=7 * SECOND, jitter=0), 7)], ids=["set", "own"]
+)
+async def test_a_failure_waits_by_the_tasks_backoff_or_else_by_the_one_that_was_set(
+    bench: Bench, own: Backoff | None, waits: int
+) -> None:
+    """Shows R14. Shows R38."""
+    bench.task(backoff=own)
+    bench.notes.backoff = Backoff(base=timedelta(seconds=100), jitter=0)
+    [held] = await bench.start(bench.dispatcher())
+    bench.loop_way.started[0].end(Failed(Error("ValueError", "no")))
+    await bench.settler.tick()
+
+    job = await bench.get(held.job.id)
+    assert job.run_at == bench.db.clock.now + waits * SECOND
+
+
+async def test_a_way_that_cannot_begin_gives_the_job_back_and_keeps_no_slot(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No more threads, no more processes: the machine is full, the job is not to blame."""
+    bench.task()
+
+    def full(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(bench.loop_way, "start", full)
+    dispatcher = bench.dispatcher(slots=1)
+    [held] = await bench.start(dispatcher)
+    await bench.settler.tick()
+
+    assert dispatcher.running == 0
+    job = await bench.get(held.job.id)
+    assert (job.state, job.attempt) == (State.QUEUED, 0)

@@ -1,0 +1,287 @@
+"""Settling what has ended: together, in any trouble, and nothing forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from support.moves import BY, attempts, ended
+from tenure._model.ending import Ending
+from tenure._model.job import NewJob, State
+from tenure._model.outcome import Error, Failed, Released, Succeeded
+from tenure._services.holdings import Why
+from tenure._services.settler import Settler
+from tenure._store.postgres.sessions import AsyncSession
+from tenure.errors import Unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from support.store import Party
+    from tenure._services.holdings import Held
+    from tests.services.bench import Bench
+
+
+@pytest.fixture
+async def held(bench: Bench) -> Sequence[Held]:
+    """Three jobs that run."""
+    bench.task()
+    return await bench.start(bench.dispatcher(), 3)
+
+
+def hurried(party: Party) -> Any:
+    """A connection with a short patience for locks, in a link's place."""
+    return party
+
+
+async def test_one_alone_is_settled_at_once(bench: Bench, held: Sequence[Held]) -> None:
+    bench.loop_way.started[0].end(Succeeded({"n": 1}), "said")
+    assert await bench.settler.tick() == 1
+
+    job = await bench.get(held[0].job.id)
+    assert (job.state, job.result) == (State.COMPLETED, {"n": 1})
+    [attempt] = await attempts(bench.db, job.id)
+    assert attempt.log == "said"
+    assert list(bench.holdings) == list(held[1:])
+
+
+async def test_many_go_together(bench: Bench, held: Sequence[Held]) -> None:
+    """Each by its own word, in as few statements as for one."""
+    one, two, three = bench.loop_way.started
+    one.end(Succeeded())
+    two.end(Failed(Error("ValueError", "no")))
+    three.end(Released())
+    assert await bench.settler.tick() == 3
+
+    states = [(await bench.get(each.job.id)).state for each in held]
+    assert states == [State.COMPLETED, State.QUEUED, State.QUEUED]
+    assert (len(bench.holdings), bench.links[0].runs) == (0, 1)
+
+
+async def test_a_batch_has_an_end(
+    bench: Bench, held: Sequence[Held], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenure._services.settler._BATCH", 2)
+    for running in bench.loop_way.started:
+        running.end(Succeeded())
+
+    assert [await bench.settler.tick() for _ in range(3)] == [2, 1, 0]
+
+
+async def test_what_somebody_has_locked_is_asked_again_behind_the_others(
+    bench: Bench, held: Sequence[Held]
+) -> None:
+    party = await bench.db.party("settler", lock_timeout="50ms")
+    settler = Settler(bench.db.store, hurried(party), bench.holdings)
+    operator = await bench.db.caller("operator")
+    async with operator.transaction():
+        await operator.connection.execute(
+            "SELECT FROM tenure.job WHERE id = %s FOR UPDATE", [held[0].job.id]
+        )
+        for each in held:
+            settler.put(each, ended(each.lease))
+        await settler.tick()
+        assert list(bench.holdings) == [held[0]]
+        await settler.tick()
+        assert list(bench.holdings) == [held[0]]
+    await settler.tick()
+
+    assert (await bench.get(held[0].job.id)).state is State.COMPLETED
+    assert len(bench.holdings) == 0
+
+
+async def test_a_refused_result_is_told_and_kept_as_evidence(
+    bench: Bench, held: Sequence[Held], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its lease was revoked meanwhile: somebody must know. Shows R5."""
+    await bench.db.run(bench.db.store.revoke([held[0].job.id], BY))
+    bench.loop_way.started[0].end(Succeeded("late"))
+    with caplog.at_level(logging.WARNING, "tenure"):
+        await bench.settler.tick()
+
+    assert "refused; its lease had ended as revoked" in caplog.text
+    assert held[0] not in list(bench.holdings)
+    [attempt] = await attempts(bench.db, held[0].job.id)
+    assert attempt.refused["result"] == "late"
+
+
+async def test_nothing_is_forgotten_while_the_database_is_away(
+    bench: Bench, held: Sequence[Held]
+) -> None:
+    """Its lease goes on being held, and so renewed, until it is settled."""
+    link = bench.links[0]
+    link.cut = True
+    for running in bench.loop_way.started:
+        running.end(Succeeded())
+    for _ in range(2):
+        with pytest.raises(Unreachable):
+            await bench.settler.tick()
+    assert len(bench.holdings) == 3
+
+    link.cut = False
+    await bench.settler.tick()
+    assert {(await bench.get(each.job.id)).state for each in held} == {State.COMPLETED}
+
+
+async def test_a_settle_whose_answer_was_cut_off_is_sent_again_without_harm(
+    bench: Bench, held: Sequence[Held]
+) -> None:
+    """Shows R5."""
+    bench.loop_way.started[0].end(Succeeded(1))
+    await bench.db.run(bench.db.store.settle([ended(held[0].lease, Succeeded(1))]))
+    await bench.settler.tick()
+
+    [attempt] = await attempts(bench.db, held[0].job.id)
+    assert (attempt.outcome, attempt.repeats, attempt.refused) == (Ending.COMPLETED, 1, None)
+    assert held[0] not in list(bench.holdings)
+
+
+async def queued(bench: Bench) -> int:
+    """How many jobs of the task `next` there are."""
+    [found] = await bench.db.fetch("SELECT count(*) AS n FROM tenure.job WHERE task = 'next'")
+    count: int = found["n"]
+    return count
+
+
+async def test_what_follows_is_enqueued_with_the_completion(
+    bench: Bench, held: Sequence[Held]
+) -> None:
+    """Both, in one transaction."""
+    bench.settler.put(held[0], ended(held[0].lease), follow_ups=[NewJob("next"), NewJob("next")])
+    await bench.settler.tick()
+
+    assert (await bench.get(held[0].job.id)).state is State.COMPLETED
+    assert await queued(bench) == 2
+
+
+async def test_what_would_follow_from_a_lost_lease_is_not_enqueued(
+    bench: Bench, held: Sequence[Held], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither; and the refusal is told like any other. Shows R5."""
+    await bench.db.run(bench.db.store.revoke([held[0].job.id], BY))
+    bench.settler.put(held[0], ended(held[0].lease, Succeeded(1)), follow_ups=[NewJob("next")])
+    await bench.settler.tick()
+
+    assert await queued(bench) == 0
+    [attempt] = await attempts(bench.db, held[0].job.id)
+    assert attempt.refused["result"] == 1
+    assert held[0] not in list(bench.holdings)
+    assert "refused" in caplog.text
+
+
+async def test_what_follows_is_enqueued_once_though_sent_twice(
+    bench: Bench, held: Sequence[Held]
+) -> None:
+    """The answer to the first was cut off after its commit."""
+    for _ in range(2):
+        bench.settler.put(held[0], ended(held[0].lease), follow_ups=[NewJob("next")])
+        await bench.settler.tick()
+
+    assert await queued(bench) == 1
+
+
+async def test_one_whose_key_is_locked_holds_up_no_other_that_has_follow_ups(bench: Bench) -> None:
+    """A caller's transaction keeps the key's row; its neighbours' ends do not wait for that."""
+    bench.task()
+    dispatcher = bench.dispatcher()
+    [keyed] = await bench.start(dispatcher, key="k")
+    [plain] = await bench.start(dispatcher)
+    party = await bench.db.party("settler", lock_timeout="50ms")
+    settler = Settler(bench.db.store, hurried(party), bench.holdings)
+    for each in (keyed, plain):
+        settler.put(each, ended(each.lease), follow_ups=[NewJob("next")])
+    operator = await bench.db.caller("operator")
+    async with operator.transaction():
+        await operator.connection.execute("SELECT FROM tenure.job_key FOR UPDATE")
+        for _ in range(3):
+            await settler._attempt()
+        assert list(bench.holdings) == [keyed]
+    await settler._attempt()
+
+    assert (len(bench.holdings), await queued(bench)) == (0, 2)
+
+
+async def test_a_completion_that_the_handler_committed_itself_is_believed(
+    bench: Bench, held: Sequence[Held]
+) -> None:
+    """Shows R20."""
+    caller = await bench.db.caller("handler")
+    async with caller.transaction() as tx:
+        await tx.run(bench.db.store.settle_within(held[0].lease, ended(held[0].lease).settlement))
+    bench.settler.put(held[0], ended(held[0].lease), handed_over=True)
+    await bench.settler.tick()
+
+    [attempt] = await attempts(bench.db, held[0].job.id)
+    assert (attempt.outcome, attempt.repeats) == (Ending.COMPLETED, 0)
+    assert held[0] not in list(bench.holdings)
+
+
+async def test_a_completion_that_was_never_committed_fails_the_attempt(
+    bench: Bench, held: Sequence[Held]
+) -> None:
+    """Shows R20."""
+    bench.settler.put(held[0], ended(held[0].lease), handed_over=True)
+    await bench.settler.tick()
+
+    job = await bench.get(held[0].job.id)
+    [attempt] = await attempts(bench.db, job.id)
+    assert (job.state, attempt.error_type) == (State.QUEUED, "NotCommitted")
+
+
+async def test_a_handed_over_transaction_that_is_still_open_is_waited_for(
+    bench: Bench, held: Sequence[Held]
+) -> None:
+    """The handler returned before its COMMIT or ROLLBACK, which somebody else will send: until
+    then the lease is kept. Shows R20."""
+    party = await bench.db.party("settler", lock_timeout="50ms")
+    settler = Settler(bench.db.store, hurried(party), bench.holdings)
+    caller = await bench.db.caller("handler")
+    await caller.connection.execute("BEGIN")
+    op = bench.db.store.settle_within(held[0].lease, ended(held[0].lease).settlement)
+    await AsyncSession(caller.connection, own=False).run(op)
+    settler.put(held[0], ended(held[0].lease), handed_over=True)
+    await settler._attempt()
+    assert held[0] in list(bench.holdings)
+
+    await caller.connection.execute("ROLLBACK")
+    await settler._attempt()
+    [attempt] = await attempts(bench.db, held[0].job.id)
+    assert attempt.error_type == "NotCommitted"
+
+
+async def test_a_handler_whose_process_died_is_a_loss(bench: Bench, held: Sequence[Held]) -> None:
+    """Known at once, long before the lease is over. Shows R7."""
+    bench.loop_way.started[0].end(None)
+    await bench.settler.tick()
+
+    job = await bench.get(held[0].job.id)
+    assert (job.state, job.losses, job.attempt) == (State.QUEUED, 1, 1)
+    [attempt] = await attempts(bench.db, job.id)
+    assert attempt.outcome is Ending.LOST
+    assert held[0] not in list(bench.holdings)
+
+
+async def test_one_knows_when_everything_is_settled(bench: Bench, held: Sequence[Held]) -> None:
+    async with asyncio.timeout(5):
+        await bench.settler.emptied()
+        bench.loop_way.started[0].end(Released())
+        waiting = asyncio.create_task(bench.settler.emptied())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        await bench.settler.tick()
+        await waiting
+
+
+async def test_a_stopped_handler_that_has_ended_is_settled_by_why_it_was_stopped(
+    bench: Bench, held: Sequence[Held]
+) -> None:
+    """What ended for its lease's sake goes back, uncharged."""
+    held[0].stop(Why.LEASE, bench.boot.now)
+    bench.loop_way.started[0].end(Released())
+    await bench.settler.tick()
+
+    job = await bench.get(held[0].job.id)
+    assert (job.state, job.attempt, job.losses) == (State.QUEUED, 0, 0)

@@ -1,0 +1,264 @@
+"""Rescuing, presence, pruning: what a worker does beside its jobs."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import psycopg
+
+from support.moves import BY, claim, enqueued, held, state
+from support.store import SECOND, A, B
+from tenure._model.ids import WorkerId
+from tenure._model.job import State
+from tenure._model.worker import NewWorker, Presence
+from tenure._services.presence import Herald
+from tenure._services.pruner import Pruner
+from tenure._services.rescuer import Rescuer
+from tenure.config import Backoff
+
+if TYPE_CHECKING:
+    import pytest
+
+    from tests.services.bench import Bench
+
+ME = NewWorker(A, "me", "host", 1, "1.0", ["default"], 10)
+
+
+def rescuer(bench: Bench) -> Rescuer:
+    return Rescuer(bench.db.store, bench.link("rescuer"), defaults=bench.defaults)
+
+
+async def test_a_lease_that_ran_out_is_rescued_by_whoever_looks(bench: Bench) -> None:
+    """Shows R7."""
+    [lease] = await held(bench.db)
+    sweeper = rescuer(bench)
+    await sweeper.tick()
+    assert await state(bench.db, lease.job_id) is State.RUNNING
+
+    bench.advance(30)
+    assert await sweeper.tick() == 0
+    job = await bench.get(lease.job_id)
+    assert (job.state, job.losses, job.attempt) == (State.QUEUED, 1, 1)
+
+
+async def test_what_lies_below_the_floor_is_found_once_per_lease(bench: Bench) -> None:
+    """Its row was locked when the floor passed. Shows R7."""
+    [lease] = await held(bench.db)
+    sweeper = rescuer(bench)
+    await sweeper.tick()
+    operator = await bench.db.caller("operator")
+    async with operator.transaction():
+        await operator.connection.execute("SELECT FROM tenure.job FOR UPDATE")
+        bench.advance(30)
+        sweeper._from_zero_at = bench.boot.now + 30
+        bench.db.clock.advance(60 * SECOND)
+        await sweeper.tick()
+    await sweeper.tick()
+    assert await state(bench.db, lease.job_id) is State.RUNNING
+
+    bench.advance(30)
+    await sweeper.tick()
+    assert await state(bench.db, lease.job_id) is State.QUEUED
+
+
+async def test_the_floor_lags_behind_the_sweep(bench: Bench) -> None:
+    """What expired a moment before it, and was committed after, is still above."""
+    sweeper = rescuer(bench)
+    await sweeper.tick()
+
+    assert sweeper._floor == bench.db.clock.now - 2 * SECOND
+    assert sweeper._from_zero_at == bench.boot.now + 30
+
+
+async def test_a_full_sweep_is_followed_by_another_at_once(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenure._services.rescuer._BATCH", 2)
+    await held(bench.db, 3)
+    sweeper = rescuer(bench)
+    bench.advance(30)
+
+    assert [await sweeper.tick() for _ in range(2)] == [2, 0]
+    [row] = await bench.db.fetch("SELECT count(*) AS n FROM tenure.job WHERE state = 'running'")
+    assert row["n"] == 0
+
+
+async def test_who_keeps_a_lease_that_is_long_over_is_told_by_pid(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    [lease] = await held(bench.db)
+    sweeper = rescuer(bench)
+    operator = await bench.db.caller("a stuck handler")
+    async with operator.transaction():
+        await operator.connection.execute("SELECT FROM tenure.job FOR UPDATE")
+        bench.advance(90)
+        await sweeper.tick()
+        pid = operator.connection.info.backend_pid
+
+    assert f"job {lease.job_id}: its lease is long over" in caplog.text
+    assert f"pid {pid} (a stuck handler)" in caplog.text
+
+
+class Drains:
+    """Counts how often a worker was asked to drain."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self) -> None:
+        self.asked += 1
+
+
+def herald(bench: Bench, on_drain: Drains | None = None) -> Herald:
+    return Herald(
+        bench.db.store,
+        bench.link("presence"),
+        me=ME,
+        holdings=bench.holdings,
+        watcher=bench.watcher(),
+        notes=bench.notes,
+        on_drain=on_drain or Drains(),
+        defaults=bench.defaults,
+    )
+
+
+async def test_a_worker_registers_with_its_first_beat_and_says_how_it_fares(bench: Bench) -> None:
+    bench.task()
+    await bench.start(bench.dispatcher(slots=1), 2)
+    bench.notes.strangers["other"] = None
+    voice = herald(bench)
+    voice._watcher.blocked = {"seconds": 2.0, "stack": "here"}
+    await voice.tick()
+
+    [worker] = await bench.db.run(bench.db.store.workers())
+    assert (worker.id, worker.state, worker.slots, worker.running) == (A, Presence.ACTIVE, 10, 1)
+    assert worker.meta == {
+        "blocked": {"seconds": 2.0, "stack": "here"},
+        "unknown_tasks": ["other"],
+    }
+
+
+async def test_a_worker_that_was_forgotten_registers_again(bench: Bench) -> None:
+    voice = herald(bench)
+    await voice.tick()
+    await bench.db.fetch("DELETE FROM tenure.worker")
+    bench.advance(5)
+    await voice.tick()
+
+    [worker] = await bench.db.run(bench.db.store.workers())
+    assert worker.beat_at == bench.db.clock.now
+
+
+async def test_a_worker_that_is_asked_to_drain_hears_it_with_a_beat(bench: Bench) -> None:
+    """As long as it does not."""
+    drains = Drains()
+    voice = herald(bench, drains)
+    await voice.tick()
+    await bench.db.run(bench.db.store.drain(A, BY))
+    await voice.tick()
+    assert drains.asked == 1
+
+    voice.state = Presence.DRAINING
+    await voice.tick()
+    assert drains.asked == 1
+    [worker] = await bench.db.run(bench.db.store.workers())
+    assert worker.state is Presence.DRAINING
+
+
+async def test_settings_are_looked_at_now_and_then(bench: Bench) -> None:
+    """With the first beat and every sixth after. Shows R38."""
+    voice = herald(bench)
+    await voice.tick()
+    assert bench.notes.backoff == Backoff()
+    await bench.db.run(bench.db.store.set_setting("backoff_base", 5, BY))
+    for _ in range(5):
+        await voice.tick()
+    assert bench.notes.backoff == Backoff()
+
+    await voice.tick()
+    assert bench.notes.backoff == Backoff(base=5 * SECOND)
+
+
+async def test_those_that_serve_the_same_queues_and_live_are_counted(bench: Bench) -> None:
+    """They share the scans."""
+    others = [
+        (["default"], 0, False),
+        (["default"], 60, False),
+        (["other"], 0, False),
+        (["default"], 0, True),
+    ]
+    for number, (queues, age, gone) in enumerate(others, start=100):
+        worker = NewWorker(WorkerId(UUID(int=number)), "w", "h", 1, "1", queues, 1)
+        await bench.db.run(bench.db.store.register(worker))
+        if gone:
+            await bench.db.run(bench.db.store.beat(worker.id, state=Presence.OFFLINE, running=0))
+        await bench.db.fetch(
+            "UPDATE tenure.worker SET beat_at = beat_at - make_interval(secs => $1) WHERE id = $2",
+            age,
+            worker.id,
+        )
+    await herald(bench).tick()
+
+    assert bench.notes.processes == 2
+
+
+async def test_the_last_beat_says_that_the_worker_is_gone(bench: Bench) -> None:
+    voice = herald(bench)
+    await voice.tick()
+    await voice.farewell()
+
+    [worker] = await bench.db.run(bench.db.store.workers())
+    assert worker.state is Presence.OFFLINE
+
+
+async def test_one_pass_keeps_partitions_ahead_and_then_the_connection_is_closed(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.db.clock.advance(timedelta(days=5))
+    pruner = Pruner(bench.db.store, bench.link("pruner"))
+    with caplog.at_level(logging.INFO, "tenure"):
+        await pruner.tick()
+
+    assert "partitions made or dropped" in caplog.text
+    open_ = await bench.db.fetch(
+        "SELECT FROM pg_stat_activity WHERE application_name = 'pruner' "
+        "AND datname = current_database()"
+    )
+    assert open_ == []
+
+
+async def test_a_role_that_owns_no_tables_leaves_upkeep_to_the_owner(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It says so, and is no error."""
+    bench.db.clock.advance(timedelta(days=5))
+    name = f"plain_{bench.db.url.rpartition('_')[2]}"
+    await bench.db.fetch(f"CREATE ROLE {name} LOGIN")
+    await bench.db.fetch(f"GRANT USAGE ON SCHEMA tenure TO {name}")
+    await bench.db.fetch(f"GRANT ALL ON ALL TABLES IN SCHEMA tenure TO {name}")
+    link = bench.link("pruner")
+    link._url = psycopg.conninfo.make_conninfo(link._url, user=name)
+    try:
+        with caplog.at_level(logging.INFO, "tenure"):
+            assert await Pruner(bench.db.store, link).tick() == 0
+    finally:
+        await bench.db.fetch(f"DROP OWNED BY {name}")
+        await bench.db.fetch(f"DROP ROLE {name}")
+
+    assert "run tenure db maintain as the owner" in caplog.text
+
+
+async def test_an_expired_lease_of_another_worker_is_claimed_after_the_rescue(bench: Bench) -> None:
+    """Before fresh work of its priority. Shows R7."""
+    [lease] = await held(bench.db)
+    await enqueued(bench.db)
+    bench.advance(30)
+    await rescuer(bench).tick()
+    claims = await bench.db.run(claim(bench.db.store, worker=B))
+
+    [claimed] = claims.jobs
+    assert (claimed.job.id, claimed.returned) == (lease.job_id, True)
+    assert claimed.lease.token > lease.token

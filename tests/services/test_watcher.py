@@ -1,0 +1,231 @@
+"""The watch over handlers: time, trust, cancels, the ladder, and the loop they run on."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.moves import BY
+from tenure._model.ending import Ending
+from tenure._model.job import State
+from tenure._services.board import NEVER, Phase
+from tenure._services.holdings import Why
+from tenure.job import boottime
+
+if TYPE_CHECKING:
+    from tenure._services.watcher import Watcher
+    from tests.services.bench import Bench
+
+
+async def after(bench: Bench, watcher: Watcher, seconds: float) -> None:
+    """One look so much later; the loop is alive."""
+    bench.advance(seconds)
+    await watcher.tick()
+    await asyncio.sleep(0)
+
+
+async def test_a_handler_is_stopped_when_its_time_is_up_and_not_before(bench: Bench) -> None:
+    """Shows R19."""
+    bench.task(timeout=10)
+    [held] = await bench.start(bench.dispatcher())
+    watcher = bench.watcher()
+    await after(bench, watcher, 9.9)
+    assert bench.loop_way.started[0].asked == []
+
+    await after(bench, watcher, 0.1)
+    assert held.stopping is Why.TIMEOUT
+    assert bench.loop_way.started[0].asked == [Why.TIMEOUT]
+    assert not held.grip.lost
+
+
+async def test_a_call_s_own_timeout_and_none_at_all(bench: Bench) -> None:
+    """Shows R19."""
+    bench.task(timeout=None)
+    dispatcher = bench.dispatcher()
+    [without] = await bench.start(dispatcher)
+    [short] = await bench.start(dispatcher, meta={"timeout": 5})
+
+    assert (without.timeout_at, short.timeout_at) == (NEVER, 1005.0)
+
+
+async def test_a_handler_is_stopped_when_the_trust_in_its_lease_runs_out(bench: Bench) -> None:
+    """By itself, before the store would let anybody else take it. Shows R4."""
+    bench.task()
+    [held] = await bench.start(bench.dispatcher())
+    watcher = bench.watcher()
+    await after(bench, watcher, 24.9)
+    assert not held.grip.lost
+
+    await after(bench, watcher, 0.1)
+    assert (held.stopping, held.grip.lost) == (Why.LEASE, True)
+    # Two seconds to stop, and three before the lease is over.
+    assert held.must_end_at == 1027.0
+
+
+async def test_a_lease_at_risk_stops_what_was_asked_to_stop_for_less(bench: Bench) -> None:
+    bench.task(timeout=10)
+    [held] = await bench.start(bench.dispatcher())
+    watcher = bench.watcher()
+    await after(bench, watcher, 10)
+    await after(bench, watcher, 15)
+
+    assert bench.loop_way.started[0].asked == [Why.TIMEOUT, Why.LEASE]
+    assert held.stopping is Why.LEASE
+
+
+async def test_what_has_not_started_is_given_back_when_its_lease_is_at_risk(bench: Bench) -> None:
+    bench.task()
+    dispatcher = bench.dispatcher(slots=1)
+    running, waiting = await bench.start(dispatcher, 2)
+    watcher = bench.watcher(dispatcher)
+    running.extend(bench.boot.advance(20))
+    bench.boot.advance(5)
+    await watcher.tick()
+    await asyncio.sleep(0)
+    await bench.settler.tick()
+
+    assert (running.stopping, waiting.stopping) == (None, Why.LEASE)
+    assert list(bench.holdings) == [running]
+    job = await bench.get(waiting.job.id)
+    assert (job.state, job.attempt) == (State.QUEUED, 0)
+    [attempt] = await bench.db.run(bench.db.store.attempts(job.id))
+    assert attempt.outcome is Ending.RELEASED
+
+
+async def test_a_cancel_is_given_time_before_the_handler_is_stopped(bench: Bench) -> None:
+    bench.task(stop_within=3)
+    [held] = await bench.start(bench.dispatcher())
+    await bench.db.run(bench.db.store.cancel([held.job.id], BY))
+    bench.advance(10)
+    await bench.renewer().tick()
+    watcher = bench.watcher()
+    await after(bench, watcher, 0)
+    await after(bench, watcher, 2.9)
+    [running] = bench.loop_way.started
+    assert (running.asked, running.told_of_cancel) == ([], 1)
+
+    await after(bench, watcher, 0.1)
+    assert held.stopping is Why.CANCEL
+
+
+async def test_a_cancel_that_a_report_brought_stops_the_handler_too(bench: Bench) -> None:
+    """The handle notes it; the report has put the next renewal off."""
+    bench.task()
+    [held] = await bench.start(bench.dispatcher())
+    held.grip.cancel_requested = True
+    held.grip.extended(bench.boot.now)
+    watcher = bench.watcher()
+    await after(bench, watcher, 0.1)
+    await after(bench, watcher, 2.1)
+
+    assert held.stopping is Why.CANCEL
+
+
+@pytest.mark.parametrize("form", ["on the loop", "in a process"])
+async def test_what_does_not_heed_goes_down_the_ladder(bench: Bench, form: str) -> None:
+    """Asked once; then its process is ended, or the child is told that it must end. Shows R19."""
+    bench.task(timeout=10, process=form == "in a process")
+    [held] = await bench.start(bench.dispatcher())
+    [running] = [*bench.loop_way.started, *bench.process_way.started]
+    watcher = bench.watcher()
+    await after(bench, watcher, 10)
+    await after(bench, watcher, 1.9)
+    assert (running.asked, running.killed, bench.doomed) == ([Why.TIMEOUT], 0, [])
+
+    await after(bench, watcher, 0.1)
+    await after(bench, watcher, 0.1)
+    assert (running.asked, running.killed) == ([Why.TIMEOUT], 1)
+    if form == "in a process":
+        assert (bench.doomed, held.phase) == ([], Phase.APART)
+    else:
+        assert (bench.doomed, held.phase) == ([(held, Why.TIMEOUT)], Phase.TIMED_OUT)
+
+
+async def test_a_lost_lease_that_is_not_heeded_dooms_the_child(bench: Bench) -> None:
+    """Shows R4."""
+    bench.task()
+    [held] = await bench.start(bench.dispatcher())
+    watcher = bench.watcher()
+    await after(bench, watcher, 25)
+    await after(bench, watcher, 2)
+
+    assert bench.doomed == [(held, Why.LEASE)]
+    # It is no timeout: the parent must not wait for it.
+    assert held.phase is Phase.STARTED
+
+
+async def test_a_handler_that_ignores_its_cancel_is_stopped_when_its_time_is_up(
+    bench: Bench,
+) -> None:
+    """Else it would run for ever, with its lease renewed. Shows R19."""
+    bench.task(timeout=15)
+    [held] = await bench.start(bench.dispatcher())
+    held.stop(Why.CANCEL, bench.boot.now)
+    watcher = bench.watcher()
+    await after(bench, watcher, 5)
+    held.extend(bench.boot.now)
+    await after(bench, watcher, 10)
+    held.extend(bench.boot.now)
+    await after(bench, watcher, 2)
+
+    assert held.stopping is Why.TIMEOUT
+    assert bench.doomed == [(held, Why.TIMEOUT)]
+
+
+async def test_a_handler_that_is_out_of_time_and_runs_on_can_still_lose_its_trust(
+    bench: Bench,
+) -> None:
+    """In a program without a parent nobody else would tell it. Shows R4."""
+    bench.task(timeout=10)
+    [held] = await bench.start(bench.dispatcher())
+    watcher = bench.watcher()
+    await after(bench, watcher, 10)
+    await after(bench, watcher, 2)
+    assert held.phase is Phase.TIMED_OUT
+
+    await after(bench, watcher, 13)
+    assert held.grip.lost
+
+
+async def test_a_blocked_loop_is_reported_with_its_stack_and_cleared_when_it_moves(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The watch runs on a thread of its own; here, the loop that it watches is another's."""
+    monkeypatch.setattr("tenure._services.watcher.boottime", boottime)
+    go, ready = threading.Event(), threading.Event()
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    def careless_handler() -> None:
+        ready.set()
+        go.wait(10)
+
+    async def handlers() -> None:
+        loops.append(asyncio.get_running_loop())
+        careless_handler()
+        await asyncio.sleep(0.05)
+
+    thread = threading.Thread(target=asyncio.run, args=[handlers()])
+    thread.start()
+    assert ready.wait(5)
+    watcher = bench.watcher(
+        loop=loops[0], thread=thread.ident, defaults=bench.defaults.scaled(0.01)
+    )
+    await watcher.tick()
+    until = time.monotonic() + 5
+    while watcher.blocked is None and time.monotonic() < until:
+        await asyncio.sleep(0.01)
+        await watcher.tick()
+    await watcher.tick()
+
+    told = watcher.blocked or {}
+    assert "careless_handler" in told["stack"]
+    assert told["seconds"] >= 0
+    assert caplog.text.count("the event loop is blocked") == 1
+    go.set()
+    await asyncio.to_thread(thread.join, 5)
+    await watcher.tick()
+    assert (watcher.blocked, watcher._stopping) == (None, True)

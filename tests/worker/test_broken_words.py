@@ -1,0 +1,80 @@
+"""Handlers whose own words are broken: they end all the same, and their neighbours with them."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tenure import AsyncJob, Retry, Snooze, Tenure
+from tenure._model.job import State
+from tests.worker.acts import end, periods
+
+
+class Mute(Exception):
+    """An error that cannot say what it is."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+WORDS: list[Callable[[], BaseException]] = [
+    Mute,
+    lambda: Retry(after="soon"),  # type: ignore[arg-type]  # What a user without mypy writes.
+    lambda: Snooze(float("inf")),
+    lambda: Snooze(float("nan")),
+]
+
+
+@pytest.mark.parametrize("word", WORDS, ids=["mute", "text", "infinite", "nan"])
+@pytest.mark.parametrize("form", ["on the loop", "in a thread"])
+async def test_an_error_that_cannot_be_told_ends_the_attempt_and_frees_the_slot(
+    app: Tenure, word: Callable[[], BaseException], form: str
+) -> None:
+    """Otherwise the slot and the lease are held until the process ends."""
+
+    @app.task(max_attempts=1)
+    async def on_loop() -> None:
+        raise word()
+
+    @app.task(max_attempts=1)
+    def in_thread() -> None:
+        raise word()
+
+    @app.task
+    async def next_one() -> int:
+        return 1
+
+    async with app.run(concurrency=1, grace=0.1):
+        broken = await (on_loop if form == "on the loop" else in_thread).aenqueue()
+        [only] = await periods(app, broken, 1, within=3)
+        after = await next_one.aenqueue()
+        await end(after, within=3)
+
+    assert only.error_type
+    assert after.result == 1
+
+
+@pytest.mark.parametrize("reason", [5, ["why"], object()])
+async def test_a_reason_that_is_no_text_does_not_keep_others_from_settling(
+    app: Tenure, reason: Any
+) -> None:
+    """One handler's mistake would hold up every end in its process."""
+
+    @app.task(max_attempts=1)
+    async def odd(job: AsyncJob) -> object:
+        return job.finished(reason)
+
+    @app.task
+    async def even() -> int:
+        return 2
+
+    async with app.run(grace=0.1):
+        bad = await odd.aenqueue()
+        await asyncio.sleep(0)
+        good = await even.aenqueue()
+        await end(good, within=3)
+        ended = await end(bad, within=3)
+
+    assert good.result == 2
+    assert ended.state in (State.COMPLETED, State.FAILED)

@@ -1,0 +1,197 @@
+"""Handlers in processes of their own: `process=True`, and what such a process can say."""
+
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from support.store import Database
+from tenure import Handle, Tenure
+from tenure._model.ending import Ending
+from tenure._model.ids import WorkerId
+from tenure._model.job import State
+from tenure.worker.core import Core, Shape
+from tenure.worker.loading import load
+from tests.worker.acts import BY, attempts, end, row, until
+
+HANDLER = "from tenure.worker.handler import main; main()"
+JOBS = """
+import asyncio, logging, os, time
+from tenure import AsyncJob, Job, Tenure
+from tenure.config import DEFAULTS
+
+app = Tenure(os.environ["TENURE_DATABASE_URL"], defaults=DEFAULTS.scaled(0.1))
+
+@app.task(name="where", process=True)
+def where(job: Job) -> int:
+    logging.getLogger("shop").warning("in a process")
+    job.progress(cursor=job.attempt)
+    return os.getpid()
+
+@app.task(name="there", process=True)
+async def there(job: AsyncJob) -> int:
+    async with job.transaction() as connection:
+        await connection.execute("INSERT INTO ledger VALUES ('there')")
+        await job.complete(connection=connection, result=os.getpid())
+
+@app.task(name="collects", process=True)
+def collects(job: Job) -> None:
+    job.progress(items={"a": 1})
+
+@app.task(name="dies", process=True, max_attempts=1)
+def dies() -> None:
+    os._exit(3)
+
+@app.task(name="deaf", process=True, max_attempts=1, timeout=0.3)
+def deaf() -> None:
+    while True:
+        try:
+            time.sleep(60)
+        except BaseException:
+            pass
+
+@app.task(name="looks", process=True, stop_within=0.8)
+def looks(job: Job) -> str:
+    job.progress(message="begun")
+    for _ in range(1000):
+        if job.cancel_requested:
+            return "seen"
+        time.sleep(0.01)
+    return "not seen"
+
+@app.task(name="follows", process=True)
+def follows(job: Job) -> None:
+    job.enqueue(where.using(queue="elsewhere").bind())
+"""
+
+
+@pytest.fixture
+async def app(
+    db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Tenure]:
+    """An app in a module of its own, which the processes of its handlers load too."""
+    name = f"jobs_{uuid4().hex}"
+    (tmp_path / f"{name}.py").write_text(JOBS)
+    monkeypatch.setenv("TENURE_DATABASE_URL", db.url)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    await db.fetch("CREATE TABLE ledger (entry text)")
+    app = load(f"{name}:app")
+    app.imports = (name,)
+    yield app
+    app.close()
+    await app.aclose()
+    del sys.modules[name]
+
+
+@asynccontextmanager
+async def child(app: Tenure) -> AsyncIterator[None]:
+    """The services of a child, in this process and without a parent."""
+    shape = Shape(
+        worker=WorkerId(uuid4()),
+        name="child",
+        queues=["default"],
+        slots=2,
+        handler=[sys.executable, "-c", HANDLER, f"{app.imports[0]}:app", "info"],
+    )
+    core = Core(app, shape, on_doomed=lambda _held, _why: None)
+    core.start()
+    try:
+        yield
+    finally:
+        await core.drain(5)
+        await core.stop()
+
+
+async def enqueue(app: Tenure, task: str) -> Handle[Any]:
+    """Enqueue a job of a task of that module."""
+    registered = getattr(sys.modules[app.imports[0]], task)
+    handle: Handle[Any] = await registered.using(
+        target=1 if task == "collects" else None
+    ).aenqueue()
+    return handle
+
+
+async def test_a_handler_in_a_process_reports_logs_and_returns_like_any_other(
+    app: Tenure,
+) -> None:
+    async with child(app):
+        one = await enqueue(app, "where")
+        first = await end(one)
+        two = await enqueue(app, "where")
+        again = await end(two)
+        [only] = await attempts(app, one)
+
+    assert first.state is State.COMPLETED
+    assert first.result != os.getpid()
+    assert (first.cursor, (only.log or "").endswith("in a process")) == (1, True)
+    # The process is kept for the next job.
+    assert first.result == again.result
+
+
+@pytest.mark.parametrize("task", ["there", "collects"])
+async def test_a_handler_in_a_process_settles_its_job_itself_like_any_other(
+    app: Tenure, db: Database, task: str
+) -> None:
+    """By its transaction, and by the report that reaches the target: the lease that its process
+    was told is the whole lease. Shows R20. Shows R23."""
+    async with child(app):
+        handle = await enqueue(app, task)
+        ended = await end(handle, within=5)
+        ends = await attempts(app, handle)
+
+    assert ended.state is State.COMPLETED
+    assert [each.outcome for each in ends] == [Ending.COMPLETED]
+    assert len(await db.fetch("SELECT 1 AS one FROM ledger")) == (task == "there")
+
+
+async def test_a_process_that_dies_takes_nothing_with_it_and_is_a_loss(app: Tenure) -> None:
+    """Shows R7."""
+    async with child(app):
+        bad, good = await enqueue(app, "dies"), await enqueue(app, "where")
+        ended = await end(bad)
+        await end(good)
+        [only] = await attempts(app, bad)
+
+    assert (ended.state, ended.done_reason, ended.losses) == (State.FAILED, "lost", 1)
+    assert only.outcome is Ending.LOST
+
+
+async def test_a_handler_that_heeds_nothing_is_ended_with_its_process(app: Tenure) -> None:
+    """Shows R19."""
+    async with child(app):
+        handle = await enqueue(app, "deaf")
+        ended = await end(handle)
+        [only] = await attempts(app, handle)
+
+    assert (ended.state, only.outcome) == (State.FAILED, Ending.TIMED_OUT)
+
+
+async def test_a_handler_in_a_process_sees_that_a_cancel_was_requested(app: Tenure) -> None:
+    """A renewal brings it to the child, and the child to the process."""
+    async with child(app):
+        handle = await enqueue(app, "looks")
+
+        async def begun() -> bool:
+            return (await row(handle)).progress is not None
+
+        await until(begun)
+        await app.admin.acancel([handle.id], BY)
+        ended = await end(handle)
+
+    assert ended.result == "seen"
+
+
+async def test_what_follows_from_a_job_in_a_process_is_enqueued_with_its_completion(
+    app: Tenure, db: Database
+) -> None:
+    async with child(app):
+        await end(await enqueue(app, "follows"))
+
+    [row] = await db.fetch("SELECT task FROM tenure.job WHERE queue = 'elsewhere'")
+    assert row["task"] == "where"
