@@ -1,0 +1,76 @@
+"""What every store can do with schedules. A part of the port."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from tenure._model.audit import By
+    from tenure._model.job import Enqueued
+    from tenure._model.schedule import (
+        Backfilled,
+        Declaring,
+        Firing,
+        NewSchedule,
+        PolicyChange,
+        ScheduleRow,
+        TickRow,
+    )
+    from tenure._store.port import Op
+
+
+class ScheduleStore(Protocol):
+    """Schedules and their ticks. A name that no schedule has is an InvalidValue."""
+
+    def fire(self, *, count: int = 100) -> Op[Firing]:
+        """Account for what is due of up to `count` schedules: each tick makes its job or a row
+        that says why not, and the schedule's next time moves on, in one transaction. Any number
+        may fire at once; a schedule that another one is at is passed over."""
+
+    def declare(
+        self, program: str, version: Sequence[int], schedules: Sequence[NewSchedule]
+    ) -> Op[Declaring]:
+        """Bring a program's schedules to what its code says, in one transaction: write those that
+        differ, retire those that it no longer has; nothing that a newer version wrote."""
+
+    def create_schedule(self, schedule: NewSchedule, by: By) -> Op[ScheduleRow]:
+        """Make a schedule at run time; InvalidValue if there is one of that name."""
+
+    def update_schedule(self, schedule: NewSchedule, by: By) -> Op[ScheduleRow]:
+        """Give a schedule that was made at run time another definition; ticks that are due are
+        accounted for by the old one first. InvalidValue if code declares it."""
+
+    def set_policy(self, name: str, change: PolicyChange, by: By) -> Op[ScheduleRow]:
+        """Set what holds over a schedule's own policy, in the place of what was set before."""
+
+    def pause_schedule(
+        self, name: str, by: By, *, until: datetime | None = None
+    ) -> Op[ScheduleRow]:
+        """Let ticks make no jobs, until then or until resumed; each is recorded as paused."""
+
+    def resume_schedule(self, name: str, by: By) -> Op[ScheduleRow]:
+        """Let a paused schedule's ticks make jobs again, from the next one on."""
+
+    def delete_schedule(self, name: str, by: By) -> Op[ScheduleRow]:
+        """Remove a schedule; its ticks and jobs stay. InvalidValue if code declares it and it is
+        not retired."""
+
+    def run_schedule(self, name: str, by: By, *, key: str | None = None) -> Op[Enqueued]:
+        """Enqueue a schedule's job now, beside its ticks; the same key makes it once."""
+
+    def backfill(self, name: str, fire_ats: Sequence[datetime], by: By) -> Op[Backfilled]:
+        """Make the jobs of these past ticks, in one transaction, but for those that have one."""
+
+    def schedule(self, name: str) -> Op[ScheduleRow | None]:
+        """The schedule of this name, or None."""
+
+    def schedules(self, *, after: str = "", count: int = 100) -> Op[Sequence[ScheduleRow]]:
+        """Schedules by name, above a name."""
+
+    def ticks(
+        self, name: str, *, before: datetime | None = None, count: int = 50
+    ) -> Op[Sequence[TickRow]]:
+        """A schedule's recorded ticks, newest first, before an instant."""
