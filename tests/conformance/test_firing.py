@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -110,7 +110,7 @@ async def test_a_schedule_keeps_local_time_across_the_change_of_the_clock(db: Da
     ids=["skip", "latest", "all", "all within", "all at most"],
 )
 async def test_after_an_outage_of_two_hours_the_policy_decides(
-    db: Database, policy: dict[str, object], ran: list[int]
+    db: Database, policy: dict[str, Any], ran: list[int]
 ) -> None:
     """Shows R26. Whatever makes no job is a row that says so."""
     await created(db, a_schedule(timing=Timing(cron="*/5 * * * *"), **policy))
