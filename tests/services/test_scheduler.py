@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 NOON = datetime(2027, 5, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
+UNVERSIONED = (
+    "scheduler: a: left as a version of shop has it, and this one says no version; "
+    "write Tenure(version=…)"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -217,11 +221,7 @@ async def test_what_changed_is_told(bench: Bench, caplog: pytest.LogCaptureFixtu
         ("INFO", "scheduler: a: changed by shop"),
         ("INFO", "scheduler: b: retired by shop"),
         ("INFO", "scheduler: a, b: left as a newer version of shop has it"),
-        (
-            "WARNING",
-            "scheduler: a: left as a version of shop has it, and this one says no version; "
-            + "write Tenure(version=…)",
-        ),
+        ("WARNING", UNVERSIONED),
     ]
     assert await names(bench) == {"a": "active", "b": "retired"}
 
