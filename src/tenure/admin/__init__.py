@@ -21,13 +21,13 @@ from tenure._model.schedule import (
     PolicyChange,
     ScheduleRow,
     ScheduleState,
+    Shift,
     TickOutcome,
     TickReason,
     TickRow,
     Timing,
 )
 from tenure._model.worker import Presence, WorkerRow
-from tenure._rules.dst import Shift
 from tenure._rules.values import dump as plain
 from tenure._store.engine import Engine
 from tenure.admin.backfills import BackfillProgress

@@ -107,7 +107,8 @@ class Said:
                 cron=self.cron,
                 every=None if self.every is None else duration(self.every),
                 at=self.at,
-                zone=was.zone,
+                # An interval has no zone; what had one before is not refused for it.
+                zone="UTC" if self.every is not None else was.zone,
             )
         return was if self.timezone is None else replace(was, zone=self.timezone)
 

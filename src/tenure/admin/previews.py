@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from zoneinfo import ZoneInfo
 
-from tenure._model.schedule import ScheduleRow, ScheduleState, Timing
+from tenure._model.schedule import ScheduleRow, ScheduleState, Shift, Timing
 from tenure._rules import dst, timing
-from tenure._rules.dst import Shift
+from tenure._rules.zones import zone_named
 from tenure.admin.definitions import aware
 from tenure.config import duration
 from tenure.errors import InvalidValue
@@ -18,13 +17,15 @@ _LONGEST_PREVIEW = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run that is to come: its tick in UTC and in the schedule's zone, when its job is due, the
-    change of the clock on its day, if there is one, and whether it falls into a pause."""
+    """A run that is to come: its tick in UTC and in the schedule's zone; when its job is due; the
+    change of the clock on its day, if there is one, and whether it moved the tick; and whether
+    the tick falls into a pause."""
 
     fire_at: datetime
     local: datetime
     run_at: datetime
     shift: Shift | None = None
+    moved: bool = False
     paused: bool = False
 
 
@@ -60,11 +61,13 @@ def _upcoming(wanted: Timing, after: datetime, count: int) -> Sequence[datetime]
 
 
 def _run(of: Timing, fire_at: datetime, row: ScheduleRow | None = None) -> Run:
+    shift = dst.shift_on(of.zone, fire_at)
     return Run(
         fire_at=fire_at,
-        local=fire_at.astimezone(ZoneInfo(of.zone)),
+        local=fire_at.astimezone(zone_named(of.zone)),
         run_at=fire_at,
-        shift=dst.shift_on(of.zone, fire_at),
+        shift=shift,
+        moved=shift is not None and dst.moved(of, fire_at),
         paused=row is not None and _is_paused(row, fire_at),
     )
 

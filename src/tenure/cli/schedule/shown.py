@@ -10,7 +10,7 @@ from tenure.cli.data import print_table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tenure.admin import AuditRow, Run, ScheduleRow, Shift, TickRow, Timing
+    from tenure.admin import AuditRow, Run, ScheduleRow, TickRow, Timing
 
 _UNITS = (("d", 86_400), ("h", 3600), ("m", 60))
 
@@ -84,7 +84,7 @@ def print_runs(runs: "Sequence[Run]", zone: str) -> None:
                 local(run.local, zone),
                 run.fire_at,
                 run.run_at if run.run_at != run.fire_at else None,
-                clock_change(run.shift),
+                clock_change(run),
                 "paused" if run.paused else None,
             )
             for run in runs
@@ -92,9 +92,14 @@ def print_runs(runs: "Sequence[Run]", zone: str) -> None:
     )
 
 
-def clock_change(shift: "Shift | None") -> str | None:
-    """What the clock does on a run's day."""
-    return None if shift is None else str(shift)
+def clock_change(run: "Run") -> str | None:
+    """What the clock does on a run's day, and whether the run stands for a time it left out."""
+    if run.shift is None:
+        return None
+    shown, becomes = run.shift.shown, run.shift.becomes
+    kind = "gap" if becomes > shown else "overlap"
+    moved = "; moved to its end" if run.moved else ""
+    return f"{kind}: {shown:%H:%M} becomes {becomes:%H:%M}{moved}"
 
 
 def print_ticks(ticks: "Sequence[TickRow]", zone: str) -> None:
