@@ -44,6 +44,7 @@ class Orders:
     channel_fd: int
     grace: float
     until_empty: bool
+    schedules: bool
     log_level: str
 
     def to_json(self) -> str:
@@ -71,6 +72,7 @@ class Child:
             slots=orders.slots,
             board=Board(orders.board_fd, places=orders.places),
             handler=[sys.executable, "-c", _HANDLER, orders.target, orders.log_level],
+            schedules=orders.schedules,
         )
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._draining.set)

@@ -33,6 +33,7 @@ class Plan:
     slots: int
     processes: int
     until_empty: bool
+    schedules: bool
     grace: float
     name: str
     log_level: str
@@ -57,9 +58,10 @@ class Plan:
 class Offspring:
     """A child process, its board and its channel."""
 
-    def __init__(self, plan: Plan, number: int) -> None:
+    def __init__(self, plan: Plan, number: int, *, schedules: bool = False) -> None:
         self._plan = plan
         self.number = number
+        self.schedules = schedules
         self.worker: WorkerId = WorkerId(uuid4())
         self.started_at: float = boottime()
         self.kill_at: float = NEVER
@@ -90,6 +92,7 @@ class Offspring:
             channel_fd=theirs.fileno(),
             grace=self._plan.child_grace,
             until_empty=self._plan.until_empty,
+            schedules=self.schedules,
             log_level=self._plan.log_level,
         )
         with theirs:
