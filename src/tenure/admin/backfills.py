@@ -58,6 +58,16 @@ class Window:
             )
         return BackfillProgress(total=total)
 
+    def refuse_forgotten(self, made_at: datetime, kept_since: datetime) -> None:
+        """Refuse ticks that the schedule may have fired, and whose rows are no longer kept."""
+        first = max(self.since, made_at)
+        if first < min(self.until, kept_since):
+            raise InvalidValue(
+                f"ticks before {kept_since:%Y-%m-%d %H:%M}Z are no longer kept, so that nobody "
+                "knows which had their job; begin there, or say `forgotten` and every older one "
+                "makes a job"
+            )
+
     def stretches(self) -> Iterator[Sequence[datetime]]:
         """The ticks by as many as one transaction takes."""
         rest = self.ticks()

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from enum import StrEnum
-from typing import Any, Literal, TypeVar
+from datetime import datetime, timedelta
+from typing import Any, Literal
 
 from tenure._model.job import NewJob
 from tenure._model.schedule import (
@@ -16,16 +15,17 @@ from tenure._model.schedule import (
     ScheduleRow,
     Timing,
 )
+from tenure._rules import schedules as rules
 from tenure.admin.jobs import elsewhere
 from tenure.config import duration
+from tenure.declared import MissedName, OverlapName
 from tenure.errors import InvalidValue, PayloadError
 from tenure.task import Options, Registered, Seconds, new_job
 
 Declared = Literal["declared"]
-MissedName = Missed | Literal["skip", "latest", "all"]
-OverlapName = Overlap | Literal["allow", "skip"]
+MissedWord = Missed | MissedName
+OverlapWord = Overlap | OverlapName
 AnyTask = Registered[..., Any] | str
-S = TypeVar("S", bound=StrEnum)
 _DECLARED = "declared"
 _POLICIES = ("missed", "missed_within", "missed_most", "jitter")
 _TIMES = ("cron", "every", "at")
@@ -49,10 +49,10 @@ class Said:
     timeout: Seconds | None = None
     expires_in: Seconds | None = None
     tags: Sequence[str] | None = None
-    missed: MissedName | Declared | None = None
+    missed: MissedWord | Declared | None = None
     missed_within: Seconds | Declared | None = None
     missed_most: int | Declared | None = None
-    overlap: OverlapName | None = None
+    overlap: OverlapWord | None = None
     jitter: Seconds | Declared | None = None
 
     def new(self, name: str, task: AnyTask) -> NewSchedule:
@@ -88,9 +88,9 @@ class Said:
         kept = row.set_policy
         return PolicyChange(
             missed=_set(self.missed, kept.missed, _missed),
-            missed_within=_set(self.missed_within, kept.missed_within, duration),
+            missed_within=_set(self.missed_within, kept.missed_within, _lasting),
             missed_most=_set(self.missed_most, kept.missed_most, int),
-            jitter=_set(self.jitter, kept.jitter, duration),
+            jitter=_set(self.jitter, kept.jitter, _lasting),
         )
 
     def _names(self) -> list[str]:
@@ -105,7 +105,7 @@ class Said:
         if any(getattr(self, name) is not None for name in _TIMES):
             was = Timing(
                 cron=self.cron,
-                every=None if self.every is None else duration(self.every),
+                every=None if self.every is None else _lasting(self.every),
                 at=self.at,
                 # An interval has no zone; what had one before is not refused for it.
                 zone="UTC" if self.every is not None else was.zone,
@@ -120,10 +120,10 @@ class Said:
         return replace(
             was,
             missed=_set(self.missed, was.missed, _missed),
-            missed_within=_set(self.missed_within, was.missed_within, duration),
+            missed_within=_set(self.missed_within, was.missed_within, _lasting),
             missed_most=_set(self.missed_most, was.missed_most, int),
             overlap=_set(self.overlap, was.overlap, _overlap),
-            jitter=_set(self.jitter, was.jitter, duration),
+            jitter=_set(self.jitter, was.jitter, _lasting),
         )
 
     def _options(self) -> Options:
@@ -158,19 +158,18 @@ def _set(said: Any, was: Any, read: Any) -> Any:
 
 
 def _missed(said: str) -> Missed:
-    return _one_of(Missed, "missed", said)
+    return rules.word(Missed, said, "missed")
 
 
 def _overlap(said: str) -> Overlap:
-    return _one_of(Overlap, "overlap", said)
+    return rules.word(Overlap, said, "overlap")
 
 
-def _one_of(kind: type[S], what: str, said: str) -> S:
+def _lasting(said: Seconds) -> timedelta:
     try:
-        return kind(said)
-    except ValueError:
-        names = ", ".join(kind)
-        raise InvalidValue(f"{what} is {said!r}; it is one of: {names}") from None
+        return duration(said)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidValue(f"{said!r} is no duration; write seconds, or a timedelta") from None
 
 
 def aware(instant: datetime | None, what: str) -> datetime | None:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from tenure._model.schedule import ScheduleRow, ScheduleState, Shift, Timing
 from tenure._rules import dst, timing
+from tenure._rules.ticking import due_at
 from tenure._rules.zones import zone_named
 from tenure.admin.definitions import aware
 from tenure.config import duration
@@ -65,7 +66,7 @@ def _run(of: Timing, fire_at: datetime, row: ScheduleRow | None = None) -> Run:
     return Run(
         fire_at=fire_at,
         local=fire_at.astimezone(zone_named(of.zone)),
-        run_at=fire_at,
+        run_at=fire_at if row is None else due_at(row.name, fire_at, row.in_force.jitter),
         shift=shift,
         moved=shift is not None and dst.moved(of, fire_at),
         paused=row is not None and _is_paused(row, fire_at),

@@ -1,18 +1,18 @@
 """What an operator can see of schedules, and do to them."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
 from tenure._model.audit import By
 from tenure._model.job import Enqueued
-from tenure._model.schedule import Backfilled, Missed, Overlap, ScheduleRow, TickRow
+from tenure._model.schedule import Missed, Overlap, ScheduleRow, TickRow
 from tenure._rules import schedules as rules
 from tenure._store.port import Op, atomically
 from tenure.admin import previews
-from tenure.admin.backfills import BackfillProgress, Window, window
-from tenure.admin.definitions import AnyTask, Declared, MissedName, OverlapName, Said, aware
-from tenure.admin.faces import Twin, Verb, Verbs, on_a_thread, rehearsed
+from tenure.admin.backfilling import Backfilling
+from tenure.admin.definitions import AnyTask, Declared, MissedWord, OverlapWord, Said, aware
+from tenure.admin.faces import Twin, Verb
 from tenure.admin.previews import Run
 from tenure.errors import InvalidValue
 from tenure.task import Seconds
@@ -20,7 +20,7 @@ from tenure.task import Seconds
 _LONGEST_PAGE = 1000
 
 
-class Schedules(Verbs):
+class Schedules(Backfilling):
     """The verbs over schedules: `app.schedules`. What code declares, code owns: its times, its
     task and its arguments are changed there; the rest here."""
 
@@ -57,10 +57,10 @@ class Schedules(Verbs):
         timeout: Seconds | None = None,
         expires_in: Seconds | None = None,
         tags: Sequence[str] = (),
-        missed: MissedName = Missed.LATEST,
+        missed: MissedWord = Missed.LATEST,
         missed_within: Seconds | None = None,
         missed_most: int | None = None,
-        overlap: OverlapName = Overlap.ALLOW,
+        overlap: OverlapWord = Overlap.ALLOW,
         jitter: Seconds = 0,
     ) -> Op[ScheduleRow]:
         """Make a schedule. Of a registered task the arguments are checked and the options taken;
@@ -107,10 +107,10 @@ class Schedules(Verbs):
         timeout: Seconds | None = None,
         expires_in: Seconds | None = None,
         tags: Sequence[str] | None = None,
-        missed: MissedName | Declared | None = None,
+        missed: MissedWord | Declared | None = None,
         missed_within: Seconds | Declared | None = None,
         missed_most: int | Declared | None = None,
-        overlap: OverlapName | None = None,
+        overlap: OverlapWord | None = None,
         jitter: Seconds | Declared | None = None,
     ) -> Op[ScheduleRow]:
         """Change what is given, and leave the rest. A `task` brings its own options, and has the
@@ -146,7 +146,7 @@ class Schedules(Verbs):
             rules.check(new)
             return (yield from self._store.update_schedule(new, by))
         change = said.policies(row)
-        rules.check_policy(change.over(row.policy))
+        rules.check_policy(change)
         return (yield from self._store.set_policy(name, change, by))
 
     @Verb
@@ -199,58 +199,6 @@ class Schedules(Verbs):
     apreview: Final = Twin(preview)
 
     preview_timing = staticmethod(previews.preview_timing)
-
-    def backfill(
-        self, name: str, since: datetime, until: datetime, by: By, *, dry_run: bool = False
-    ) -> Iterator[BackfillProgress]:
-        """Make the jobs of past ticks that have none, from `since` to `until`, both included, and
-        at the most to now. Goes on as it is iterated, a transaction of at most 500 ticks at a
-        time, and tells how far it has come. A tick that has its job is left alone, so that
-        the same again goes on where this one was stopped."""
-        wanted = self.perform(self._window(name, since, until))
-        return self._backfill(name, wanted, by, dry_run=dry_run)
-
-    async def abackfill(
-        self, name: str, since: datetime, until: datetime, by: By, *, dry_run: bool = False
-    ) -> AsyncIterator[BackfillProgress]:
-        """The same in the async world."""
-        wanted = await self.aperform(self._window(name, since, until))
-        progress = await on_a_thread(wanted.start)
-        for stretch in wanted.stretches():
-            came = await self.aperform(self._fill(name, stretch, by, dry_run=dry_run))
-            progress = progress.and_then(stretch, came)
-            yield progress
-
-    def _backfill(
-        self, name: str, wanted: Window, by: By, *, dry_run: bool
-    ) -> Iterator[BackfillProgress]:
-        progress = wanted.start()
-        for stretch in wanted.stretches():
-            came = self.perform(self._fill(name, stretch, by, dry_run=dry_run))
-            progress = progress.and_then(stretch, came)
-            yield progress
-
-    def _fill(
-        self, name: str, stretch: Sequence[datetime], by: By, *, dry_run: bool
-    ) -> Op[Backfilled]:
-        op = self._store.backfill(name, stretch, by)
-        return rehearsed(op) if dry_run else op
-
-    def _window(self, name: str, since: datetime, until: datetime) -> Op[Window]:
-        row = yield from self._found(name)
-        now = yield from self._now()
-        return window(row, since, until, now)
-
-    def _found(self, name: str) -> Op[ScheduleRow]:
-        row = yield from self._store.schedule(name)
-        if row is None:
-            raise InvalidValue(f"there is no schedule {name!r}; see: tenure schedule list")
-        return row
-
-    def _now(self) -> Op[datetime]:
-        server = yield from self._store.condition()
-        now: datetime = server["now"]
-        return now
 
 
 def _check_count(count: int) -> None:

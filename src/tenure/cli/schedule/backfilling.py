@@ -40,6 +40,10 @@ def backfill(
         str | None,
         typer.Option("--to", metavar="INSTANT", help="The last tick's time or after; else now."),
     ] = None,
+    forgotten: Annotated[
+        bool,
+        typer.Option("--forgotten", help="Also ticks so old that nobody knows what they made."),
+    ] = False,
     reason: Reason = None,
     dry_run: DryRun = False,
     who: Who = None,
@@ -57,7 +61,9 @@ def backfill(
     progress, stopped = BackfillProgress(total=0), False
     with opened(database_url, schema) as admin:
         known(admin, name)
-        told = admin.schedules.backfill(name, first, last, by(who, reason), dry_run=dry_run)
+        told = admin.schedules.backfill(
+            name, first, last, by(who, reason), forgotten=forgotten, dry_run=dry_run
+        )
         try:
             with _bar() as advance:
                 for progress in told:
