@@ -1,4 +1,4 @@
-"""The verb that fills the past of a schedule, in both worlds; and what it shares with the others."""
+"""The verb that fills the past of a schedule, in both worlds; and what the others share with it."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import datetime, timedelta
