@@ -1,0 +1,1 @@
+"""Schedules under proof: the rules of time against an oracle that knows nothing of them."""
