@@ -34,6 +34,7 @@ class Reach:
         self._redis = redis
         self._program = program
         self._version = version
+        ordered(version)  # Refused where it is written.
         self._module = calling_module()
         self._engine: Engine | None = None
         self._finding = threading.RLock()

@@ -1,5 +1,6 @@
 """Declares the program's schedules, then fires what is due. Anyone may; none is the leader."""
 
+import logging
 import random
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -9,10 +10,12 @@ from tenure._services.base import Service, log
 from tenure._store.engine import Link
 from tenure._store.port import Store
 from tenure.config import Defaults
-from tenure.errors import InvalidValue, StoreError, Unreachable
+from tenure.errors import InvalidValue, PayloadError, QueryFailed
 from tenure.job import boottime
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from tenure._model.schedule import Declaring, Firing, NewSchedule
 
 _BATCH = 100
@@ -44,14 +47,20 @@ class Scheduler(Service):
         self._program = program
         self._version = version
         self._schedules = list(schedules)
-        self._declare_at = 0.0
+        self._lag = defaults.floor_lag
+        self._sweep = defaults.sweep.total_seconds()
+        self._floor: datetime | None = None
+        self._from_zero_at = 0.0
         self._declared = False
+        self._refused = 0
+        self._declare_at = 0.0
         self._due_at: float | None = None
         self._passed_over = 0
 
     def wake(self, word: str = "") -> None:
         """A wakeup was heard: look at once, if it is about schedules or may have been."""
         if word in ("", SCHEDULES_CHANGED):
+            self._from_zero_at = 0.0
             self.nudge()
 
     async def tick(self) -> int:
@@ -60,39 +69,40 @@ class Scheduler(Service):
             await self._declare()
         # Read before the question is sent: a slow answer makes us come too early, never too late.
         asked_at = boottime()
-        firing = await self._link.run(self._store.fire(count=_BATCH))
+        if asked_at >= self._from_zero_at:
+            self._floor, self._from_zero_at = None, asked_at + self._sweep
+        firing = await self._link.run(self._store.fire(count=_BATCH, floor=self._floor))
+        self._learn(firing, asked_at)
+        if firing.ticks:
+            log.debug("scheduler: %d ticks made %d jobs", firing.ticks, firing.jobs)
+        return firing.ticks
+
+    def _learn(self, firing: "Firing", asked_at: float) -> None:
+        """When to look next, and from where on: below what was due first there was nothing, but
+        for what was not committed yet."""
+        due = firing.now if firing.next_at is None else min(firing.next_at, firing.now)
+        self._floor = due - self._lag
         self._due_at = None
         if firing.next_at is not None:
             self._due_at = asked_at + (firing.next_at - firing.now).total_seconds()
-        self._note(firing)
-        return firing.ticks
-
-    def _note(self, firing: "Firing") -> None:
-        """What is due and was not ours to fire is being fired by another."""
-        due = firing.next_at is not None and firing.next_at <= firing.now
-        self._passed_over = self._passed_over + 1 if due and not firing.ticks else 0
-        if firing.ticks:
-            log.debug("scheduler: %d ticks made %d jobs", firing.ticks, firing.jobs)
+        # What is due and was not ours to fire is being fired by another.
+        is_due = firing.next_at is not None and firing.next_at <= firing.now
+        self._passed_over = self._passed_over + 1 if is_due and not firing.ticks else 0
 
     async def _declare(self) -> None:
         """Bring the schedules in the database to what this code says. What the database refuses
         keeps nobody's schedules from being fired."""
-        self._declare_at = boottime() + _DECLARE_AGAIN
+        op = self._store.declare(self._program, self._version, self._schedules)
         try:
-            declaring = await self._link.run(
-                self._store.declare(self._program, self._version, self._schedules)
-            )
-        except InvalidValue as error:
-            log.error("scheduler: the schedules of %s are not declared: %s", self._program, error)
-        except Unreachable:
-            self._declare_at = 0.0
-            raise
-        except StoreError as error:
-            log.warning("scheduler: the schedules of %s: %s; it tries again", self._program, error)
-            return
+            declaring = await self._link.run(op)
+        except (InvalidValue, PayloadError, QueryFailed) as error:
+            self._refused += 1
+            self._declare_at = boottime() + _DECLARE_AGAIN
+            level = logging.ERROR if self._refused == 1 else logging.DEBUG
+            log.log(level, "scheduler: %s cannot declare: %s", self._program, error)
         else:
+            self._declared = True
             self._tell(declaring)
-        self._declared = True
 
     def _tell(self, declaring: "Declaring") -> None:
         for what in ("made", "changed", "retired"):
@@ -118,7 +128,7 @@ class Scheduler(Service):
             return wait
         spread = random.uniform(0, _SPREAD)  # noqa: S311 - spreads load
         if self._passed_over:
-            return min(wait, _AFTER_ANOTHER * 2 ** min(self._passed_over - 1, 10) + spread)
+            return min(wait, _AFTER_ANOTHER * 2.0 ** min(self._passed_over - 1, 10) + spread)
         if self._due_at is not None:
             wait = min(wait, max(self._due_at - boottime(), _SHORTEST_SLEEP) + spread)
         return wait

@@ -79,9 +79,8 @@ class Child:
         await self._until_fit()
         core = Core(self._app, shape, on_doomed=self._doomed, on_drain=self._draining.set)
         core.start()
-        if self._app.hooks.listeners:
-            told = partial(self._told, core.announcer)
-            loop.add_reader(self._channel, Heard(self._channel, told))
+        told = partial(self._told, core.announcer)
+        loop.add_reader(self._channel, Heard(self._channel, told, core.take_schedules))
         if orders.until_empty:
             emptied = asyncio.create_task(core.until_empty())
             emptied.add_done_callback(lambda _: self._draining.set())

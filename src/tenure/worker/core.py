@@ -111,7 +111,7 @@ class Core:
         self._settler.on_settled = self.announcer.settled
         self._settler.on_rescued = self.announcer.rescued
         self._claimer.on_rescued = self.announcer.rescued
-        self._scheduling = Scheduling(app, shape.name) if shape.schedules else None
+        self._scheduling: Scheduling | None = None
         services: list[Service] = [self._settler, self._claimer]
         if app.listen is not False:
             link = engine.link(f"{name} wakeups")
@@ -183,9 +183,15 @@ class Core:
         """Start all services."""
         self._keeper.start()
         self._supervisor.start()
-        if self._scheduling is not None:
-            self._scheduling.start()
+        if self._shape.schedules:
+            self.take_schedules()
         self._announce("worker_started")
+
+    def take_schedules(self) -> None:
+        """Fire schedules from now on, if this process did not."""
+        if self._scheduling is None and not self._retired:
+            self._scheduling = Scheduling(self._app, self._shape.name)
+            self._scheduling.start()
 
     def _announce(self, name: WorkerEventName) -> None:
         self.announcer.worker(name, self._shape.queues, self._shape.slots)

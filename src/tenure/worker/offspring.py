@@ -17,7 +17,7 @@ from tenure._services.board import NEVER, Board, Entry
 from tenure.job import boottime
 from tenure.worker.changes import Changes
 from tenure.worker.child import Orders
-from tenure.worker.news import News
+from tenure.worker.news import TAKE_SCHEDULES, News
 from tenure.worker.processes import kill_session
 
 # Ended and not settled yet: as many as this may wait for the database.
@@ -136,6 +136,14 @@ class Offspring:
             return False
         if self.told["listens"]:
             self._writer.write(news.to_line())
+        return True
+
+    def take_schedules(self) -> bool:
+        """Have it fire schedules from now on; False if it is about to end."""
+        if self._writer is None or self.draining or self.on_trial:
+            return False
+        self.schedules = True
+        self._writer.write(TAKE_SCHEDULES)
         return True
 
     @property
