@@ -45,6 +45,11 @@ def local(instant: datetime | None, zone: str) -> str | None:
     return f"{there:%Y-%m-%d %H:%M:%S%z}"
 
 
+def _there(instant: datetime, zone: str) -> str | None:
+    """The same for a table that has the instant in UTC too."""
+    return None if zone == "UTC" else local(instant, zone)
+
+
 def policies(row: "ScheduleRow") -> Mapping[str, str]:
     """The policies in force; a * marks those that an operator set over the code's."""
     force, over = row.in_force, row.set_policy
@@ -81,7 +86,7 @@ def print_runs(runs: "Sequence[Run]", zone: str) -> None:
         (zone, "UTC", "due", "clock change", "paused"),
         [
             (
-                local(run.local, zone),
+                _there(run.local, zone),
                 run.fire_at,
                 run.run_at if run.run_at != run.fire_at else None,
                 clock_change(run),
@@ -108,7 +113,7 @@ def print_ticks(ticks: "Sequence[TickRow]", zone: str) -> None:
         (zone, "UTC", "outcome", "reason", "job", "recorded"),
         [
             (
-                local(tick.fire_at, zone),
+                _there(tick.fire_at, zone),
                 tick.fire_at,
                 tick.outcome,
                 tick.reason,
