@@ -79,7 +79,9 @@ def run(
     *,
     key: Annotated[
         str | None,
-        typer.Option("--key", metavar="TEXT", help="The same key makes one job only."),
+        typer.Option(
+            "--key", metavar="TEXT", help="While its job lives, the same key makes no second one."
+        ),
     ] = None,
     reason: Reason = None,
     who: Who = None,
