@@ -172,7 +172,7 @@ class Schedules(Backfilling):
 
     @Verb
     def run(self, name: str, by: By, *, key: str | None = None) -> Op[Enqueued]:
-        """Enqueue the schedule's job now, beside its ticks; the same key, while that job lives, makes
+        """Enqueue the schedule's job now, beside its ticks; while that job lives, the same key makes
         no second one."""
         return self._store.run_schedule(name, by, key=key)
 
