@@ -172,8 +172,8 @@ class Schedules(Backfilling):
 
     @Verb
     def run(self, name: str, by: By, *, key: str | None = None) -> Op[Enqueued]:
-        """Enqueue the schedule's job now, beside its ticks; while that job lives, the same key makes
-        no second one."""
+        """Enqueue the schedule's job now, beside its ticks. While that job lives, the same key
+        makes no second one."""
         return self._store.run_schedule(name, by, key=key)
 
     arun: Final = Twin(run)
