@@ -199,7 +199,7 @@ class Schedules(Backfilling):
 
     apreview: Final = Twin(preview)
 
-    preview_timing = staticmethod(previews.preview_timing)
+    preview_timing: Final = staticmethod(previews.preview_timing)
 
 
 def _check_count(count: int) -> None:
