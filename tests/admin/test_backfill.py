@@ -96,6 +96,22 @@ def test_what_is_yet_to_come_is_left_to_the_schedule(schedules: Schedules) -> No
     assert list(schedules.backfill("often", now, now, ANA)) == []
 
 
+async def test_what_is_due_and_not_fired_yet_is_left_to_the_schedule(
+    db: Database, schedules: Schedules
+) -> None:
+    """Else it would be fired as a backfill: without jitter, and whatever overlaps."""
+    row = schedules.get("often")
+    assert row is not None
+    assert row.next_at is not None
+    await db.fetch(
+        "UPDATE tenure.schedule SET next_at = next_at - interval '1 hour', created_at = $1",
+        str(row.next_at - 2 * HOUR),
+    )
+    due = row.next_at - HOUR
+    [told] = schedules.backfill("often", due - MINUTE, due + MINUTE, ANA)
+    assert (told.total, told.up_to) == (1, due - MINUTE)
+
+
 async def test_the_async_world_does_the_same(schedules: Schedules, midnight: datetime) -> None:
     told = [
         each async for each in schedules.abackfill("often", midnight, midnight + 10 * HOUR, ANA)

@@ -12,6 +12,7 @@ from tenure.errors import InvalidValue
 
 STRETCH = 500
 MOST = 1_000_000
+_INSTANT = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +47,7 @@ class Window:
 
     def ticks(self) -> Iterator[datetime]:
         """Each of them, in order."""
-        before = self.since - timedelta(microseconds=1)
-        return timing.between(self.timing, before, self.until)
+        return timing.between(self.timing, self.since - _INSTANT, self.until)
 
     def start(self) -> BackfillProgress:
         """Nothing done yet; counts the ticks, and refuses more than are sensible at once."""
@@ -76,11 +76,15 @@ class Window:
 
 
 def window(row: ScheduleRow, since: datetime, until: datetime, now: datetime) -> Window:
-    """The window that a backfill is to fill; what is yet to come is left to the schedule."""
+    """The window that a backfill is to fill; what is yet to come, or is due and not fired yet, is
+    left to the schedule."""
     aware(since, "since")
     aware(until, "until")
     if since > until:
         raise InvalidValue(f"since {since} is after until {until}; turn them around")
     if since > now:
         raise InvalidValue(f"since {since} is yet to come; a backfill is for the past")
-    return Window(row.timing, since.astimezone(UTC), min(until, now).astimezone(UTC))
+    last = min(until, now)
+    if row.next_at is not None:
+        last = min(last, row.next_at - _INSTANT)
+    return Window(row.timing, since.astimezone(UTC), last.astimezone(UTC))

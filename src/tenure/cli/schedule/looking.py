@@ -119,7 +119,7 @@ def _fields(row: "ScheduleRow") -> dict[str, object]:
         "max attempts": job.max_attempts,
         "meta": job.meta or None,
         **{name.replace("_", " "): text for name, text in shown.policies(row).items()},
-        "declared by": made_by,
+        "made by": made_by,
         "version": row.version,
         "created": row.created_at,
         "changed": row.changed_at,
