@@ -27,11 +27,11 @@ class Backfilling(Verbs):
         forgotten: bool = False,
         dry_run: bool = False,
     ) -> Iterator[BackfillProgress]:
-        """Make the jobs of past ticks that have none, from `since` to `until`, both included; what is
-        due and not fired yet is left to the schedule. Goes on as it is iterated, a transaction of
-        at most 500 ticks at a time, and tells how far it has come. A tick that has its job is left
-        alone, so that the same again goes on where this one was stopped. Ticks are kept for some
-        days only: older ones may have had their jobs, and are refused unless `forgotten`."""
+        """Make the jobs of past ticks that have none, from `since` to `until`, both included; what
+        is due and not fired yet is left to the schedule. Goes on as it is iterated, a transaction
+        of at most 500 ticks at a time, and tells how far it has come. A tick that has its job is
+        left alone, so that the same again goes on where this one was stopped. Ticks are kept for
+        some days only: older ones may have had their jobs, and are refused unless `forgotten`."""
         wanted = self.perform(self._window(name, since, until, forgotten=forgotten))
         return self._backfill(name, wanted, by, dry_run=dry_run)
 
