@@ -38,6 +38,10 @@ _START_WITHIN = 60.0
 _STOP_WITHIN = 15.0
 
 
+_MEMORY = Path("/dev/shm")  # noqa: S108 - a directory of its own is made in it
+_ROOM = 6 * 2**30
+
+
 class ClusterError(Exception):
     """The server did not do as asked; the message carries the end of its log."""
 
@@ -50,8 +54,15 @@ class Cluster:
     The port is kept across `restart` and `kill`, so that URLs stay good.
     """
 
-    def __init__(self, major: int = 15, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        major: int = 15,
+        settings: Mapping[str, str] | None = None,
+        *,
+        in_memory: bool = False,
+    ) -> None:
         self.major = major
+        self._parent = _memory() if in_memory else None
         self.settings = {**SETTINGS, **(settings or {})}
         self._uid, self._gid = unprivileged_user()
         self._process: subprocess.Popen[bytes] | None = None
@@ -139,7 +150,7 @@ class Cluster:
         wait_for(lambda: not any(alive(pid) for pid in family), _STOP_WITHIN)
 
     def _initialise(self) -> None:
-        self._directory = Path(tempfile.mkdtemp(prefix="tenure-pg-"))
+        self._directory = Path(tempfile.mkdtemp(prefix="tenure-pg-", dir=self._parent))
         if self._uid is not None and self._gid is not None:
             os.chown(self._directory, self._uid, self._gid)
             self._bin = self._reachable(self._installed)
@@ -259,3 +270,15 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def _memory() -> Path | None:
+    """Where files are kept in memory, if there is room enough; else None, for the usual place.
+
+    The suites make a database for every test, of 600 files: twice as quick as on a disk.
+    """
+    try:
+        there = os.statvfs(_MEMORY)
+    except OSError:
+        return None
+    return _MEMORY if there.f_bavail * there.f_frsize >= _ROOM else None

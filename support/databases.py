@@ -44,7 +44,8 @@ class Databases:
         """Copy a template into a fresh database and return its URL."""
         name = f"test_{os.getpid()}_{next(self._numbers)}"
         self._execute(
-            sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(
+            # By files: what is small is copied faster so than page by page through the log.
+            sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy").format(
                 sql.Identifier(name), sql.Identifier(template)
             )
         )

@@ -42,7 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
     """One private server for the whole run."""
-    with Cluster(pytestconfig.getoption("--postgres")) as cluster:
+    with Cluster(pytestconfig.getoption("--postgres"), in_memory=True) as cluster:
         yield cluster
 
 
