@@ -17,9 +17,9 @@ def main() -> int:
     """The exit code of the second run; that of a failure where there is nothing to run again."""
     failed = json.loads(_FAILED.read_text()) if _FAILED.exists() else {}
     if not 0 < len(failed) <= _MOST:
-        print(f"{len(failed)} failed: not to be run again (1 to {_MOST} are)", file=sys.stderr)
+        sys.stderr.write(f"{len(failed)} failed: not to be run again (1 to {_MOST} are)\n")
         return 1
-    print("once more, alone:", *sorted(failed), sep="\n  ", flush=True)
+    sys.stderr.write("\n  ".join(["once more, alone:", *sorted(failed)]) + "\n")
     command = [sys.executable, "-m", "pytest", "--last-failed", *sys.argv[1:]]
     return subprocess.run(command, check=False).returncode
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-CORE = {"psycopg", "psycopg-pool", "rich", "typer"}
+CORE = {"cronsim", "psycopg", "psycopg-pool", "rich", "typer"}
 
 
 @pytest.fixture(scope="session")

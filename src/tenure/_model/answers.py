@@ -58,3 +58,4 @@ class Upkept:
     pruned_failed: int = 0
     pruned_keys: int = 0
     pruned_workers: int = 0
+    pruned_ticks: int = 0

@@ -196,3 +196,26 @@ class Backfilled:
 
     made: int
     already: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shift:
+    """A change of a zone's clocks: the instant, what they would have shown and what they show.
+
+    `shown` and `becomes` are times of the zone, without one. Set forward, the times between them
+    are left out (a gap); set back, they come twice (an overlap).
+    """
+
+    at: datetime
+    shown: datetime
+    becomes: datetime
+
+    @property
+    def by(self) -> timedelta:
+        """How far the clocks are set forward; negative if back."""
+        return self.becomes - self.shown
+
+    @property
+    def is_gap(self) -> bool:
+        """Whether times are left out, not repeated."""
+        return self.becomes > self.shown

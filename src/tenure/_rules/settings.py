@@ -46,6 +46,7 @@ SETTINGS: Mapping[str, Callable[[str, Json], None]] = {
     "keep_archive_days": _count,
     "keep_attempts_days": _count,
     "keep_failed_days": _count,
+    "keep_ticks_days": _count,
 }
 
 BUILT_IN: Mapping[str, Json] = {
@@ -58,6 +59,7 @@ BUILT_IN: Mapping[str, Json] = {
     "keep_archive_days": DEFAULTS.keep_archive.days,
     "keep_attempts_days": DEFAULTS.keep_attempts.days,
     "keep_failed_days": DEFAULTS.keep_failed.days,
+    "keep_ticks_days": DEFAULTS.keep_ticks.days,
 }
 
 

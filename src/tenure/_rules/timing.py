@@ -1,31 +1,126 @@
-"""When a schedule's ticks are. Pure: no clock; every instant given and answered is UTC."""
+"""When a schedule's ticks are. Pure: no clock; every instant given and answered is UTC.
+
+What reads cron expressions is loaded when the first one is met: a program without any does not
+wait for it.
+"""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from itertools import islice, takewhile
 
 from tenure._model.schedule import Timing
+from tenure.config import LONGEST_WAIT
+from tenure.errors import InvalidValue
+
+# Intervals count from here, so that all who ask find the same ticks.
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+SHORTEST = timedelta(seconds=1)
 
 
 def check(timing: Timing) -> None:
     """Refuse a timing that names no ticks, with what to write instead (InvalidValue)."""
-    raise NotImplementedError
+    given = [name for name in ("cron", "every", "at") if getattr(timing, name) is not None]
+    if len(given) != 1:
+        raise InvalidValue(
+            f"a schedule says when by one of cron=, every= and at=, not by {' and '.join(given)}"
+            if given
+            else 'a schedule says when: give cron="0 3 * * *", every=timedelta(…) or at=datetime(…)'
+        )
+    if timing.every is not None:
+        _check_every(timing.every, timing.zone)
+        return
+    if timing.at is not None and timing.at.utcoffset() is None:
+        raise InvalidValue(f"at={timing.at} has no time zone; write tzinfo=UTC or attach one")
+
+    from tenure._rules.zones import zone_named  # noqa: PLC0415 - see above
+
+    zone_named(timing.zone)
+    if timing.cron is not None:
+        from tenure._rules.cron import read  # noqa: PLC0415 - see above
+
+        read(timing.cron)
+
+
+def _check_every(every: timedelta, zone: str) -> None:
+    if every < SHORTEST:
+        raise InvalidValue(
+            f"every={every} is closer than a second; make the ticks 1 s apart at least, and let "
+            "one job do what several would"
+        )
+    if every > LONGEST_WAIT:
+        raise InvalidValue(f"every={every} is too far; {LONGEST_WAIT.days:,} days is the most")
+    if zone != "UTC":
+        raise InvalidValue(
+            f"an interval counts from 1970 in UTC and knows no zone; leave out {zone!r}, or give "
+            "the time of day by cron="
+        )
 
 
 def following(timing: Timing, after: datetime) -> datetime | None:
     """The first tick after an instant, or None if there is none to come."""
-    raise NotImplementedError
+    return next(_forward(timing, _utc(after)), None)
 
 
 def last(timing: Timing, until: datetime) -> datetime | None:
     """The last tick at or before an instant, or None."""
-    raise NotImplementedError
+    until = _utc(until)
+    if timing.cron is not None:
+        from tenure._rules import cron, zones  # noqa: PLC0415 - see above
+
+        read, zone = cron.read(timing.cron), zones.zone_named(timing.zone)
+        return next(cron.backward(read, zone, until), None)
+    if timing.every is not None:
+        return _nth(timing.every, (until - EPOCH) // timing.every)
+    at = _at(timing)
+    return at if at <= until else None
 
 
 def between(timing: Timing, after: datetime, until: datetime) -> Iterator[datetime]:
     """The ticks after one instant and up to another, in order. Lazy: a window may hold millions."""
-    raise NotImplementedError
+    end = _utc(until)
+    return takewhile(lambda tick: tick <= end, _forward(timing, _utc(after)))
 
 
 def upcoming(timing: Timing, after: datetime, count: int) -> Sequence[datetime]:
     """The next ticks after an instant, at most so many."""
-    raise NotImplementedError
+    return list(islice(_forward(timing, _utc(after)), count))
+
+
+def _forward(timing: Timing, after: datetime) -> Iterator[datetime]:
+    """All ticks after an instant, in order."""
+    if timing.cron is not None:
+        from tenure._rules import cron, zones  # noqa: PLC0415 - see above
+
+        return cron.forward(cron.read(timing.cron), zones.zone_named(timing.zone), after)
+    if timing.every is not None:
+        return _intervals(timing.every, after)
+    at = _at(timing)
+    return iter([at] if at > after else [])
+
+
+def _intervals(every: timedelta, after: datetime) -> Iterator[datetime]:
+    number = (after - EPOCH) // every + 1
+    while (tick := _nth(every, number)) is not None:
+        yield tick
+        number += 1
+
+
+def _nth(every: timedelta, number: int) -> datetime | None:
+    """The tick of this number, if the calendar goes so far."""
+    try:
+        return EPOCH + number * every
+    except OverflowError:
+        return None
+
+
+def _at(timing: Timing) -> datetime:
+    if timing.at is None:
+        raise InvalidValue("a schedule says when by one of cron=, every= and at=; this has none")
+    return _utc(timing.at)
+
+
+def _utc(instant: datetime) -> datetime:
+    """The instant in UTC. One without a zone would be read in this machine's."""
+    if instant.utcoffset() is None:
+        raise InvalidValue(f"{instant} has no time zone; write tzinfo=UTC or attach one")
+    return instant.astimezone(UTC)

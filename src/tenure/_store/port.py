@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
+from tenure._store.schedules import ScheduleStore
+
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
@@ -87,7 +89,7 @@ def atomically(op: Op[T]) -> Op[T]:
     return answer
 
 
-class Store(Protocol):
+class Store(ScheduleStore, Protocol):
     """What every store can do. Each method describes an operation; a runner performs it."""
 
     # Jobs

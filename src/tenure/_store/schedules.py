@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 class ScheduleStore(Protocol):
     """Schedules and their ticks. A name that no schedule has is an InvalidValue."""
 
-    def fire(self, *, count: int = 100) -> Op[Firing]:
+    def fire(self, *, count: int = 100, floor: datetime | None = None) -> Op[Firing]:
         """Account for what is due of up to `count` schedules: each tick makes its job or a row
         that says why not, and the schedule's next time moves on, in one transaction. Any number
-        may fire at once; a schedule that another one is at is passed over."""
+        may fire at once; a schedule that another one is at is passed over. What has been due
+        since before `floor` is left to a pass without one."""
 
     def declare(
         self, program: str, version: Sequence[int], schedules: Sequence[NewSchedule]

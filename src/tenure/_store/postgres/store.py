@@ -6,11 +6,12 @@ from tenure._store.port import Op, Store
 from tenure._store.postgres.leases import Leases
 from tenure._store.postgres.operators import Operators
 from tenure._store.postgres.presence import Workers
+from tenure._store.postgres.schedules import Schedules
 from tenure._store.postgres.schema import Schema
 from tenure._store.postgres.upkeep import Upkeep
 
 
-class PostgresStore(Leases, Operators, Workers, Upkeep, Schema):
+class PostgresStore(Leases, Operators, Workers, Schedules, Upkeep, Schema):
     """Tenure's store on PostgreSQL 15 and later."""
 
     def install(self) -> Op[Sequence[str]]:

@@ -37,8 +37,9 @@ class Upkeep(Queues):
         done, left = yield from self._partitions(set_days)
         failed = yield from self._prune("prune_failed", keep=_kept(set_days, "keep_failed_days"))
         keys = yield from self._prune("prune_keys")
+        ticks = yield from self._prune("prune_ticks", keep=_kept(set_days, "keep_ticks_days"))
         workers = yield self._query("prune_workers", keep=DEFAULTS.keep_workers)
-        return Upkept(done, left, failed, keys, len(workers))
+        return Upkept(done, left, failed, keys, len(workers), ticks)
 
     def clear(self) -> Op[None]:
         """Remove everything but the schema itself: for tests, between one and the next."""
@@ -96,5 +97,6 @@ def _kept(set_days: Mapping[str, Json], name: str) -> timedelta:
         "keep_archive_days": DEFAULTS.keep_archive,
         "keep_attempts_days": DEFAULTS.keep_attempts,
         "keep_failed_days": DEFAULTS.keep_failed,
+        "keep_ticks_days": DEFAULTS.keep_ticks,
     }
     return timedelta(days=set_days[name]) if name in set_days else builtin[name]

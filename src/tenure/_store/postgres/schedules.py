@@ -1,0 +1,174 @@
+"""Schedules as operators make and steer them. What code declares is in `declaring`."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from datetime import datetime
+from typing import Any
+
+from tenure._model.audit import By
+from tenure._model.ids import Json
+from tenure._model.job import Enqueued
+from tenure._model.schedule import NewSchedule, PolicyChange, ScheduleRow
+from tenure._rules.declaring import as_stored
+from tenure._rules.values import dump as plain
+from tenure._store.port import Op, atomically
+from tenure._store.postgres.declaring import Definitions
+from tenure._store.postgres.ticking import schedule_row
+from tenure.errors import InvalidValue
+
+
+class Schedules(Definitions):
+    """The part of the store that operators call upon for schedules."""
+
+    def create_schedule(self, schedule: NewSchedule, by: By) -> Op[ScheduleRow]:
+        """Make a schedule at run time; InvalidValue if there is one of that name."""
+        return (yield from atomically(self._create(as_stored(schedule), by)))
+
+    def _create(self, schedule: NewSchedule, by: By) -> Op[ScheduleRow]:
+        rows = yield from self._write([schedule], {}, (yield from self._now()))
+        if not rows:
+            raise InvalidValue(
+                f"there is a schedule {schedule.name!r} already; update it, or give this one "
+                "another name"
+            )
+        yield from self._noted_schedule(by, "create", None, schedule)
+        return schedule_row(rows[0])
+
+    def update_schedule(self, schedule: NewSchedule, by: By) -> Op[ScheduleRow]:
+        """Give a schedule that was made at run time another definition; ticks that are due are
+        accounted for by the old one first. InvalidValue if code declares it."""
+        return (yield from atomically(self._update(as_stored(schedule), by)))
+
+    def _update(self, schedule: NewSchedule, by: By) -> Op[ScheduleRow]:
+        found, now = yield from self._locked(schedule.name)
+        if found.program is not None:
+            raise InvalidValue(
+                f"{found.program} declares the schedule {found.name!r} in its code; change it "
+                "there. Only missed runs, jitter and pauses can be set over it"
+            )
+        before = yield from self._account(found, now)
+        rows = yield from self._write([schedule], {before.name: before.version}, now)
+        yield from self._noted_schedule(by, "update", before, schedule)
+        return schedule_row(rows[0])
+
+    def set_policy(self, name: str, change: PolicyChange, by: By) -> Op[ScheduleRow]:
+        """Set what holds over a schedule's own policy, in the place of what was set before. Ticks
+        that are due and not accounted for are judged by it."""
+        return (yield from atomically(self._set_policy(name, change, by)))
+
+    def _set_policy(self, name: str, change: PolicyChange, by: By) -> Op[ScheduleRow]:
+        before, _ = yield from self._locked(name)
+        return (
+            yield from self._steer("set_policy", before, replace(before, set_policy=change), by)
+        )
+
+    def pause_schedule(
+        self, name: str, by: By, *, until: datetime | None = None
+    ) -> Op[ScheduleRow]:
+        """Let ticks make no jobs, until then or until resumed; each is recorded as paused."""
+        return (yield from atomically(self._pause(name, by, until)))
+
+    def _pause(self, name: str, by: By, until: datetime | None) -> Op[ScheduleRow]:
+        before, now = yield from self._locked(name)
+        paused = replace(
+            before,
+            paused_at=now,
+            paused_until=until,
+            paused_by=by.actor,
+            paused_reason=by.reason,
+        )
+        return (yield from self._steer("pause", before, paused, by))
+
+    def resume_schedule(self, name: str, by: By) -> Op[ScheduleRow]:
+        """Let a paused schedule's ticks make jobs again, from the next one on."""
+        return (yield from atomically(self._resume(name, by)))
+
+    def _resume(self, name: str, by: By) -> Op[ScheduleRow]:
+        found, now = yield from self._locked(name)
+        # What fell due in the pause and was not recorded yet, is; it is not made up for.
+        before = yield from self._account(found, now)
+        resumed = replace(
+            before, paused_at=None, paused_until=None, paused_by=None, paused_reason=None
+        )
+        return (yield from self._steer("resume", before, resumed, by))
+
+    def _steer(
+        self, action: str, before: ScheduleRow, wanted: ScheduleRow, by: By
+    ) -> Op[ScheduleRow]:
+        rows = yield self._query(
+            "steer_schedule",
+            name=wanted.name,
+            set_missed=wanted.set_policy.missed,
+            set_missed_within=wanted.set_policy.missed_within,
+            set_missed_most=wanted.set_policy.missed_most,
+            set_jitter=wanted.set_policy.jitter,
+            paused_at=wanted.paused_at,
+            paused_until=wanted.paused_until,
+            paused_by=wanted.paused_by,
+            paused_reason=wanted.paused_reason,
+            **self._changed_wakeup(),
+        )
+        after = schedule_row(rows[0])
+        yield from self._audit(
+            by,
+            f"schedule.{action}",
+            [f"schedule:{after.name}"],
+            before=_steering(before),
+            after=_steering(after),
+        )
+        return after
+
+    def delete_schedule(self, name: str, by: By) -> Op[ScheduleRow]:
+        """Remove a schedule; its ticks and jobs stay. InvalidValue if code declares it and it is
+        not retired."""
+        return (yield from atomically(self._delete(name, by)))
+
+    def _delete(self, name: str, by: By) -> Op[ScheduleRow]:
+        found, _ = yield from self._locked(name)
+        if found.program is not None and found.retired_at is None:
+            raise InvalidValue(
+                f"{found.program} declares the schedule {name!r} in its code, and its next start "
+                "would make it again; take it out there, or pause it"
+            )
+        yield self._query("delete_schedule", name=name)
+        yield from self._noted_schedule(by, "delete", found, None)
+        return found
+
+    def run_schedule(self, name: str, by: By, *, key: str | None = None) -> Op[Enqueued]:
+        """Enqueue a schedule's job now, beside its ticks; the same key makes it once."""
+        return (yield from atomically(self._run(name, by, key)))
+
+    def _run(self, name: str, by: By, key: str | None) -> Op[Enqueued]:
+        schedule, _ = yield from self._locked(name)
+        job = replace(
+            schedule.job,
+            meta={**schedule.job.meta, "schedule": name},
+            key=None if key is None else f"run:{name}:{key}",
+        )
+        [answer] = yield from self.enqueue([job])
+        if answer.created:
+            yield from self._audit(by, "schedule.run", [f"schedule:{name}", f"job:{answer.id}"])
+        return answer
+
+    def schedule(self, name: str) -> Op[ScheduleRow | None]:
+        """The schedule of this name, or None."""
+        rows = yield self._query("schedules", name=name, after="", count=1)
+        return schedule_row(rows[0]) if rows else None
+
+    def schedules(self, *, after: str = "", count: int = 100) -> Op[Sequence[ScheduleRow]]:
+        """Schedules by name, above a name."""
+        rows = yield self._query("schedules", name=None, after=after, count=count)
+        return [schedule_row(row) for row in rows]
+
+
+def _steering(row: ScheduleRow) -> dict[str, Json]:
+    """What operators have set over a schedule, as JSON for the audit."""
+    parts: dict[str, Any] = {
+        **asdict(row.set_policy),
+        "paused_at": row.paused_at,
+        "paused_until": row.paused_until,
+        "paused_by": row.paused_by,
+        "paused_reason": row.paused_reason,
+    }
+    said: dict[str, Json] = plain({k: v for k, v in parts.items() if v is not None})
+    return said

@@ -1,0 +1,224 @@
+"""Ticks: firing what is due, and making up for what is past. Definitions are in `schedules`."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from tenure._model.audit import By
+from tenure._model.ids import JobId
+from tenure._model.job import NewJob
+from tenure._model.schedule import (
+    Backfilled,
+    Firing,
+    Missed,
+    Overlap,
+    Policy,
+    PolicyChange,
+    ScheduleRow,
+    ScheduleState,
+    Tick,
+    TickOutcome,
+    TickReason,
+    TickRow,
+    Timing,
+)
+from tenure._rules import ticking
+from tenure._store.port import Op, Row, atomically
+from tenure._store.postgres.jobs import Jobs
+from tenure.errors import InvalidValue
+
+# What one transaction accounts for: small enough to be over in a moment.
+_TICKS = 1000
+
+
+class Ticking(Jobs):
+    """The part of the store that fires schedules."""
+
+    def fire(self, *, count: int = 100, floor: datetime | None = None) -> Op[Firing]:
+        """Account for what is due of up to `count` schedules, in one transaction.
+
+        Looks first without a lock or a transaction: mostly nothing is due.
+        """
+        [row] = yield self._query("next_tick", floor=floor)
+        next_at, now = row["next_at"], row["now"]
+        if next_at is None or next_at > now:
+            return Firing(ticks=0, jobs=0, next_at=next_at, now=now)
+        ticks, jobs = yield from atomically(self._fire_due(count, floor))
+        return Firing(ticks=ticks, jobs=jobs, next_at=next_at, now=now)
+
+    def _fire_due(self, count: int, floor: datetime | None) -> Op[tuple[int, int]]:
+        rows = yield self._query("due", count=count, floor=floor)
+        if not rows:
+            return 0, 0
+        return (yield from self._fire([schedule_row(r) for r in rows], rows[0]["now"]))
+
+    def _fire(self, schedules: Sequence[ScheduleRow], now: datetime) -> Op[tuple[int, int]]:
+        """Fire schedules that are locked, as far as one statement goes."""
+        live = yield from self._live(schedules)
+        judged: list[tuple[ScheduleRow, ticking.Judged]] = []
+        room = _TICKS
+        for schedule in schedules:
+            if room > 0:
+                verdict = ticking.judge(
+                    schedule, now=now, live=schedule.last_job_id in live, most=room
+                )
+                judged.append((schedule, verdict))
+                room -= len(verdict.ticks)
+        moves = [(s, v) for s, v in judged if v.ticks]
+        [row] = yield self._query(
+            "fire",
+            **_ticks([(s, tick) for s, v in judged for tick in v.ticks]),
+            again=False,
+            names=[s.name for s, _ in moves],
+            name_versions=[s.version for s, _ in moves],
+            next_ats=[v.next_at for _, v in moves],
+            last_ats=[v.ticks[-1].fire_at for _, v in moves],
+            channel=self.channel,
+            wake=sorted({s.job.queue for s, v in moves if any(t.run_at for t in v.ticks)}),
+        )
+        return row["ticks"], row["jobs"]
+
+    def _live(self, schedules: Sequence[ScheduleRow]) -> Op[set[JobId]]:
+        """Which of their last jobs have not ended, where that matters.
+
+        Asked in a statement of its own, whose snapshot is younger than the locks: a job that
+        another scheduler's firing committed just before them is seen.
+        """
+        ids = [
+            s.last_job_id
+            for s in schedules
+            if s.policy.overlap is Overlap.SKIP and s.last_job_id is not None
+        ]
+        if not ids:
+            return set()
+        rows = yield self._query("live", ids=ids)
+        return {JobId(row["id"]) for row in rows}
+
+    def _account(self, schedule: ScheduleRow, now: datetime) -> Op[ScheduleRow]:
+        """Fire all that is due of a schedule that is locked, before its definition changes."""
+        while schedule.next_at is not None and schedule.next_at <= now:
+            yield from self._fire([schedule], now)
+            [row] = yield self._query("lock_schedules", names=[schedule.name], program=None)
+            schedule = schedule_row(row)
+        return schedule
+
+    def backfill(self, name: str, fire_ats: Sequence[datetime], by: By) -> Op[Backfilled]:
+        """Make the jobs of these past ticks, in one transaction, but for those that have one."""
+        return (yield from atomically(self._backfill(name, fire_ats, by)))
+
+    def _backfill(self, name: str, fire_ats: Sequence[datetime], by: By) -> Op[Backfilled]:
+        schedule, _ = yield from self._locked(name)
+        ticks = [
+            Tick(fire_at=at, outcome=TickOutcome.FIRED, reason=TickReason.BACKFILL, run_at=at)
+            for at in fire_ats
+        ]
+        [row] = yield self._query(
+            "fire",
+            **_ticks([(schedule, tick) for tick in ticks]),
+            again=True,
+            names=[],
+            name_versions=[],
+            next_ats=[],
+            last_ats=[],
+            channel=self.channel,
+            wake=[schedule.job.queue],
+        )
+        if row["jobs"]:
+            window = {
+                "since": str(min(fire_ats)),
+                "until": str(max(fire_ats)),
+                "jobs": row["jobs"],
+            }
+            yield from self._audit(by, "schedule.backfill", [f"schedule:{name}"], after=window)
+        return Backfilled(made=row["jobs"], already=len(fire_ats) - row["jobs"])
+
+    def _locked(self, name: str) -> Op[tuple[ScheduleRow, datetime]]:
+        """The schedule, locked, and the time now; InvalidValue if there is none."""
+        rows = yield self._query("lock_schedules", names=[name], program=None)
+        if not rows:
+            raise InvalidValue(
+                f"there is no schedule {name!r}; `tenure schedule list` shows those there are"
+            )
+        return schedule_row(rows[0]), rows[0]["now"]
+
+    def ticks(
+        self, name: str, *, before: datetime | None = None, count: int = 50
+    ) -> Op[Sequence[TickRow]]:
+        """A schedule's recorded ticks, newest first, before an instant."""
+        rows = yield self._query("ticks", schedule=name, before=before, count=count)
+        return [
+            TickRow(
+                schedule=row["schedule"],
+                fire_at=row["fire_at"],
+                outcome=TickOutcome(row["outcome"]),
+                reason=None if row["reason"] is None else TickReason(row["reason"]),
+                job_id=row["job_id"],
+                recorded_at=row["recorded_at"],
+            )
+            for row in rows
+        ]
+
+
+def _ticks(ticks: Sequence[tuple[ScheduleRow, Tick]]) -> dict[str, object]:
+    """Ticks as the parameter arrays that name them."""
+    return {
+        "schedules": [schedule.name for schedule, _ in ticks],
+        "versions": [schedule.version for schedule, _ in ticks],
+        "fire_ats": [tick.fire_at for _, tick in ticks],
+        "reasons": [tick.reason for _, tick in ticks],
+        "run_ats": [tick.run_at for _, tick in ticks],
+    }
+
+
+def schedule_row(row: Row) -> ScheduleRow:
+    """A schedule from its row, which brings the time now along."""
+    return ScheduleRow(
+        name=row["name"],
+        version=row["version"],
+        timing=Timing(cron=row["cron"], every=row["every"], at=row["at"], zone=row["zone"]),
+        job=NewJob(
+            row["task"],
+            queue=row["queue"],
+            args=row["args"],
+            priority=row["priority"],
+            max_attempts=row["max_attempts"],
+            max_losses=row["max_losses"],
+            lease=row["lease"],
+            target=row["target"],
+            meta=row["meta"] or {},
+        ),
+        policy=Policy(
+            missed=Missed(row["missed"]),
+            missed_within=row["missed_within"],
+            missed_most=row["missed_most"],
+            overlap=Overlap(row["overlap"]),
+            jitter=row["jitter"],
+        ),
+        set_policy=PolicyChange(
+            missed=None if row["set_missed"] is None else Missed(row["set_missed"]),
+            missed_within=row["set_missed_within"],
+            missed_most=row["set_missed_most"],
+            jitter=row["set_jitter"],
+        ),
+        state=_state(row),
+        program=row["program"],
+        program_version=tuple(row["program_version"]),
+        next_at=row["next_at"],
+        last_at=row["last_at"],
+        last_job_id=row["last_job_id"],
+        paused_at=row["paused_at"],
+        paused_until=row["paused_until"],
+        paused_by=row["paused_by"],
+        paused_reason=row["paused_reason"],
+        retired_at=row["retired_at"],
+        created_at=row["created_at"],
+        changed_at=row["changed_at"],
+    )
+
+
+def _state(row: Row) -> ScheduleState:
+    if row["retired_at"] is not None:
+        return ScheduleState.RETIRED
+    until = row["paused_until"]
+    if row["paused_at"] is not None and (until is None or until > row["now"]):
+        return ScheduleState.PAUSED
+    return ScheduleState.DONE if row["next_at"] is None else ScheduleState.ACTIVE
