@@ -52,7 +52,7 @@ def run(url: str, report: Report, rng: Random, directory: Path, *, short: bool) 
     del rng, directory, short
     clock = Clock(BEGIN)
     scheduler = Scheduler(url, clock)
-    names = {f"{when} {policy}": (when, policy) for when in WHEN for policy in POLICIES}
+    names = {f"{when}:{policy}": (when, policy) for when in WHEN for policy in POLICIES}
     for name, (when, policy) in names.items():
         new = NewSchedule(name=name, timing=WHEN[when], policy=POLICIES[policy], job=JOB)
         scheduler.run(scheduler.store.create_schedule(new, BY))

@@ -55,9 +55,10 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """While a schedule was paused: ticks after the one instant and up to the other."""
+    """While a schedule was paused: ticks up to the one instant that were not accounted for at the
+    other, when it was paused."""
 
-    after: datetime
+    since: datetime
     until: datetime = FOREVER
 
 

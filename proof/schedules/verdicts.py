@@ -48,7 +48,7 @@ class Verdicts:
         return said
 
     def _verdict(self, stretch: Stretch, fire_at: datetime, at: datetime) -> str:
-        if any(pause.after < fire_at <= pause.until for pause in self._target.pauses):
+        if any(pause.since <= at and fire_at <= pause.until for pause in self._target.pauses):
             return PAUSED
         room = min(max(stretch.successor(fire_at) - fire_at, AT_LEAST), AT_MOST)
         if at - fire_at <= room:

@@ -106,7 +106,7 @@ class World:
         self._size = size
         self._schedulers = [Scheduler(url, self.clock) for _ in range(_SCHEDULERS)]
         self._operator = Scheduler(url, self.clock)
-        self._seen = BEGIN
+        self._seen = self._steered_at = BEGIN
         self.lives = [self._make(number) for number in range(size.often + size.seldom)]
 
     def _make(self, number: int) -> Life:
@@ -146,7 +146,8 @@ class World:
         if rng.random() < _BACK:
             self.back += 1
             self._seen = max(self._seen, self.clock.now)
-            self.clock.advance(-timedelta(seconds=rng.uniform(0, 30)))
+            back = self.clock.now - timedelta(seconds=rng.uniform(0, 30))
+            self.clock.now = max(back, self._steered_at)
             return
         [(low, high)] = rng.choices([s for _, s in _STEPS], [weight for weight, _ in _STEPS])
         self.clock.advance(timedelta(seconds=rng.uniform(low, high)))
@@ -175,7 +176,8 @@ class World:
         """What an operator does to one schedule: pause, resume, or another definition."""
         self._quiet()
         self.steered += 1
-        rng, now = self._rng, self.clock.now
+        rng, now = self._rng, self.clock.advance(_INSTANT)
+        self._steered_at = now + _INSTANT
         store, run = self._operator.store, self._operator.now_run
         if life.paused_until is not None and life.paused_until <= now:
             life.unpaused(now)
@@ -195,6 +197,7 @@ class World:
             run(store.update_schedule(new, BY))
             life.past.append(Stretch(life.timing, life.policy, life.since, now, until=now))
             life.timing, life.policy, life.since = timing, policy, now
+        self.clock.advance(_INSTANT)
 
 
 def run(url: str, report: Report, rng: Random, directory: Path, *, short: bool) -> int:

@@ -138,12 +138,12 @@ def test_all_within_a_window_and_a_maximum_are_exactly_those() -> None:
 
 def test_a_pause_explains_its_ticks_and_no_others() -> None:
     runs, said = sound()
-    pause = Pause(TICKS[3], TICKS[5])
+    pause = Pause(TICKS[4], TICKS[5])
     assert len(judged(target(pauses=(pause,)), runs, said).wrong) == 2
     said[4:6] = [skipped(tick, "paused", SECOND) for tick in TICKS[4:6]]
     del runs[4:6]
     assert judged(target(pauses=(pause,)), runs, said).clean
-    assert len(judged(target(pauses=(Pause(TICKS[3], TICKS[4]),)), runs, said).wrong) == 1
+    assert len(judged(target(pauses=(Pause(TICKS[4], TICKS[4]),)), runs, said).wrong) == 1
 
 
 def test_an_overlap_is_believed_only_while_an_earlier_job_lived() -> None:
