@@ -35,7 +35,7 @@ _ZONES = (
 _OFTEN = ("0 * * * *", "30 * * * *", "*/15 * * * *", "15,45 * * * *")
 _SELDOM = ("30 2 * * *", "0 0 * * 1-5", "15 1,2,3 * * *", "0 12 1 * *", "59 23 * * 0", "0 3 29 2 *")
 _POLICIES = (
-    Policy(missed=Missed.ALL, missed_within=timedelta(days=400), missed_most=1_000_000),
+    Policy(missed=Missed.ALL, missed_within=timedelta(days=400), missed_most=3_000),
     Policy(missed=Missed.ALL, missed_within=timedelta(hours=30), missed_most=20),
     Policy(missed=Missed.LATEST),
     Policy(missed=Missed.SKIP),
