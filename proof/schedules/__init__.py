@@ -1,2 +1,2 @@
-"""Schedules under kills, outages, deploys and years: every tick makes one job or one recorded
-miss, by a checker that is fed from the job rows."""
+"""Schedules under proof: the rules of time against an oracle that knows nothing of them; kills,
+outages, deploys and years by a checker that is fed from the job rows."""
