@@ -48,15 +48,17 @@ def plan(
         if row.program == program and tuple(row.program_version) > version
     }
     return Declaring(
-        made=sorted(wanted.keys() - found.keys()),
-        changed=sorted(
-            name
-            for name, row in found.items()
-            if name in wanted and name not in newer
-            if row.program != program or _differs(row, wanted[name])
+        made=tuple(sorted(wanted.keys() - found.keys())),
+        changed=tuple(
+            sorted(
+                name
+                for name, row in found.items()
+                if name in wanted and name not in newer
+                if row.program != program or _differs(row, wanted[name])
+            )
         ),
-        retired=sorted(found.keys() - wanted.keys() - newer),
-        newer=sorted(newer),
+        retired=tuple(sorted(found.keys() - wanted.keys() - newer)),
+        newer=tuple(sorted(newer)),
     )
 
 

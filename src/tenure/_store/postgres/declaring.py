@@ -55,7 +55,7 @@ class Definitions(Ticking):
         if len(written) < len(planned.made) + len(planned.changed):
             return None
         if planned.retired:
-            yield self._query("retire", names=planned.retired, program_version=list(version))
+            yield self._query("retire", names=list(planned.retired), program_version=list(version))
         same = [
             name
             for name, row in found.items()

@@ -2,7 +2,7 @@
 -- Record ticks, make the jobs of those with a run_at, and move their schedules on, if a schedule
 -- still has the version by which they were judged. A tick that is recorded makes nothing more;
 -- with `again`, one that was skipped may still make its job.
--- Uses schedule_pkey and schedule_tick_pkey; the schedules are locked already, by due or lock_schedules.
+-- Uses schedule_pkey, schedule_tick_pkey; the schedules are locked, by due or lock_schedules.
 WITH moment AS MATERIALIZED (
     SELECT
         coalesce($13::timestamptz, clock_timestamp()) AS now,

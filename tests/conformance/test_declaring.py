@@ -1,0 +1,181 @@
+"""Declaring: a program's schedules are what its newest version says, and nobody else's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from support.store import SECOND
+from tenure._model.job import NewJob
+from tenure._model.schedule import Declaring, Missed, PolicyChange, ScheduleState, Timing
+from tests.conformance.acts import BY
+from tests.conformance.scheduling import (
+    HOUR,
+    MINUTE,
+    NOON,
+    a_schedule,
+    created,
+    fire,
+    outcomes,
+    run_minutes,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from support.store import Database
+    from tenure._model.schedule import NewSchedule, ScheduleRow
+
+
+async def declare(
+    db: Database, *schedules: NewSchedule, program: str = "shop", version: Sequence[int] = (1,)
+) -> Declaring:
+    return await db.run(db.store.declare(program, version, schedules))
+
+
+async def found(db: Database, name: str = "s") -> ScheduleRow:
+    row = await db.run(db.store.schedule(name))
+    assert row is not None
+    return row
+
+
+async def test_a_program_s_first_start_makes_its_schedules(db: Database) -> None:
+    db.clock.now = NOON
+    done = await declare(db, a_schedule("a"), a_schedule("b"))
+
+    assert done == Declaring(made=("a", "b"))
+    row = await found(db, "a")
+    assert (row.program, row.program_version, row.version) == ("shop", (1,), 1)
+    assert (row.next_at, row.state) == (NOON + MINUTE, ScheduleState.ACTIVE)
+
+
+async def test_a_start_without_a_difference_writes_nothing(db: Database) -> None:
+    db.clock.now = NOON
+    at = NOON + HOUR
+    schedules = [
+        a_schedule("a", job=NewJob("t", args={"x": [1, 2.5, None]}, meta={"timeout": 3.0})),
+        a_schedule("b", timing=Timing(cron="5 4 * * *", zone="Asia/Tokyo"), jitter=1.5 * SECOND),
+        a_schedule("c", timing=Timing(at=at), missed=Missed.ALL),
+    ]
+    await declare(db, *schedules)
+    before = await db.fetch("SELECT *, xmin FROM tenure.schedule ORDER BY name")
+    db.clock.advance(MINUTE)
+
+    assert await declare(db, *schedules) == Declaring()
+    assert await db.fetch("SELECT *, xmin FROM tenure.schedule ORDER BY name") == before
+
+
+async def test_a_change_begins_from_now_and_raises_the_version(db: Database) -> None:
+    db.clock.now = NOON
+    await declare(db, a_schedule())
+    db.clock.advance(30 * SECOND)
+    done = await declare(db, a_schedule(timing=Timing(every=HOUR)), version=(2,))
+
+    assert done == Declaring(changed=("s",))
+    row = await found(db)
+    assert (row.version, row.program_version, row.next_at) == (2, (2,), NOON + HOUR)
+
+
+async def test_what_is_due_by_the_old_definition_is_accounted_for_before_a_change(
+    db: Database,
+) -> None:
+    """Shows R26."""
+    db.clock.now = NOON
+    await declare(db, a_schedule(missed=Missed.ALL), a_schedule("dropped", missed=Missed.ALL))
+    db.clock.now = NOON + 5 * MINUTE + SECOND
+    await declare(db, a_schedule(timing=Timing(every=HOUR)), version=(2,))
+
+    assert [minute for minute, _ in await outcomes(db)] == [1, 2, 3, 4, 5]
+    assert [minute for minute, _ in await outcomes(db, "dropped")] == [1, 2, 3, 4, 5]
+    assert len(await run_minutes(db)) == 10
+
+
+async def test_an_older_version_changes_nothing_that_a_newer_one_wrote(db: Database) -> None:
+    """Shows R26. A rolling deploy may start the old version last."""
+    db.clock.now = NOON
+    old = [a_schedule("changed"), a_schedule("removed"), a_schedule("same")]
+    new = [
+        a_schedule("changed", timing=Timing(every=HOUR)),
+        a_schedule("same"),
+        a_schedule("added"),
+    ]
+    await declare(db, *old, version=(1, 9))
+    done = await declare(db, *new, version=(1, 10))
+    assert done == Declaring(made=("added",), changed=("changed",), retired=("removed",))
+
+    again = await declare(db, *old, version=(1, 9))
+    assert again == Declaring(newer=("added", "changed", "removed", "same"))
+    assert (await found(db, "changed")).timing == Timing(every=HOUR)
+    assert (await found(db, "added")).state is ScheduleState.ACTIVE
+    assert (await found(db, "removed")).state is ScheduleState.RETIRED
+    assert await declare(db, *new, version=(1, 10)) == Declaring()
+
+
+async def test_one_that_vanished_is_retired_and_kept(db: Database) -> None:
+    db.clock.now = NOON
+    await declare(db, a_schedule())
+    assert await declare(db, version=(2,)) == Declaring(retired=("s",))
+    db.clock.advance(HOUR)
+
+    assert await fire(db) == 0
+    row = await found(db)
+    assert (row.state, row.next_at) == (ScheduleState.RETIRED, None)
+    [noted, *_] = await db.run(db.store.audit("schedule:s"))
+    assert (noted.actor, noted.source, noted.action) == ("shop", "code", "schedule.retire")
+    assert noted.reason == "version 2 no longer declares it"
+
+
+async def test_a_retired_schedule_that_is_declared_again_goes_on_from_then(db: Database) -> None:
+    db.clock.now = NOON
+    await declare(db, a_schedule())
+    await declare(db)
+    db.clock.advance(HOUR)
+    assert await declare(db, a_schedule()) == Declaring(changed=("s",))
+    await fire(db)
+
+    row = await found(db)
+    assert (row.state, row.next_at) == (ScheduleState.ACTIVE, NOON + HOUR + MINUTE)
+    assert await outcomes(db) == []
+
+
+async def test_a_program_retires_no_other_s_schedules(db: Database) -> None:
+    db.clock.now = NOON
+    await declare(db, a_schedule("a"), program="shop")
+    await declare(db, a_schedule("b"), program="mail")
+    await db.run(db.store.create_schedule(a_schedule("c"), BY))
+
+    assert await declare(db, a_schedule("a"), program="shop") == Declaring()
+    assert (await found(db, "b")).state is ScheduleState.ACTIVE
+    assert (await found(db, "c")).state is ScheduleState.ACTIVE
+
+
+async def test_what_code_declares_is_its_own_whoever_had_the_name(db: Database) -> None:
+    await created(db)
+    assert await declare(db, a_schedule()) == Declaring(changed=("s",))
+    assert (await found(db)).program == "shop"
+    assert await declare(db, a_schedule(), program="mail") == Declaring(changed=("s",))
+    assert (await found(db)).program == "mail"
+
+
+async def test_what_an_operator_set_outlives_a_deploy(db: Database) -> None:
+    """Shows R28."""
+    db.clock.now = NOON
+    await declare(db, a_schedule())
+    await db.run(db.store.pause_schedule("s", BY))
+    await db.run(db.store.set_policy("s", PolicyChange(missed=Missed.SKIP, jitter=SECOND), BY))
+    await declare(db, a_schedule(missed=Missed.ALL, missed_most=5), version=(2,))
+
+    row = await found(db)
+    assert row.state is ScheduleState.PAUSED
+    assert (row.policy.missed, row.policy.missed_most) == (Missed.ALL, 5)
+    assert (row.in_force.missed, row.in_force.missed_most) == (Missed.SKIP, 5)
+    assert row.in_force.jitter == SECOND
+
+
+async def test_the_audit_has_what_code_changed(db: Database) -> None:
+    db.clock.now = NOON
+    await declare(db, a_schedule())
+    await declare(db, a_schedule(timing=Timing(every=HOUR)), version=(2, 1))
+    [noted, first] = await db.run(db.store.audit("schedule:s"))
+    assert (first.before, first.action) == (None, "schedule.declare")
+    assert (noted.before["every"], noted.after["every"]) == (60.0, 3600.0)
+    assert noted.reason == "version 2.1"
