@@ -1,69 +1,37 @@
 """`Tenure`: the tasks of one program and the database they are enqueued into."""
 
 import importlib
-import itertools
-import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, overload
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, overload
 
-from tenure import _wiring
-from tenure._hooks.hooks import Hooks
-from tenure._hooks.passage import Draft, Passage
-from tenure._model.event import JobEvent, JobEventName, WorkerEvent, WorkerEventName
-from tenure._model.job import DEFAULT_PRIORITY, Enqueued
-from tenure._store.engine import Engine, aperform, perform
-from tenure._store.port import Op, atomically
+from tenure import many
+from tenure._model.event import JobEventName, WorkerEventName
+from tenure._model.job import DEFAULT_PRIORITY
+from tenure._store.engine import aperform, perform
 from tenure.config import DEFAULTS, Backoff, Defaults, duration
+from tenure.declared import Declared, MissedName, OverlapName, refuse_bare
+from tenure.decorating import AJ, A, D, Decorator, E, J, L, M, P, R, T, W
 from tenure.errors import InvalidValue
 from tenure.handle import Handle
-from tenure.job import AsyncJob, Job
+from tenure.reach import Reach
 from tenure.registry import UNSET, Registry, Unset, several
-from tenure.sources import database_url, setting
+from tenure.sources import setting
 from tenure.task import Bound, JobTask, Registered, Seconds, Task
 
 if TYPE_CHECKING:
     from tenure.admin import Admin
 
-P = ParamSpec("P")
-R = TypeVar("R")
-# Bound, and not the class itself: a first parameter that takes any object takes no handle.
-J = TypeVar("J", bound=Job)
-AJ = TypeVar("AJ", bound=AsyncJob)
-E = TypeVar("E", bound=Callable[[Draft], Iterator[None]])
-M = TypeVar(
-    "M",
-    bound=Callable[[Job | AsyncJob], Iterator[None]] | Callable[[AsyncJob], AsyncIterator[None]],
-)
-D = TypeVar("D", bound=Callable[[Job], Iterator[None]])
-A = TypeVar(
-    "A", bound=Callable[[AsyncJob], Iterator[None]] | Callable[[AsyncJob], AsyncIterator[None]]
-)
-L = TypeVar("L", bound=Callable[[JobEvent], object])
-W = TypeVar("W", bound=Callable[[WorkerEvent], object])
-_BATCH = 1000
 
-
-class Decorator(Protocol):
-    """What `@app.task(…)` makes of a function; by its first parameter and its kind."""
-
-    # A plain function and a coroutine function overlap only where the first parameter or the
-    # result is Any or object; then the earlier form is as good as the later.
-    @overload
-    def __call__(  # type: ignore[overload-overlap]
-        self, function: Callable[Concatenate[AJ, P], Coroutine[Any, Any, R]], /
-    ) -> JobTask[P, R, Coroutine[Any, Any, R], AJ]: ...
-    @overload
-    def __call__(self, function: Callable[Concatenate[J, P], R], /) -> JobTask[P, R, R, J]: ...
-    @overload
-    def __call__(
-        self, function: Callable[P, Coroutine[Any, Any, R]], /
-    ) -> Task[P, R, Coroutine[Any, Any, R]]: ...
-    @overload
-    def __call__(self, function: Callable[P, R], /) -> Task[P, R, R]: ...
-
-
-class Tenure:
+class Tenure(Reach):
     """The tasks of one program and the database they are enqueued into.
 
     Opens and reads nothing until something is enqueued or asked. What is not given is found in
@@ -71,7 +39,9 @@ class Tenure:
     are modules with more tasks, which a worker loads at its start. `redis` is the URL of a Redis
     that carries wakeups too. Workers LISTEN, unless a pooler stands before the server;
     `listen=True` has them do so through it, where its pools are by session, `listen=False` not
-    at all.
+    at all. `program` and `version` say whose code declares schedules, and which release of it: a
+    newer one's declarations are not undone by an older one. Without, it is this module's, and no
+    release is newer than another.
     """
 
     def __init__(
@@ -83,53 +53,23 @@ class Tenure:
         pool_size: int | None = None,
         listen: bool | None = None,
         redis: str | None = None,
+        program: str | None = None,
+        version: str | int | None = None,
         defaults: Defaults = DEFAULTS,
     ) -> None:
-        self._url = url
-        self._schema = schema
-        self._pool_size = pool_size
-        self._redis = redis
-        self._engine: Engine | None = None
-        self._finding = threading.RLock()
+        super().__init__(
+            url,
+            schema=schema,
+            pool_size=pool_size,
+            listen=listen,
+            redis=redis,
+            program=program,
+            version=version,
+        )
         self.imports: Sequence[str] = tuple(several(imports, "imports"))
-        self._listen = listen
         self.defaults = defaults
         self.tasks: Registry = Registry(defaults)
-        self.hooks: Hooks = Hooks(at_end=self._aclose)
-
-    @property
-    def engine(self) -> Engine:
-        """The database; found when first asked for."""
-        with self._finding:  # Threads that ask at once share one: each has pools of its own.
-            if self._engine is None:
-                self._engine = _wiring.engine(
-                    database_url(self._url),
-                    schema=self.schema,
-                    pool_size=setting("pool_size", self._pool_size),
-                    redis=setting("redis_url", self._redis),
-                )
-            return self._engine
-
-    @contextmanager
-    def with_engine(self, engine: Engine) -> Iterator[None]:
-        """Have everything go to this engine as long as the block lasts."""
-        before, self._engine = self._engine, engine
-        try:
-            yield
-        finally:
-            self._engine = before
-
-    @property
-    def schema(self) -> str:
-        """The schema that everything of Tenure's is in."""
-        found: str = setting("schema", self._schema)
-        return found
-
-    @property
-    def listen(self) -> bool | None:
-        """Whether workers hear of new jobs by LISTEN; None: unless a pooler is in between."""
-        found: bool | None = setting("listen", self._listen)
-        return found
+        self.declared: Declared = Declared()
 
     @property
     def admin(self) -> "Admin":
@@ -218,6 +158,46 @@ class Tenure:
 
         return decorate if function is None else decorate(function)
 
+    def schedule(
+        self,
+        cron: str | None = None,
+        /,
+        *,
+        every: Seconds | None = None,
+        at: datetime | None = None,
+        timezone: str = "UTC",
+        name: str | None = None,
+        args: Mapping[str, Any] | None = None,
+        missed: MissedName = "latest",
+        missed_within: Seconds = timedelta(days=1),
+        missed_most: int = 100,
+        overlap: OverlapName = "allow",
+        jitter: Seconds = 0,
+    ) -> Callable[[T], T]:
+        """Have a task enqueued by the clock: above `@app.task`, with a cron expression, which is
+        read in the time zone, or with `every` or `at`. A task's second schedule needs a name."""
+        refuse_bare(cron)
+
+        def decorate(task: T) -> T:
+            self.declared.add(
+                task,
+                app=self,
+                name=name,
+                args=args,
+                cron=cron,
+                every=every,
+                at=at,
+                timezone=timezone,
+                missed=missed,
+                missed_within=missed_within,
+                missed_most=missed_most,
+                overlap=overlap,
+                jitter=jitter,
+            )
+            return task
+
+        return decorate
+
     def callers_connection(self) -> Any:
         """The connection whose transaction an enqueue joins when it names none; None for one of
         our own. An integration overrides it where the framework keeps the connection itself."""
@@ -280,9 +260,9 @@ class Tenure:
         engine = self.engine
         connection = self.callers_connection() if connection is None else connection
         with self.hooks.passage(many=True) as passage:
-            op, bound = _enqueue_all(engine, calls, passage)
+            op, bound = many.enqueue_all(engine, calls, passage)
             answers = perform(engine, op, connection)
-        return _handles(engine, bound, answers)
+        return many.handles(engine, bound, answers)
 
     async def aenqueue_many(
         self, calls: Iterable[Bound[R]], *, connection: Any = None
@@ -291,9 +271,9 @@ class Tenure:
         engine = self.engine
         connection = self.callers_connection() if connection is None else connection
         with self.hooks.passage(many=True) as passage:
-            op, bound = _enqueue_all(engine, calls, passage)
+            op, bound = many.enqueue_all(engine, calls, passage)
             answers = await aperform(engine, op, connection)
-        return _handles(engine, bound, answers)
+        return many.handles(engine, bound, answers)
 
     @asynccontextmanager
     async def run(
@@ -303,8 +283,10 @@ class Tenure:
         concurrency: int | None = None,
         grace: Seconds | None = None,
         name: str | None = None,
+        schedules: bool | None = None,
     ) -> AsyncIterator[None]:
-        """Work on this event loop as long as the block lasts, beside whatever else runs there.
+        """Work on this event loop as long as the block lasts, beside whatever else runs there;
+        fire schedules too, unless told not to.
 
         There is no parent process here: a handler that cannot be cancelled is not ended, and
         may go on after its lease. `tenure worker` has one.
@@ -318,61 +300,6 @@ class Tenure:
             slots=setting("concurrency", concurrency),
             grace=duration(limit).total_seconds(),
             name=setting("name", name),
+            schedules=setting("schedules", schedules),
         ):
             yield
-
-    def close(self) -> None:
-        """Close the connections of the sync world; they are opened again when needed. What
-        listeners are yet to hear is told first, for a moment."""
-        self.hooks.listeners.close()
-        if self._engine is not None:
-            self._engine.close()
-
-    async def aclose(self) -> None:
-        """Close the connections of this event loop; they are opened again when needed. What
-        listeners are yet to hear is told first, for a moment."""
-        await self.hooks.listeners.aclose()
-        await self._aclose()
-
-    async def _aclose(self) -> None:
-        if self._engine is not None:
-            await self._engine.aclose()
-
-
-def _enqueue_all(
-    engine: Engine, calls: Iterable[Bound[R]], passage: Passage
-) -> tuple[Op[list[Enqueued]], list[Bound[R]]]:
-    """One operation that enqueues them in batches, and the calls as they were read."""
-    bound: list[Bound[R]] = []
-
-    def batches() -> Op[list[Enqueued]]:
-        answers: list[Enqueued] = []
-        for batch in _batched(calls):
-            bound.extend(batch)
-            jobs = passage.admit([call.job for call in batch])
-            stored = yield from engine.store.enqueue(jobs)
-            passage.stored(jobs, stored)
-            answers += stored
-        return answers
-
-    return atomically(batches()), bound
-
-
-def _batched(calls: Iterable[Bound[R]]) -> Iterator[list[Bound[R]]]:
-    rest = iter(calls)
-    while batch := list(itertools.islice(rest, _BATCH)):
-        for call in batch:
-            if not isinstance(call, Bound):
-                raise InvalidValue(f"{call!r} is no call; write task.bind(…)")
-            if call.connection is not None:
-                raise InvalidValue("give the connection to enqueue_many, not to its calls")
-        yield batch
-
-
-def _handles(
-    engine: Engine, bound: Sequence[Bound[R]], answers: Sequence[Enqueued]
-) -> list[Handle[R]]:
-    return [
-        Handle(engine, answer.id, created=answer.created, returns=call.returns)
-        for call, answer in zip(bound, answers, strict=True)
-    ]

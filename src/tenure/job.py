@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tenure._model.ids import JobId, Json, WorkerId
@@ -142,6 +142,19 @@ class _Handle:
     def meta(self) -> dict[str, Json]:
         """What middleware noted with the job when it was enqueued."""
         return dict(fields(self._row.meta))
+
+    @property
+    def schedule(self) -> str | None:
+        """The schedule that the job comes from; None if it was enqueued."""
+        name: str | None = (self._row.meta or {}).get("schedule")
+        return name
+
+    @property
+    def tick_at(self) -> datetime | None:
+        """The tick of its schedule that the job is for, in UTC: when it was meant to run, however
+        late it does. None without one, also where an operator ran the schedule by hand."""
+        at: str | None = (self._row.meta or {}).get("tick_at")
+        return None if at is None else datetime.fromisoformat(at).astimezone(UTC)
 
     @property
     def cancel_requested(self) -> bool:

@@ -1,10 +1,8 @@
 """Which tasks there are, by name: what a decorator said is checked here, and found again."""
 
 import inspect
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 from tenure._rules import payload
@@ -13,6 +11,7 @@ from tenure._rules.leasing import check_ttl
 from tenure.config import Defaults, duration
 from tenure.errors import InvalidValue
 from tenure.job import AsyncJob, Job
+from tenure.program import module_name
 from tenure.task import Definition, Seconds
 
 
@@ -73,7 +72,7 @@ class Registry:
         if not inspect.isfunction(function):
             raise InvalidValue(f"{function!r} is no function; decorate a def or an async def")
         takes_job = _takes_job(function)
-        known_as = name or f"{_module(function)}.{function.__qualname__}"
+        known_as = name or f"{module_name(function.__module__)}.{function.__qualname__}"
         stop = self._defaults.stop_within if stop_within is None else duration(stop_within)
         limit = self._defaults.timeout if isinstance(timeout, Unset) else timeout
         definition = Definition(
@@ -125,18 +124,6 @@ def several(texts: Sequence[str], what: str) -> Sequence[str]:
     if isinstance(texts, str):
         raise InvalidValue(f"{what} are several: write {what}=[{texts!r}]")
     return texts
-
-
-def _module(function: Callable[..., Any]) -> str:
-    """The module's name as others import it, also in the one that is being run."""
-    main = sys.modules["__main__"]
-    if function.__module__ != "__main__":
-        return function.__module__
-    spec = getattr(main, "__spec__", None)
-    if spec is not None:
-        return str(spec.name).removesuffix(".__main__")
-    file = getattr(main, "__file__", None)
-    return Path(file).stem if file else "__main__"
 
 
 def _takes_job(function: Callable[..., Any]) -> bool:

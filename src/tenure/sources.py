@@ -36,11 +36,14 @@ PROGRAM: Mapping[str, Source] = {
     "pool_size": Source(int, 10, "Tenure(pool_size=…)", least=1),
     "listen": Source(bool, None, "Tenure(listen=…)"),
     "redis_url": Source(str, None, "Tenure(redis=…)"),
+    "program": Source(str, None, "Tenure(program=…)"),
+    "version": Source(str, None, "Tenure(version=…)"),
     "queues": Source(list, None, "--queues"),
     "concurrency": Source(int, 10, "--concurrency", least=1),
     "processes": Source(int, 1, "--processes", least=1),
     "grace": Source(float, 25.0, "--grace", least=0),
     "name": Source(str, None, "--name"),
+    "schedules": Source(bool, True, "--schedules"),
     "log_level": Source(
         str, "info", "--log-level", among=("debug", "info", "warning", "error", "critical")
     ),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tenure._model.ids import WorkerId
 from tenure._model.lease import Claims
 from tenure._model.queue import EVERY_QUEUE, Lane
+from tenure._model.schedule import SCHEDULES_CHANGED
 from tenure._rules.lanes import LaneBook, next_scan
 from tenure._services.base import Service
 from tenure._services.dispatcher import Dispatcher, Notes
@@ -69,7 +70,9 @@ class Claimer(Service):
         self.empty_claims = 0
 
     def wake(self, queue: str = "") -> None:
-        """There may be something in this queue, or in any."""
+        """There may be something in this queue, or in any; what is about schedules is not."""
+        if queue == SCHEDULES_CHANGED:
+            return
         if not queue or self._everything or queue in self._queues:
             self._woken = True
             self.nudge()

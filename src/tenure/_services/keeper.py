@@ -15,14 +15,15 @@ _LAST_WORDS = 2.0
 class Keeper:
     """Runs services on a thread of its own, from start to stop."""
 
-    def __init__(self, make: Callable[[], Sequence[Service]]) -> None:
+    def __init__(self, make: Callable[[], Sequence[Service]], *, name: str = "keeper") -> None:
         self._make = make
+        self._name = name
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ready = threading.Event()
         self._ended = threading.Event()
         self._stop: asyncio.Event | None = None
         self._last_words: Callable[[], Awaitable[None]] | None = None
-        self._thread = threading.Thread(target=self._main, name="tenure-keeper", daemon=True)
+        self._thread = threading.Thread(target=self._main, name=f"tenure-{name}", daemon=True)
 
     def start(self) -> None:
         """Start the thread and return once its services run."""
@@ -33,8 +34,8 @@ class Keeper:
         try:
             asyncio.run(self._run())
         except Exception:  # noqa: BLE001 - told, whatever it was
-            # Nobody renews from here on; the deadlines on the board end this process.
-            log.exception("the keeper's thread has died")
+            # Where nobody renews from here on, the deadlines on the board end this process.
+            log.exception("the %s's thread has died", self._name)
         finally:
             self._ready.set()
             self._ended.set()

@@ -1,28 +1,27 @@
-"""Hears that there may be something to claim. Losing it costs a poll, never a job."""
+"""Hears that there may be something to do. Losing it costs a poll, never a job."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 
 from tenure._services.base import Service, log
-from tenure._services.claimer import Claimer
 
 
 class Wakeups(Service):
-    """Listens, to the database or to a bell, and wakes the claimer."""
+    """Listens, to the database or to a bell, and passes on what it hears."""
 
     name = "wakeups"
 
     def __init__(
         self,
         listen: Callable[[], AsyncIterator[str]],
-        claimer: Claimer,
+        hear: Callable[[str], None],
         *,
         close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         super().__init__(timedelta(seconds=0.2))
         self._listen_to = listen
-        self._claimer = claimer
+        self._hear = hear
         self._close = close
         self._listening: asyncio.Task[None] | None = None
 
@@ -37,12 +36,12 @@ class Wakeups(Service):
         return 0
 
     async def _listen(self) -> None:
-        async for queue in self._listen_to():
+        async for word in self._listen_to():
             if self._failures:
                 log.info("wakeups: listening again")
             self._failures = 0
             # The first word comes when listening has begun: what was sent before was not heard.
-            self._claimer.wake(queue)
+            self._hear(word)
 
     def stop(self) -> None:
         """Stop listening."""

@@ -151,6 +151,8 @@ def _show(job: "JobRow", attempts: "Sequence[AttemptRow]", audit: "Sequence[Audi
             "progress": job.progress,
             "cursor": job.cursor,
             "items": job.items or None,
+            "schedule": (job.meta or {}).get("schedule"),
+            "tick": (job.meta or {}).get("tick_at"),
             "meta": job.meta,
         }
     )

@@ -7,7 +7,7 @@ from typing import Annotated, cast
 
 import typer
 
-from tenure.cli import db, dev, doctor, init, job, worker
+from tenure.cli import db, dev, doctor, init, job, scheduler, worker
 from tenure.cli.exits import Exit
 from tenure.cli.failure import Failure, failure
 from tenure.cli.words import tell
@@ -23,6 +23,7 @@ app: typer.Typer = typer.Typer(
 app.command("init")(init.init)
 app.command("dev")(dev.dev)
 app.command("worker")(worker.worker)
+app.command("scheduler")(scheduler.scheduler)
 app.command("probe")(worker.probe)
 app.command("doctor")(doctor.doctor)
 app.add_typer(job.app)

@@ -31,6 +31,10 @@ def worker(
         str | None,
         typer.Option("--name", help="The worker's name in lists and for the probe."),
     ] = None,
+    schedules: Annotated[
+        bool | None,
+        typer.Option("--schedules/--no-schedules", help="Whether to fire schedules too; else yes."),
+    ] = None,
     log_level: LogLevel = None,
 ) -> int:
     """Run jobs until told to stop. One SIGTERM drains, a second one forces."""
@@ -44,6 +48,7 @@ def worker(
         drain=drain,
         grace=grace,
         name=name,
+        schedules=schedules,
         log_level=log_level,
     )
 

@@ -20,11 +20,12 @@ def main(
     drain: bool = False,
     grace: float | None = None,
     name: str | None = None,
+    schedules: bool | None = None,
     log_level: str | None = None,
     watched: Changes | None = None,
 ) -> int:
-    """Work for the app that `module:attribute` names, until told to stop or, with `drain`, until
-    nothing is due; answers with the exit code.
+    """Work for the app that `module:attribute` names, and fire its schedules, until told to stop
+    or, with `drain`, until nothing is due; answers with the exit code.
 
     What is not given is found in the environment or in tenure.toml. Under `watched`, a change of
     a Python file reloads the code.
@@ -36,6 +37,8 @@ def main(
         slots=setting("concurrency", concurrency),
         processes=setting("processes", processes),
         until_empty=drain,
+        # One that ends when its queues are empty adds nothing to them.
+        schedules=setting("schedules", schedules) and not drain,
         grace=setting("grace", grace),
         name=setting("name", name) or f"{socket.gethostname()}-{os.getpid()}",
         log_level=setting("log_level", log_level),

@@ -44,6 +44,7 @@ class Orders:
     channel_fd: int
     grace: float
     until_empty: bool
+    schedules: bool
     log_level: str
 
     def to_json(self) -> str:
@@ -71,15 +72,15 @@ class Child:
             slots=orders.slots,
             board=Board(orders.board_fd, places=orders.places),
             handler=[sys.executable, "-c", _HANDLER, orders.target, orders.log_level],
+            schedules=orders.schedules,
         )
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._draining.set)
         await self._until_fit()
         core = Core(self._app, shape, on_doomed=self._doomed, on_drain=self._draining.set)
         core.start()
-        if self._app.hooks.listeners:
-            told = partial(self._told, core.announcer)
-            loop.add_reader(self._channel, Heard(self._channel, told))
+        told = partial(self._told, core.announcer)
+        loop.add_reader(self._channel, Heard(self._channel, told, core.take_schedules))
         if orders.until_empty:
             emptied = asyncio.create_task(core.until_empty())
             emptied.add_done_callback(lambda _: self._draining.set())

@@ -33,6 +33,7 @@ from tenure._services.wakeups import Wakeups
 from tenure._services.watcher import Watcher
 from tenure.app import Tenure
 from tenure.job import boottime
+from tenure.worker.scheduling import Scheduling
 
 _LOOK = 0.01
 # The first may have begun before the last settle was committed; the second has not.
@@ -50,6 +51,7 @@ class Shape:
     slots: int
     board: Board | None = None
     handler: Sequence[str] | None = None
+    schedules: bool = False
 
 
 class Core:
@@ -109,13 +111,14 @@ class Core:
         self._settler.on_settled = self.announcer.settled
         self._settler.on_rescued = self.announcer.rescued
         self._claimer.on_rescued = self.announcer.rescued
+        self._scheduling: Scheduling | None = None
         services: list[Service] = [self._settler, self._claimer]
         if app.listen is not False:
             link = engine.link(f"{name} wakeups")
             listen = partial(link.listen, engine.channel, anyway=app.listen is True)
-            services.append(Wakeups(listen, self._claimer, close=link.close))
+            services.append(Wakeups(listen, self._heard, close=link.close))
         if engine.bell is not None:
-            services.append(Wakeups(engine.bell.listen, self._claimer))
+            services.append(Wakeups(engine.bell.listen, self._heard))
         services.append(Pruner(store, engine.link(f"{name} pruner")))
         self._supervisor = Supervisor(services)
         self._herald: Herald | None = None
@@ -153,6 +156,11 @@ class Core:
         renewer = Renewer(store, renewing, self._holdings, defaults=self._defaults)
         return [renewer, watcher, self._herald, rescuer]
 
+    def _heard(self, word: str) -> None:
+        self._claimer.wake(word)
+        if self._scheduling is not None:
+            self._scheduling.wake(word)
+
     def _drain_from_keeper(self) -> None:
         self._loop.call_soon_threadsafe(self._on_drain)
 
@@ -175,7 +183,15 @@ class Core:
         """Start all services."""
         self._keeper.start()
         self._supervisor.start()
+        if self._shape.schedules:
+            self.take_schedules()
         self._announce("worker_started")
+
+    def take_schedules(self) -> None:
+        """Fire schedules from now on, if this process did not."""
+        if self._scheduling is None and not self._retired:
+            self._scheduling = Scheduling(self._app, self._shape.name)
+            self._scheduling.start()
 
     def _announce(self, name: WorkerEventName) -> None:
         self.announcer.worker(name, self._shape.queues, self._shape.slots)
@@ -200,12 +216,14 @@ class Core:
             await asyncio.sleep(_LOOK)
 
     def retire(self) -> None:
-        """Take no more work, and give back what has not started."""
+        """Take no more work, fire no more schedules, and give back what has not started."""
         if self._herald is not None:
             self._herald.state = Presence.DRAINING
         if not self._retired:
             self._retired = True
             self._announce("worker_stopping")
+        if self._scheduling is not None:
+            self._scheduling.retire()
         self._claimer.stop()
         self._dispatcher.retire()
 
@@ -241,6 +259,8 @@ class Core:
 
     async def stop(self) -> None:
         """Stop all services, in reverse, and let listeners hear the last of it."""
+        if self._scheduling is not None:
+            await self._scheduling.stop()
         await self._supervisor.stop_all()
         self._announce("worker_stopped")
         await self._app.hooks.listeners.aclose()

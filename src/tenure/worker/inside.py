@@ -25,7 +25,13 @@ _RUNNING: WeakKeyDictionary[Tenure, list[Core]] = WeakKeyDictionary()
 
 @asynccontextmanager
 async def inside(
-    app: Tenure, *, queues: Sequence[str] | None, slots: int, grace: float, name: str | None
+    app: Tenure,
+    *,
+    queues: Sequence[str] | None,
+    slots: int,
+    grace: float,
+    name: str | None,
+    schedules: bool,
 ) -> AsyncIterator[None]:
     """Work on this event loop as long as the block lasts; then drain."""
     complete(app)
@@ -35,6 +41,7 @@ async def inside(
         name=name or f"{socket.gethostname()}-{os.getpid()}",
         queues=queues or app.tasks.queues,
         slots=slots,
+        schedules=schedules,
     )
     core = Core(app, shape, on_doomed=_doomed)
     running = _RUNNING.setdefault(app, [])

@@ -28,9 +28,11 @@ def load(target: str) -> Tenure:
 
 
 def complete(app: Tenure) -> None:
-    """Load the modules with the app's tasks; refuse middleware that cannot go around its tasks."""
+    """Load the modules with the app's tasks; refuse middleware that cannot go around its tasks, and
+    a program or a version that schedules cannot be declared by."""
     app.load_tasks()
     app.hooks.check(app.tasks.kinds)
+    _ = app.program, app.version
 
 
 def broken(error: BaseException) -> str:

@@ -1,4 +1,5 @@
-"""What a parent settled for a dead child, told to a living one: only there are listeners.
+"""What a parent tells a living child: what it settled for a dead one, as only there are listeners;
+and that it is the one to fire schedules now.
 
 JSON, one message per line, on the channel between the two.
 """
@@ -14,6 +15,8 @@ from tenure._model.job import State
 from tenure._model.lease import Rescued
 from tenure._model.outcome import Settlement
 from tenure._rules import values
+
+TAKE_SCHEDULES = b'"schedules"\n'
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +47,15 @@ class News:
 class Heard:
     """Reads what the parent says, as it comes, without ever waiting for it."""
 
-    def __init__(self, channel: socket.socket, tell: Callable[[News], None]) -> None:
+    def __init__(
+        self,
+        channel: socket.socket,
+        tell: Callable[[News], None],
+        take_schedules: Callable[[], None],
+    ) -> None:
         self._channel = channel
         self._tell = tell
+        self._take_schedules = take_schedules
         self._begun = b""
 
     def __call__(self) -> None:
@@ -56,4 +65,7 @@ class Heard:
             asyncio.get_running_loop().remove_reader(self._channel)
         *lines, self._begun = (self._begun + read).split(b"\n")
         for line in lines:
+            if line + b"\n" == TAKE_SCHEDULES:
+                self._take_schedules()
+                continue
             self._tell(values.load(json.loads(line), News))

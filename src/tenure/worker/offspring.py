@@ -17,7 +17,7 @@ from tenure._services.board import NEVER, Board, Entry
 from tenure.job import boottime
 from tenure.worker.changes import Changes
 from tenure.worker.child import Orders
-from tenure.worker.news import News
+from tenure.worker.news import TAKE_SCHEDULES, News
 from tenure.worker.processes import kill_session
 
 # Ended and not settled yet: as many as this may wait for the database.
@@ -33,6 +33,7 @@ class Plan:
     slots: int
     processes: int
     until_empty: bool
+    schedules: bool
     grace: float
     name: str
     log_level: str
@@ -57,9 +58,10 @@ class Plan:
 class Offspring:
     """A child process, its board and its channel."""
 
-    def __init__(self, plan: Plan, number: int) -> None:
+    def __init__(self, plan: Plan, number: int, *, schedules: bool = False) -> None:
         self._plan = plan
         self.number = number
+        self.schedules = schedules
         self.worker: WorkerId = WorkerId(uuid4())
         self.started_at: float = boottime()
         self.kill_at: float = NEVER
@@ -90,6 +92,7 @@ class Offspring:
             channel_fd=theirs.fileno(),
             grace=self._plan.child_grace,
             until_empty=self._plan.until_empty,
+            schedules=self.schedules,
             log_level=self._plan.log_level,
         )
         with theirs:
@@ -133,6 +136,14 @@ class Offspring:
             return False
         if self.told["listens"]:
             self._writer.write(news.to_line())
+        return True
+
+    def take_schedules(self) -> bool:
+        """Have it fire schedules from now on; False if it is about to end."""
+        if self._writer is None or self.draining or self.on_trial:
+            return False
+        self.schedules = True
+        self._writer.write(TAKE_SCHEDULES)
         return True
 
     @property

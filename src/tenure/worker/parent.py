@@ -34,6 +34,7 @@ class Parent:
         self._aftermath = Aftermath(name=plan.name)
         self._state = StateFile(name=plan.name, wanted=plan.processes)
         self._children: set[Offspring] = set()
+        self._scheduling: Offspring | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._number = 0
         self._crashes = 0
@@ -95,11 +96,11 @@ class Parent:
             await child.start()
         except OSError as error:
             log.error("no child can be started: %s", error)
-            self._children.discard(child)
+            self._forget(child)
             self._restart_after(_SOON)
             return
         code = await child.ended()
-        self._children.discard(child)
+        self._forget(child)
         if "url" in child.told:
             self._aftermath.know(child.told["url"], child.told["schema"])
         entries = child.entries()
@@ -190,7 +191,7 @@ class Parent:
             child.kill()
         elif stuck and not child.draining:
             log.warning("a child has a handler that does not end; it is replaced")
-            child.drain(now + self._plan.kill_after)
+            self._drain(child)
             if not self._stopping:
                 self._do(self._live(self._child()))
         return min(earliest, child.kill_at)
@@ -214,7 +215,7 @@ class Parent:
 
     async def _replace(self, child: Offspring) -> bool:
         """Drain a child once its successor has loaded the app; keep it if that fails."""
-        successor = self._child()
+        successor = self._child(in_place_of=child)
         successor.on_trial = True
         self._do(self._live(successor))
         if not await successor.ready():
@@ -224,20 +225,48 @@ class Parent:
             return False
         successor.on_trial = False
         if child in self._children:
-            child.drain(boottime() + self._plan.kill_after)
+            if self._scheduling is child:
+                self._scheduling = successor
+            self._drain(child)
         else:
             # It ended by itself meanwhile, and has a successor already.
-            successor.drain(boottime() + self._plan.kill_after)
+            self._drain(successor)
         return True
 
-    def _child(self) -> Offspring:
+    def _child(self, *, in_place_of: Offspring | None = None) -> Offspring:
+        """One more child. One of them all has the scheduler; so has who is to take its place."""
         self._number += 1
-        return Offspring(self._plan, self._number)
+        if in_place_of is not None:
+            return Offspring(self._plan, self._number, schedules=in_place_of.schedules)
+        child = Offspring(
+            self._plan,
+            self._number,
+            schedules=self._plan.schedules and self._scheduling is None,
+        )
+        if child.schedules:
+            self._scheduling = child
+        return child
+
+    def _forget(self, child: Offspring) -> None:
+        """A child is gone."""
+        self._children.discard(child)
+        self._pass_on_schedules(child)
+
+    def _drain(self, child: Offspring) -> None:
+        """Tell a child to drain; it fires no schedules from then on."""
+        child.drain(boottime() + self._plan.kill_after)
+        self._pass_on_schedules(child)
+
+    def _pass_on_schedules(self, child: Offspring) -> None:
+        """If this was the one with the scheduler: another has it now, else the next to come."""
+        if self._scheduling is child:
+            others = (other for other in self._children if other.take_schedules())
+            self._scheduling = None if self._stopping else next(others, None)
 
     def _drain_all(self) -> None:
         self._told_to_stop.set()
         for child in self._children:
-            child.drain(boottime() + self._plan.kill_after)
+            self._drain(child)
         self._end_with_the_last()
 
     def _stop(self) -> None:

@@ -1,0 +1,56 @@
+"""The scheduler of one process that runs work, on a thread of its own: a handler that blocks the
+event loop makes no tick late, and a long catching up makes no renewal late."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from tenure._model.schedule import SCHEDULES_CHANGED
+from tenure._services.base import Service
+from tenure._services.keeper import Keeper
+from tenure._services.scheduler import Scheduler
+from tenure.app import Tenure
+
+
+def scheduler(app: Tenure, name: str) -> Scheduler:
+    """The app's scheduler, for the event loop of whoever asks."""
+    return Scheduler(
+        app.engine.store,
+        app.engine.link(f"tenure {name} scheduler"),
+        program=app.program,
+        version=app.version,
+        schedules=list(app.declared.values()),
+        defaults=app.defaults,
+    )
+
+
+class Scheduling:
+    """A thread that fires schedules, from start to stop."""
+
+    def __init__(self, app: Tenure, name: str) -> None:
+        self._app = app
+        self._name = name
+        self._scheduler: Scheduler | None = None
+        self._thread = Keeper(self._made, name="scheduler")
+
+    def _made(self) -> Sequence[Service]:
+        """Made on the thread, because a link belongs to its loop."""
+        self._scheduler = scheduler(self._app, self._name)
+        return [self._scheduler]
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def wake(self, word: str) -> None:
+        """Pass on a wakeup, if it is about schedules or may have been."""
+        if self._scheduler is not None and word in ("", SCHEDULES_CHANGED):
+            self._thread.call(partial(self._scheduler.wake, word))
+
+    def retire(self) -> None:
+        """Fire nothing more, from the next pass on."""
+        if self._scheduler is not None:
+            self._thread.call(self._scheduler.stop)
+
+    async def stop(self) -> None:
+        """End the thread."""
+        await self._thread.stop()
