@@ -139,7 +139,7 @@ class _Matching:
         self._found.extra += [f"{name} {at}: a tick row, and no such tick" for at in self._said]
 
     def _instant(self, stretch: Stretch, at: datetime) -> None:
-        found, sure = self._found, at <= stretch.sure
+        found, sure = self._found, stretch.sure_after < at <= stretch.sure
         found.targets += sure
         runs = self._runs.pop(at, [])
         row = self._said.pop(at, None)

@@ -101,12 +101,10 @@ def _wanted(target: Target, left_at: datetime, back_at: datetime) -> dict[dateti
         return {tick: not before and tick == ticks[0] for tick in ticks}
     # One whose successor is not due yet is merely late, within a minute.
     on_time = {t for t in ticks if back_at - t <= min(stretch.successor(t) - t, timedelta(0, 60))}
-    match policy.missed:
-        case Missed.SKIP:
-            made = set()
-        case Missed.LATEST:
-            made = set(ticks[-1:])
-        case Missed.ALL:
-            made = {t for t in ticks if back_at - t <= policy.missed_within}
-            made &= set(ticks[-policy.missed_most :])
+    made: set[datetime] = set()
+    if policy.missed is Missed.LATEST:
+        made = set(ticks[-1:])
+    elif policy.missed is Missed.ALL:
+        made = {t for t in ticks if back_at - t <= policy.missed_within}
+        made &= set(ticks[-policy.missed_most :])
     return {tick: tick in made | on_time for tick in ticks}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 
@@ -47,13 +49,29 @@ def lateness(url: str) -> list[float]:
     )
 
 
-def lives(url: str) -> dict[str, tuple[datetime, datetime, datetime | None]]:
-    """When each schedule was made, when it was last changed, and when it was retired."""
+@dataclass(frozen=True, slots=True)
+class Life:
+    """When a schedule was made, last changed and retired, and by which release of its program."""
+
+    created_at: datetime
+    changed_at: datetime
+    retired_at: datetime | None
+    program_version: list[int]
+
+
+def lives(url: str) -> dict[str, Life]:
+    """The schedules there are, by name."""
     with psycopg.connect(url) as connection:
         rows = connection.execute(
-            "SELECT name, created_at, changed_at, retired_at FROM tenure.schedule"
+            "SELECT name, created_at, changed_at, retired_at, program_version FROM tenure.schedule"
         ).fetchall()
-    return {name: (made, changed, retired) for name, made, changed, retired in rows}
+    return {name: Life(*rest) for name, *rest in rows}
+
+
+def counted(url: str, query: str) -> Counter[tuple[Any, ...]]:
+    """How often each row is among a query's."""
+    with psycopg.connect(url) as connection:
+        return Counter(connection.execute(query.encode()).fetchall())
 
 
 def now(url: str) -> datetime:

@@ -84,6 +84,14 @@ class Scheduler(Session):
             return answer
         return None
 
+    def send(self) -> None:
+        """Send the next step without waiting for its answer."""
+        assert self._step is not None
+        text, arguments = self._text(self._step)
+        values = [None if value is None else value.encode() for value in arguments or ()]
+        self.connection.pgconn.send_query_params(text, values)
+        self.connection.pgconn.flush()
+
     def finish(self) -> None:
         """Perform what is left of the pass."""
         while self.at_it:

@@ -25,13 +25,14 @@ _BEYOND = timedelta(minutes=10)
 @dataclass(frozen=True)
 class Stretch:
     """One definition and while it was in force: ticks after the one instant and up to the other.
-    Those up to `sure` must be accounted for; later ones may be."""
+    Those after `sure_after` and up to `sure` must be accounted for; those before and later may."""
 
     timing: Timing
     policy: Policy
     after: datetime
     sure: datetime
     until: datetime = FOREVER
+    sure_after: datetime = EPOCH
 
     @cached_property
     def ticks(self) -> list[datetime]:

@@ -55,11 +55,8 @@ class Verdicts:
             return FIRED
         policy = stretch.policy
         later = stretch.due(fire_at, at)
-        match policy.missed:
-            case Missed.SKIP:
-                gone = True
-            case Missed.LATEST:
-                gone = later > 0
-            case Missed.ALL:
-                gone = at - fire_at > policy.missed_within or later >= policy.missed_most
+        if policy.missed is Missed.ALL:
+            gone = at - fire_at > policy.missed_within or later >= policy.missed_most
+        else:
+            gone = policy.missed is Missed.SKIP or later > 0
         return MISSED if gone else LATE

@@ -6,15 +6,18 @@ offset changes is it looked at closely. A test holds it to the oracle's walk min
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from proof.schedules.plain_cron import PlainCron, plain
+from proof.schedules.plain_cron import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import date
+
+    from proof.schedules.plain_cron import PlainCron
 
 _MINUTE = timedelta(minutes=1)
 _HOUR = timedelta(hours=1)

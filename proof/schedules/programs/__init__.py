@@ -1,0 +1,1 @@
+"""Programs whose schedules are fired by real schedulers. Nobody serves their queue."""
