@@ -62,6 +62,14 @@ SELECT 'send', 'old-' || n, 1000000 + n, now() + (n - 500) * interval '1 minute'
 FROM generate_series(1, {archived} / 4) AS n;
 INSERT INTO tenure.audit (at, actor, source, action, target)
 SELECT now(), 'ada', 'cli', 'cancel', 'job:' || n % 3000 FROM generate_series(1, 10000) AS n;
+INSERT INTO tenure.schedule (name, every, zone, task, queue, args, priority, missed, missed_within,
+    missed_most, overlap, jitter, program, next_at, created_at, changed_at)
+SELECT 's-' || n, '1 minute', 'UTC', 'send', 'mail', '{{}}', 5, 'latest', '1 day', 100, 'allow',
+    '0', 'program-' || n % 50, now() + (n - 100) * interval '1 second', now(), now()
+FROM generate_series(1, 5000) AS n;
+INSERT INTO tenure.schedule_tick (schedule, fire_at, recorded_at, outcome, reason)
+SELECT 's-' || n % 100, now() - n * interval '10 minutes', now(), 'skipped', 'missed'
+FROM generate_series(1, {archived}) AS n;
 SELECT setval('tenure.job_id_seq', 3000000)
 """
 

@@ -12,6 +12,7 @@ from tenure._model.job import NewJob, State
 from tenure._model.lease import Lease
 from tenure._model.outcome import Ended, Error, Failed, Released, Succeeded
 from tenure._model.queue import Floor, Lane
+from tenure._model.schedule import NewSchedule, Timing
 from tenure._rules import lifecycle
 from tenure._rules.lanes import PRIORITIES
 from tenure._store.port import Query
@@ -41,6 +42,55 @@ def ended(count: int, outcome: Outcome) -> list[Ended]:
     return [Ended(lease, said) for lease in leases(count)]
 
 
+NOW = datetime.now(UTC)
+A_SCHEDULE: Row = {
+    **dict.fromkeys(
+        [
+            "cron",
+            "at",
+            "max_attempts",
+            "max_losses",
+            "lease",
+            "target",
+            "meta",
+            "program",
+            "set_missed",
+            "set_missed_within",
+            "set_missed_most",
+            "set_jitter",
+            "paused_at",
+            "paused_until",
+            "paused_by",
+            "paused_reason",
+            "retired_at",
+            "last_at",
+        ]
+    ),
+    "name": "s-7",
+    "version": 1,
+    "every": MINUTE,
+    "zone": "UTC",
+    "task": "send",
+    "queue": "mail",
+    "args": {},
+    "priority": 5,
+    "missed": "latest",
+    "missed_within": MINUTE,
+    "missed_most": 9,
+    "overlap": "allow",
+    "jitter": timedelta(0),
+    "program_version": [],
+    "next_at": NOW - MINUTE,
+    "last_job_id": 20_000,
+    "created_at": NOW,
+    "changed_at": NOW,
+    "now": NOW,
+}
+NEW_SCHEDULES = [
+    NewSchedule(name=f"new-{n}", timing=Timing(every=MINUTE), job=NewJob("send", queue="mail"))
+    for n in range(100)
+]
+
 # Answers that lead an operation on to its later statements.
 _ANSWERS: Mapping[str, list[Row]] = {
     "check_lease": [{"held": True, "isolation": "read committed", "filed_on": date(2030, 1, 1)}],
@@ -48,6 +98,9 @@ _ANSWERS: Mapping[str, list[Row]] = {
     "rescue": [{"id": None, "found": 0, "now": FLOOR.run_at}],
     "days": [{"day": datetime.now(UTC).date()}],
     "newest_id": [{"id": 3_000_000}],
+    "next_tick": [{"now": NOW, "next_at": NOW}],
+    "due": [{**A_SCHEDULE, "name": f"s-{n}", "overlap": "skip"} for n in range(100)],
+    "lock_schedules": [{**A_SCHEDULE, "next_at": NOW + MINUTE}],
 }
 
 
@@ -128,6 +181,24 @@ OWN: Mapping[str, Query] = {
     "prune_items": Query(
         "prune_items", {"day": datetime.now(UTC).date(), "after": 0, "count": 10_000}
     ),
+    "next_tick": sent(STORE.fire(), "next_tick"),
+    "due": sent(STORE.fire(), "due"),
+    "due, above a floor": sent(STORE.fire(floor=NOW - MINUTE), "due"),
+    "live": sent(STORE.fire(), "live"),
+    "fire": sent(STORE.fire(), "fire"),
+    "fire, a backfill": sent(STORE.backfill("s-7", [NOW - MINUTE], BY), "fire"),
+    "lock_schedules": sent(STORE.pause_schedule("s-7", BY), "lock_schedules"),
+    "lock_schedules, of a program": sent(
+        STORE.declare("shop", (1,), NEW_SCHEDULES), "lock_schedules"
+    ),
+    "write_schedules": sent(STORE.declare("shop", (1,), NEW_SCHEDULES), "write_schedules"),
+    "steer_schedule": sent(STORE.pause_schedule("s-7", BY), "steer_schedule"),
+    "retire": sent(STORE.declare("shop", (1,), []), "retire"),
+    "vouch": Query("vouch", {"names": ["s-7"], "program_version": [1]}),
+    "delete_schedule": sent(STORE.delete_schedule("s-7", BY), "delete_schedule"),
+    "schedules": sent(STORE.schedules(), "schedules"),
+    "ticks": sent(STORE.ticks("s-7"), "ticks"),
+    "prune_ticks": sent(STORE.maintain(), "prune_ticks"),
     "prune_workers": sent(STORE.maintain(), "prune_workers"),
 }
 

@@ -105,6 +105,21 @@ def test_a_sweep_reads_expiries_between_its_floor_and_now(empty: str, full: str)
         assert "lease_expires_at <= " in scan.fields["Index Cond"]
 
 
+@pytest.mark.parametrize("case", ["due", "due, above a floor"])
+def test_due_schedules_are_read_in_the_order_of_their_time(
+    empty: str, full: str, case: str
+) -> None:
+    """Shows R27. What fell due just now is found without reading what is behind it."""
+    for url in (empty, full):
+        found = plan(url, case)
+        scans = [n for n in found.of("schedule") if n.indexes == {"schedule_due_idx"}]
+        assert len(scans) == 2
+        for scan in scans:
+            assert "next_at > " in scan.fields["Index Cond"]
+            assert "next_at <= " in scan.fields["Index Cond"]
+        assert not any(node.kind == "Sort" for node in found.nodes())
+
+
 @pytest.mark.parametrize("case", ["complete", "renew", "settle", "settle, to release"])
 def test_a_batch_finds_its_jobs_one_by_one_by_their_ids(empty: str, full: str, case: str) -> None:
     """A hash or a merge would read the whole table, and lock in an order of its own."""

@@ -2,7 +2,10 @@
 -- Forget ticks past their retention, schedule by schedule, also of those that are gone.
 -- Uses schedule_tick_pkey; locks what it deletes.
 WITH RECURSIVE known AS (
-    (SELECT t.schedule FROM /*schema.*/schedule_tick AS t ORDER BY t.schedule LIMIT 1)
+    (
+        SELECT t.schedule FROM /*schema.*/schedule_tick AS t
+        WHERE t.schedule > '' ORDER BY t.schedule LIMIT 1
+    )
     UNION ALL
     SELECT (
         SELECT t.schedule FROM /*schema.*/schedule_tick AS t
