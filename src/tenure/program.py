@@ -37,12 +37,15 @@ def calling_module() -> str:
         frame = frame.f_back
 
 
-def ordered(version: str | int | None) -> Sequence[int]:
+def ordered(version: object) -> Sequence[int]:
     """A version as numbers that can be compared; zeros at its end count for nothing, and none at
     all is the lowest. InvalidValue for what has no order."""
     if version is None:
         return ()
-    found = None if isinstance(version, bool) else _VERSION.fullmatch(str(version).strip())
+    found = None
+    # Not a float: 1.10 would be 1.1.
+    if isinstance(version, str | int) and not isinstance(version, bool):
+        found = _VERSION.fullmatch(str(version).strip())
     numbers = [int(part) for part in found[1].split(".")] if found else []
     if not numbers or max(numbers) > _LARGEST:
         raise InvalidValue(

@@ -36,7 +36,7 @@ def sections() -> dict[str, str]:
     }
 
 
-NO_DATA = {"tenure", "tenure init", "tenure dev", "tenure worker"}
+NO_DATA = {"tenure", "tenure init", "tenure dev", "tenure worker", "tenure scheduler"}
 COMMANDS = dict(walk(typer.main.get_command(app), "tenure"))
 
 
@@ -45,7 +45,7 @@ def options(command: Any) -> set[str]:
         flag
         for parameter in command.params
         if parameter.param_type_name == "option"
-        for flag in parameter.opts
+        for flag in (*parameter.opts, *parameter.secondary_opts)
     } - {"--help"}
 
 

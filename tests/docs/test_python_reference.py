@@ -58,6 +58,7 @@ def test_every_public_name_is_documented() -> None:
     [
         ("Tenure(…)", Tenure.__init__),
         ("@app.task(…)", Tenure.task),
+        ("@app.schedule(…)", Tenure.schedule),
         ("using(…)", Task.using),
         ("Backoff(…)", Backoff),
         ("app.run(…)", Tenure.run),

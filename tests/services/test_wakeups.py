@@ -25,7 +25,7 @@ TERMINATE = (
 
 
 class Ear:
-    """Hears what the claimer would."""
+    """Hears what claimer and scheduler would."""
 
     def __init__(self) -> None:
         self._heard: asyncio.Queue[str] = asyncio.Queue()
@@ -48,7 +48,7 @@ async def ear(bench: Bench, db: Database) -> AsyncIterator[Ear]:
     ear = Ear()
     link = bench.link("wakeups")
     listen = partial(link.listen, db.store.channel)
-    wakeups = Wakeups(listen, ear, close=link.close)  # type: ignore[arg-type]  # It only wakes.
+    wakeups = Wakeups(listen, ear.wake, close=link.close)
     run = asyncio.create_task(wakeups.run())
     assert await ear.next() == ""
     yield ear
@@ -84,7 +84,7 @@ async def test_it_can_be_stopped_before_it_began_and_while_it_listens(bench: Ben
     for passes in range(4):
         link = bench.link("wakeups")
         listen = partial(link.listen, "channel")
-        wakeups = Wakeups(listen, Ear(), close=link.close)  # type: ignore[arg-type]  # It only wakes.
+        wakeups = Wakeups(listen, Ear().wake, close=link.close)
         run = asyncio.create_task(wakeups.run())
         for _ in range(passes):
             await asyncio.sleep(0.01)

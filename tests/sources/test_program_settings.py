@@ -26,11 +26,14 @@ SAID: dict[str, tuple[Any, Any, Any]] = {
     "pool_size": (1, 2, 3),
     "listen": (True, False, False),
     "redis_url": ("redis://host/1", "redis://host/2", "redis://host/3"),
+    "program": ("shop", "bakery", "bank"),
+    "version": ("1.1", "1.2", "1.3"),
     "queues": (["a"], ["b", "c"], ["d"]),
     "concurrency": (1, 2, 3),
     "processes": (1, 2, 3),
     "grace": (1.5, 2.5, 3.0),
     "name": ("anna", "berta", "carla"),
+    "schedules": (True, False, False),
     "log_level": ("debug", "warning", "error"),
 }
 
@@ -100,8 +103,12 @@ WORKERS = {
     "processes": ("processes", "processes"),
     "grace": ("grace", "grace"),
     "name": ("name", "name"),
+    "schedules": ("schedules", "schedules"),
     "log_level": ("log_level", "log_level"),
 }
+
+
+OF_AN_APP = ("database_url", "schema", "pool_size", "listen", "redis_url", "program", "version")
 
 
 @pytest.mark.parametrize("name", WORKERS)
@@ -124,20 +131,23 @@ def test_an_app_goes_by_the_argument_the_variable_and_the_file(
 ) -> None:
     for at, source in ((2, "file"), (1, "variable"), (0, "argument")):
         if source == "file":
-            names = ("database_url", "schema", "pool_size", "listen", "redis_url")
+            names = OF_AN_APP
             file(here, "\n".join(f"{name} = {json.dumps(SAID[name][2])}" for name in names))
         elif source == "variable":
-            for name in ("database_url", "schema", "pool_size", "listen", "redis_url"):
+            for name in OF_AN_APP:
                 variable(monkeypatch, name, SAID[name][1])
         given: dict[str, Any] = {}
         if source == "argument":
-            given = {name: SAID[name][0] for name in ("schema", "pool_size", "listen")}
+            names = ("schema", "pool_size", "listen", "program", "version")
+            given = {name: SAID[name][0] for name in names}
             given["url"] = SAID["database_url"][0]
             given["redis"] = SAID["redis_url"][0]
         app = Tenure(**given)
         assert app.engine.url == SAID["database_url"][at]
         assert app.engine.schema == SAID["schema"][at]
         assert app.listen is SAID["listen"][at]
+        assert app.program == SAID["program"][at]
+        assert app.version == (1, at + 1)
         assert app.engine.bell._place.url == SAID["redis_url"][at]  # type: ignore[union-attr]  # Not of the port.
         assert app.engine._pools.size == SAID["pool_size"][at]  # type: ignore[attr-defined]  # Not of the port.
 

@@ -35,6 +35,7 @@ def lifespan(
     concurrency: int | None = None,
     grace: float | timedelta | None = None,
     name: str | None = None,
+    schedules: bool | None = None,
 ) -> Callable[[object], AbstractAsyncContextManager[None]]:
     """What to pass as `lifespan=`, or to enter in a lifespan of your own.
 
@@ -42,9 +43,11 @@ def lifespan(
     worker runs in this process by `app.run`, whose options the rest are. At the end it drains,
     and the connections are closed.
     """
-    if not work and any(said is not None for said in (queues, concurrency, grace, name)):
+    said = (queues, concurrency, grace, name, schedules)
+    if not work and any(each is not None for each in said):
         raise InvalidValue(
-            "queues, concurrency, grace and name are a worker's: add work=True, or leave them out"
+            "queues, concurrency, grace, name and schedules are a worker's: add work=True, or "
+            "leave them out"
         )
 
     @asynccontextmanager
@@ -53,7 +56,13 @@ def lifespan(
             async with AsyncExitStack() as until_the_end:
                 await app.engine.arun(app.engine.check_schema())
                 if work:
-                    worker = app.run(queues=queues, concurrency=concurrency, grace=grace, name=name)
+                    worker = app.run(
+                        queues=queues,
+                        concurrency=concurrency,
+                        grace=grace,
+                        name=name,
+                        schedules=schedules,
+                    )
                     await until_the_end.enter_async_context(worker)
                 yield
         finally:

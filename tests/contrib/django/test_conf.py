@@ -89,7 +89,10 @@ def test_settings_that_are_in_order_are_not_spoken_of() -> None:
     [
         ({"SCHMEA": "x"}, "write 'SCHEMA'"),
         ({"database": "x"}, "write 'DATABASE'"),
-        ({"COLOUR": "x"}, "it takes DATABASE, IMPORTS, LISTEN, POOL_SIZE, SCHEMA"),
+        (
+            {"COLOUR": "x"},
+            "it takes DATABASE, IMPORTS, LISTEN, POOL_SIZE, PROGRAM, SCHEMA, VERSION",
+        ),
     ],
 )
 def test_a_key_that_means_nothing_is_refused_with_the_one_that_was_meant(

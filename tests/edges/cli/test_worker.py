@@ -33,6 +33,7 @@ DEFAULTS = {
     "drain": False,
     "grace": None,
     "name": None,
+    "schedules": None,
     "log_level": None,
 }
 
@@ -80,8 +81,9 @@ def test_queues_are_repeated_or_separated_by_commas(
 
 def test_every_option_is_passed_on(worker: StandIn) -> None:
     text = "worker jobs:app -c 3 --processes 2 --drain --grace 1.5 --name anna --log-level debug"
-    run(text.split())
+    run([*text.split(), "--no-schedules"])
     options = {"concurrency": 3, "processes": 2, "drain": True, "grace": 1.5, "name": "anna"}
+    options["schedules"] = False
     assert worker.called == [("jobs:app", DEFAULTS | options | {"log_level": "debug"})]
 
 

@@ -21,6 +21,8 @@ class Settings:
     imports: Sequence[str] = ()
     pool_size: int = 10
     listen: bool = True
+    program: str | None = None
+    version: str | int | None = None
 
 
 KEYS = frozenset(field.name.upper() for field in fields(Settings))

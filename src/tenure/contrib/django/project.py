@@ -26,8 +26,15 @@ class DjangoTenure(Tenure):
     def __init__(self) -> None:
         said = conf.read()
         super().__init__(
-            schema=said.schema, imports=said.imports, pool_size=said.pool_size, listen=said.listen
+            schema=said.schema,
+            imports=said.imports,
+            pool_size=said.pool_size,
+            listen=said.listen,
+            program=said.program,
+            version=said.version,
         )
+        # Whoever is first to ask for the app makes it: that module says nothing of the project.
+        self._module = (settings.SETTINGS_MODULE or "django").partition(".")[0]
         self.database: str = said.database
         self._made: Any = None
         self.middleware("run", only="def")(in_thread)
