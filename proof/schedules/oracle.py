@@ -14,7 +14,7 @@ import time
 from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
@@ -25,7 +25,7 @@ from tenure._rules.timing import between, following, last
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import date, datetime
+    from datetime import datetime
 
     from proof.schedules.plain_cron import PlainCron
     from proof.schedules.transitions import Transition
@@ -35,6 +35,7 @@ AROUND = timedelta(hours=26)
 # change of the date itself.
 WINDING = 300
 SHORT = 20
+DAY = 24 * 60
 EXPRESSIONS = [
     # Times of day, at and around where clocks change.
     *("0 0 * * *", "30 0 * * *", "0 1 * * *", "30 1 * * *", "0 2 * * *", "30 2 * * *"),
@@ -89,7 +90,10 @@ class Counts:
 
 
 class Walk:
-    """The minutes around a change, and what the zone's clock shows at each of them."""
+    """The minutes around a change, and what the zone's clock shows at each of them.
+
+    What it shows is counted in minutes of the calendar, as if no clock ever changed.
+    """
 
     def __init__(self, change: Transition) -> None:
         zone = ZoneInfo(change.zone)
@@ -97,15 +101,16 @@ class Walk:
         count = int((self.end - self.begin) / MINUTE) + WINDING
         first = self.end - (count - 1) * MINUTE
         self.minutes = [first + number * MINUTE for number in range(count)]
-        self.shown = [at.astimezone(zone).replace(tzinfo=None, fold=0) for at in self.minutes]
+        self.shown = [_calendar(at.astimezone(zone)) for at in self.minutes]
 
     def ticks(self, cron: PlainCron) -> list[datetime]:
         """The expression's ticks after the window's begin and up to its end."""
-        days = {day: cron.on(day) for day in self._days()}
+        days = range(min(self.shown) // DAY, max(self.shown) // DAY + 1)
+        on = {day: cron.on(date.fromordinal(day)) for day in days}
         minutes, hours = cron.minutes(), cron.hours()
 
-        def has(shown: datetime) -> bool:
-            return shown.minute in minutes and shown.hour in hours and days[shown.date()]
+        def has(shown: int) -> bool:
+            return shown % 60 in minutes and shown // 60 % 24 in hours and on[shown // DAY]
 
         if cron.fixed:
             found = self._once(has)
@@ -113,22 +118,19 @@ class Walk:
             found = [at for at, shown in zip(self.minutes, self.shown, strict=True) if has(shown)]
         return [at for at in found if at > self.begin]
 
-    def _once(self, has: Callable[[datetime], bool]) -> list[datetime]:
+    def _once(self, has: Callable[[int], bool]) -> list[datetime]:
         found = []
-        reached = self.shown[0] - MINUTE
+        reached = self.shown[0] - 1
         for at, shown in zip(self.minutes, self.shown, strict=True):
-            fires = False
-            while reached < shown:
-                reached += MINUTE
-                fires = fires or has(reached)
-            if fires:
+            passed = range(reached + 1, shown + 1)  # one, all that a gap left out, or none again
+            if any(map(has, passed)):
                 found.append(at)
+            reached = max(reached, shown)
         return found
 
-    def _days(self) -> set[date]:
-        days = {shown.date() for shown in self.shown}
-        first, final = min(days), max(days)
-        return {first + timedelta(days=n) for n in range((final - first).days + 1)}
+
+def _calendar(shown: datetime) -> int:
+    return shown.toordinal() * DAY + shown.hour * 60 + shown.minute
 
 
 def samples(change: Transition, draw: random.Random) -> list[datetime]:

@@ -21,7 +21,7 @@ class Transition:
     zone: str
 
 
-def transitions(step: timedelta = timedelta(days=1)) -> list[Transition]:
+def transitions(step: timedelta = timedelta(days=3)) -> list[Transition]:
     """The distinct changes of all zones from 2020 to 2035, each in the first zone that has it.
 
     Looks at every `step`: what comes and goes within one is not seen.

@@ -53,6 +53,15 @@ def test_the_first_need_of_the_database_loads_the_driver_and_no_more() -> None:
     assert loaded <= {"tenure"} | DRIVER
 
 
+def test_what_reads_cron_expressions_is_loaded_with_the_first_of_them() -> None:
+    rules = "from tenure._rules import timing; from tenure._model.schedule import Timing\n"
+    interval = "from datetime import timedelta; timing.check(Timing(every=timedelta(1)))"
+    _, loaded = importing(rules + interval)
+    assert loaded == {"tenure"}
+    _, loaded = importing(rules + "timing.check(Timing(cron='@daily'))")
+    assert loaded == {"tenure", "cronsim"}
+
+
 def test_without_a_libpq_the_remedy_is_told() -> None:
     code = (
         "import os, sys; os.environ['PSYCOPG_IMPL'] = 'python'; import ctypes.util; "

@@ -100,7 +100,8 @@ _ANSWERS: Mapping[str, list[Row]] = {
     "newest_id": [{"id": 3_000_000}],
     "next_tick": [{"now": NOW, "next_at": NOW}],
     "due": [{**A_SCHEDULE, "name": f"s-{n}", "overlap": "skip"} for n in range(100)],
-    "lock_schedules": [{**A_SCHEDULE, "next_at": NOW + MINUTE}],
+    "declared": [{**A_SCHEDULE, "next_at": NOW + MINUTE, "program": "shop"}],
+    "lock_schedules": [{**A_SCHEDULE, "next_at": NOW + MINUTE, "program": "shop"}],
 }
 
 
@@ -188,14 +189,12 @@ OWN: Mapping[str, Query] = {
     "fire": sent(STORE.fire(), "fire"),
     "fire, a backfill": sent(STORE.backfill("s-7", [NOW - MINUTE], BY), "fire"),
     "lock_schedules": sent(STORE.pause_schedule("s-7", BY), "lock_schedules"),
-    "lock_schedules, of a program": sent(
-        STORE.declare("shop", (1,), NEW_SCHEDULES), "lock_schedules"
-    ),
+    "declared": sent(STORE.declare("shop", (1,), NEW_SCHEDULES), "declared"),
     "write_schedules": sent(STORE.declare("shop", (1,), NEW_SCHEDULES), "write_schedules"),
     "steer_schedule": sent(STORE.pause_schedule("s-7", BY), "steer_schedule"),
     "retire": sent(STORE.declare("shop", (1,), []), "retire"),
     "vouch": Query("vouch", {"names": ["s-7"], "program_version": [1]}),
-    "delete_schedule": sent(STORE.delete_schedule("s-7", BY), "delete_schedule"),
+    "delete_schedule": Query("delete_schedule", {"name": "s-7"}),
     "schedules": sent(STORE.schedules(), "schedules"),
     "ticks": sent(STORE.ticks("s-7"), "ticks"),
     "prune_ticks": sent(STORE.maintain(), "prune_ticks"),

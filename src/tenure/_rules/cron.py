@@ -33,6 +33,7 @@ LONGEST = 500
 # Every day of the calendar, also a Monday that is the 29th of February, comes again within these.
 _YEARS = 50
 _DAY = timedelta(days=1)
+_MINUTES = 24 * 60
 _SECOND = timedelta(seconds=1)
 # A few days inside the calendar's ends, so that no zone's offset leaves it.
 _FIRST, _LAST = datetime(3, 1, 1, tzinfo=UTC), datetime(9997, 1, 1, tzinfo=UTC)
@@ -75,18 +76,25 @@ class Cron:
     def times(self, start: datetime, end: datetime, *, back: bool = False) -> Iterator[datetime]:
         """What a clock that never changes shows at its times from `start` to `end`, in order."""
         first, final = start.date(), end.date()
+        opening = 60 * start.hour + start.minute + (start.second > 0)
+        closing = 60 * end.hour + end.minute
         while (day := self.day(first, final, back=back)) is not None:
-            for hour in reversed(self.hours) if back else self.hours:
-                whole = datetime(day.year, day.month, day.day, hour)  # noqa: DTZ001 - a clock's
-                if whole > end or whole + timedelta(hours=1) <= start:
-                    continue
-                for minute in reversed(self.minutes) if back else self.minutes:
-                    if start <= (shown := whole.replace(minute=minute)) <= end:
-                        yield shown
+            low = opening if day == start.date() else 0
+            high = closing if day == end.date() else _MINUTES
+            for hour, minute in self._clock(low, high, back=back):
+                yield datetime(day.year, day.month, day.day, hour, minute)  # noqa: DTZ001 - bare
             if back:
                 final = day - _DAY
             else:
                 first = day + _DAY
+
+    def _clock(self, low: int, high: int, *, back: bool) -> Iterator[tuple[int, int]]:
+        """Its hours and minutes from one minute of the day to another."""
+        for hour in reversed(self.hours) if back else self.hours:
+            if low - 60 < 60 * hour <= high:
+                for minute in reversed(self.minutes) if back else self.minutes:
+                    if low <= 60 * hour + minute <= high:
+                        yield hour, minute
 
 
 def _next_month(day: date) -> date:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC
 from typing import Any
 
@@ -34,33 +34,63 @@ def definition(schedule: ScheduleRow | NewSchedule) -> dict[str, Json]:
     return said
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a program's start has to change, by name; `vouched` are as an older version left them,
+    and right."""
+
+    made: tuple[str, ...]
+    changed: tuple[str, ...]
+    retired: tuple[str, ...]
+    vouched: tuple[str, ...]
+    newer: tuple[str, ...]
+
+    @property
+    def locked(self) -> tuple[str, ...]:
+        """Those that are there, and to be written."""
+        return (*self.changed, *self.retired, *self.vouched)
+
+    @property
+    def touched(self) -> tuple[str, ...]:
+        """All that are to be written."""
+        return (*self.made, *self.locked)
+
+    @property
+    def answer(self) -> Declaring:
+        """What the program is told."""
+        return Declaring(
+            made=self.made, changed=self.changed, retired=self.retired, newer=self.newer
+        )
+
+
 def plan(
     program: str,
     version: tuple[int, ...],
     wanted: Mapping[str, NewSchedule],
     found: Mapping[str, ScheduleRow],
-) -> Declaring:
+) -> Plan:
     """What a program's start has to change. What a newer version of it wrote is not touched; a
     schedule that another program declared, or that was made at run time, is taken over."""
-    newer = {
-        name
-        for name, row in found.items()
-        if row.program == program and tuple(row.program_version) > version
+    parts: dict[str, list[str]] = {
+        "made": [name for name in wanted if name not in found],
+        "changed": [],
+        "retired": [],
+        "vouched": [],
+        "newer": [],
     }
-    return Declaring(
-        made=tuple(sorted(wanted.keys() - found.keys())),
-        changed=tuple(
-            sorted(
-                name
-                for name, row in found.items()
-                if name in wanted and name not in newer
-                if row.program != program or _differs(row, wanted[name])
-            )
-        ),
-        retired=tuple(sorted(found.keys() - wanted.keys() - newer)),
-        newer=tuple(sorted(newer)),
-    )
+    for name, row in found.items():
+        if row.program == program and tuple(row.program_version) > version:
+            parts["newer"].append(name)
+        elif name not in wanted:
+            parts["retired"].append(name)
+        elif row.program != program or _differs(row, wanted[name]):
+            parts["changed"].append(name)
+        elif tuple(row.program_version) < version:
+            parts["vouched"].append(name)
+    return Plan(**{part: tuple(sorted(names)) for part, names in parts.items()})
 
 
 def _differs(row: ScheduleRow, wanted: NewSchedule) -> bool:
-    return row.retired_at is not None or definition(row) != definition(wanted)
+    if row.retired_at is not None:
+        return True
+    return (row.timing, row.policy, row.job) != (wanted.timing, wanted.policy, wanted.job)

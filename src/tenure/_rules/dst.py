@@ -19,7 +19,7 @@ def shift_on(zone: str, fire_at: datetime) -> Shift | None:
     # The earlier reading of midnight, and the later one of the next: both ends' changes are told.
     begin = datetime.combine(day, time(), tzinfo=there)
     end = datetime.combine(day + timedelta(days=1), time(fold=1), tzinfo=there)
-    change = change_within(there, begin.astimezone(UTC) - _SECOND, end.astimezone(UTC))
+    change = change_within(there, begin.astimezone(UTC) - _SECOND, end.astimezone(UTC) - _SECOND)
     if change is None:
         return None
     before, after = offset_at(there, change - _SECOND), offset_at(there, change)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import blake2b
+from itertools import islice
 
 from tenure._model.schedule import (
     Missed,
@@ -39,11 +40,12 @@ def judge(schedule: ScheduleRow, *, now: datetime, live: bool, most: int) -> Jud
     made_up: datetime | None = None
     ticks: list[Tick] = []
     at = schedule.next_at
+    later = iter(()) if at is None else rules.forward(schedule.timing, at)
     while at is not None and at <= now and len(ticks) < most:
-        successor = rules.following(schedule.timing, at)
+        successor = next(later, None)
         missed = is_missed(at, successor, now)
         if missed and made_up is None:
-            made_up = _made_up_from(schedule.timing, policy, now)
+            made_up = _made_up_from(schedule.timing, policy, at, now)
         if _is_paused(schedule, at):
             tick = _skipped(at, TickReason.PAUSED)
         elif missed and made_up is not None and at < made_up:
@@ -78,20 +80,18 @@ def due_at(name: str, fire_at: datetime, jitter: timedelta) -> datetime:
     return fire_at + jitter * (int.from_bytes(digest) / 2**64)
 
 
-def _made_up_from(timing: Timing, policy: Policy, now: datetime) -> datetime:
-    """The first tick that is still made up for, of those that were missed."""
+def _made_up_from(timing: Timing, policy: Policy, first: datetime, now: datetime) -> datetime:
+    """The first tick that is still made up for, of those that were missed, from the first on."""
     if policy.missed is Missed.SKIP:
         return now + _INSTANT
     most = 1 if policy.missed is Missed.LATEST else policy.missed_most
-    first = now + _INSTANT
-    for _ in range(most):
-        earlier = rules.last(timing, first - _INSTANT)
-        if earlier is None:
+    earliest = now - policy.missed_within if policy.missed is Missed.ALL else first
+    found = now + _INSTANT
+    for tick in islice(rules.backward(timing, now), most):
+        if tick < max(earliest, first):
             break
-        if policy.missed is Missed.ALL and earlier < now - policy.missed_within:
-            break
-        first = earlier
-    return first
+        found = tick
+    return found
 
 
 def _is_paused(schedule: ScheduleRow, fire_at: datetime) -> bool:

@@ -58,51 +58,56 @@ def _check_every(every: timedelta, zone: str) -> None:
 
 def following(timing: Timing, after: datetime) -> datetime | None:
     """The first tick after an instant, or None if there is none to come."""
-    return next(_forward(timing, _utc(after)), None)
+    return next(forward(timing, after), None)
 
 
 def last(timing: Timing, until: datetime) -> datetime | None:
     """The last tick at or before an instant, or None."""
-    until = _utc(until)
-    if timing.cron is not None:
-        from tenure._rules import cron, zones  # noqa: PLC0415 - see above
-
-        read, zone = cron.read(timing.cron), zones.zone_named(timing.zone)
-        return next(cron.backward(read, zone, until), None)
-    if timing.every is not None:
-        return _nth(timing.every, (until - EPOCH) // timing.every)
-    at = _at(timing)
-    return at if at <= until else None
+    return next(backward(timing, until), None)
 
 
 def between(timing: Timing, after: datetime, until: datetime) -> Iterator[datetime]:
     """The ticks after one instant and up to another, in order. Lazy: a window may hold millions."""
     end = _utc(until)
-    return takewhile(lambda tick: tick <= end, _forward(timing, _utc(after)))
+    return takewhile(lambda tick: tick <= end, forward(timing, after))
 
 
 def upcoming(timing: Timing, after: datetime, count: int) -> Sequence[datetime]:
     """The next ticks after an instant, at most so many."""
-    return list(islice(_forward(timing, _utc(after)), count))
+    return list(islice(forward(timing, after), count))
 
 
-def _forward(timing: Timing, after: datetime) -> Iterator[datetime]:
+def forward(timing: Timing, after: datetime) -> Iterator[datetime]:
     """All ticks after an instant, in order."""
+    after = _utc(after)
     if timing.cron is not None:
         from tenure._rules import cron, zones  # noqa: PLC0415 - see above
 
         return cron.forward(cron.read(timing.cron), zones.zone_named(timing.zone), after)
     if timing.every is not None:
-        return _intervals(timing.every, after)
+        return _intervals(timing.every, (after - EPOCH) // timing.every + 1, 1)
     at = _at(timing)
     return iter([at] if at > after else [])
 
 
-def _intervals(every: timedelta, after: datetime) -> Iterator[datetime]:
-    number = (after - EPOCH) // every + 1
+def backward(timing: Timing, until: datetime) -> Iterator[datetime]:
+    """All ticks up to an instant, the last one first."""
+    until = _utc(until)
+    if timing.cron is not None:
+        from tenure._rules import cron, zones  # noqa: PLC0415 - see above
+
+        return cron.backward(cron.read(timing.cron), zones.zone_named(timing.zone), until)
+    if timing.every is not None:
+        return _intervals(timing.every, (until - EPOCH) // timing.every, -1)
+    at = _at(timing)
+    return iter([at] if at <= until else [])
+
+
+def _intervals(every: timedelta, number: int, step: int) -> Iterator[datetime]:
+    """The ticks of an interval from the one of this number on."""
     while (tick := _nth(every, number)) is not None:
         yield tick
-        number += 1
+        number += step
 
 
 def _nth(every: timedelta, number: int) -> datetime | None:

@@ -7,12 +7,17 @@ from datetime import datetime
 from tenure._model.audit import By
 from tenure._model.schedule import SCHEDULES_CHANGED, Declaring, NewSchedule, ScheduleRow
 from tenure._rules import payload, timing
-from tenure._rules.declaring import as_stored, definition, plan
+from tenure._rules.declaring import Plan, as_stored, definition, plan
 from tenure._store.port import Op, Rows, atomically
+from tenure._store.postgres.literals import Jsonb
 from tenure._store.postgres.ticking import Ticking, schedule_row
 from tenure.errors import InvalidValue
 
 _TRIES = 5
+
+
+class _Overtaken(Exception):
+    """Another start, or an operator, changed what this one had compared."""
 
 
 class Definitions(Ticking):
@@ -23,26 +28,37 @@ class Definitions(Ticking):
     ) -> Op[Declaring]:
         """Bring a program's schedules to what its code says, in one transaction.
 
-        Of several that start at once, the first to insert a schedule makes the others begin
-        again, and find it there.
+        Compared without a lock, because mostly nothing differs and firing must go on; what does
+        is compared again under its lock. If others were faster, all begins again.
         """
         wanted = {schedule.name: as_stored(schedule) for schedule in schedules}
+        release = tuple(version)
         for _ in range(_TRIES):
-            done = yield from atomically(self._declare(program, tuple(version), wanted))
-            if done is not None:
-                return done
+            rows = yield self._query("declared", names=list(wanted), program=program)
+            planned = plan(program, release, wanted, {r["name"]: schedule_row(r) for r in rows})
+            try:
+                if planned.touched:
+                    yield from atomically(self._declare(program, release, wanted, planned))
+            except _Overtaken:
+                continue
+            return planned.answer
         raise InvalidValue(
             f"the schedules of {program!r} change all the time; is somebody deleting them?"
         )
 
     def _declare(
-        self, program: str, version: tuple[int, ...], wanted: Mapping[str, NewSchedule]
-    ) -> Op[Declaring | None]:
-        """None: another program's start has made one of them meanwhile."""
-        rows = yield self._query("lock_schedules", names=sorted(wanted), program=program)
+        self,
+        program: str,
+        version: tuple[int, ...],
+        wanted: Mapping[str, NewSchedule],
+        planned: Plan,
+    ) -> Op[None]:
+        rows = yield self._query("lock_schedules", names=sorted(planned.locked))
         now = rows[0]["now"] if rows else (yield from self._now())
         found = {row["name"]: schedule_row(row) for row in rows}
-        planned = plan(program, version, wanted, found)
+        concerned = {name: wanted[name] for name in planned.touched if name in wanted}
+        if replace(plan(program, version, concerned, found), newer=planned.newer) != planned:
+            raise _Overtaken
         for name in (*planned.changed, *planned.retired):
             found[name] = yield from self._account(found[name], now)
         written = yield from self._write(
@@ -53,26 +69,17 @@ class Definitions(Ticking):
             version=version,
         )
         if len(written) < len(planned.made) + len(planned.changed):
-            return None
+            raise _Overtaken
         if planned.retired:
             yield self._query("retire", names=list(planned.retired), program_version=list(version))
-        same = [
-            name
-            for name, row in found.items()
-            if name in wanted and name not in (*planned.changed, *planned.newer)
-            if row.program_version != version
-        ]
-        if same:
-            yield self._query("vouch", names=same, program_version=list(version))
+        if planned.vouched:
+            yield self._query("vouch", names=list(planned.vouched), program_version=list(version))
         by = By(program, "code", f"version {'.'.join(map(str, version))}" if version else None)
-        for name in (*planned.made, *planned.changed):
-            yield from self._noted_schedule(by, "declare", found.get(name), wanted[name])
+        declared = [(n, found.get(n), wanted[n]) for n in (*planned.made, *planned.changed)]
+        yield from self._noted_schedules(by, "declare", declared)
         dropped = " ".join(filter(None, (by.reason, "no longer declares it")))
-        for name in planned.retired:
-            yield from self._noted_schedule(
-                replace(by, reason=dropped), "retire", found[name], None
-            )
-        return planned
+        retired = [(name, found[name], None) for name in planned.retired]
+        yield from self._noted_schedules(replace(by, reason=dropped), "retire", retired)
 
     def _now(self) -> Op[datetime]:
         [row] = yield self._query("next_tick", floor=None)
@@ -125,14 +132,22 @@ class Definitions(Ticking):
         """The parameters of a statement by which schedulers hear that something changed."""
         return {"channel": self.channel, "wake": [SCHEDULES_CHANGED]}
 
-    def _noted_schedule(
-        self, by: By, action: str, before: ScheduleRow | None, after: NewSchedule | None
+    def _noted_schedules(
+        self,
+        by: By,
+        action: str,
+        changes: Sequence[tuple[str, ScheduleRow | None, NewSchedule | None]],
     ) -> Op[None]:
-        name = after.name if after is not None else before.name if before is not None else ""
-        yield from self._audit(
-            by,
-            f"schedule.{action}",
-            [f"schedule:{name}"],
-            before=None if before is None else definition(before),
-            after=None if after is None else definition(after),
+        """The audit of definitions that were written or taken away, each before and after."""
+        if not changes:
+            return
+        yield self._query(
+            "audit",
+            actor=by.actor,
+            source=by.source,
+            action=f"schedule.{action}",
+            targets=[f"schedule:{name}" for name, _, _ in changes],
+            reason=by.reason,
+            befores=[Jsonb(before and definition(before)) for _, before, _ in changes],
+            afters=[Jsonb(after and definition(after)) for _, _, after in changes],
         )

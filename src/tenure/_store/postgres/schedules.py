@@ -31,7 +31,7 @@ class Schedules(Definitions):
                 f"there is a schedule {schedule.name!r} already; update it, or give this one "
                 "another name"
             )
-        yield from self._noted_schedule(by, "create", None, schedule)
+        yield from self._noted_schedules(by, "create", [(schedule.name, None, schedule)])
         return schedule_row(rows[0])
 
     def update_schedule(self, schedule: NewSchedule, by: By) -> Op[ScheduleRow]:
@@ -48,7 +48,7 @@ class Schedules(Definitions):
             )
         before = yield from self._account(found, now)
         rows = yield from self._write([schedule], {before.name: before.version}, now)
-        yield from self._noted_schedule(by, "update", before, schedule)
+        yield from self._noted_schedules(by, "update", [(schedule.name, before, schedule)])
         return schedule_row(rows[0])
 
     def set_policy(self, name: str, change: PolicyChange, by: By) -> Op[ScheduleRow]:
@@ -131,7 +131,7 @@ class Schedules(Definitions):
                 "would make it again; take it out there, or pause it"
             )
         yield self._query("delete_schedule", name=name)
-        yield from self._noted_schedule(by, "delete", found, None)
+        yield from self._noted_schedules(by, "delete", [(name, found, None)])
         return found
 
     def run_schedule(self, name: str, by: By, *, key: str | None = None) -> Op[Enqueued]:

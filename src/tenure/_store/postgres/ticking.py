@@ -97,7 +97,7 @@ class Ticking(Jobs):
         """Fire all that is due of a schedule that is locked, before its definition changes."""
         while schedule.next_at is not None and schedule.next_at <= now:
             yield from self._fire([schedule], now)
-            [row] = yield self._query("lock_schedules", names=[schedule.name], program=None)
+            [row] = yield self._query("lock_schedules", names=[schedule.name])
             schedule = schedule_row(row)
         return schedule
 
@@ -133,7 +133,7 @@ class Ticking(Jobs):
 
     def _locked(self, name: str) -> Op[tuple[ScheduleRow, datetime]]:
         """The schedule, locked, and the time now; InvalidValue if there is none."""
-        rows = yield self._query("lock_schedules", names=[name], program=None)
+        rows = yield self._query("lock_schedules", names=[name])
         if not rows:
             raise InvalidValue(
                 f"there is no schedule {name!r}; `tenure schedule list` shows those there are"
