@@ -51,7 +51,7 @@ _LEFT = "SELECT count(*) FROM tenure.schedule WHERE next_at < %s"
 
 
 def run(server: Server, report: Report) -> None:
-    seconds = 10 if report.short else 60
+    seconds = 5 if report.short else 60
     _shape(server, report, f"{RATE} schedules of every second", seconds, _herd)
     _shape(
         server,

@@ -84,7 +84,7 @@ class Deploy:
 def run(url: str, report: Report, rng: Random, directory: Path, *, short: bool) -> int:
     """Deploy in turn, and match."""
     with Fleet(url, directory) as fleet:
-        deploy = Deploy(url, fleet, rng, rest=1.0 if short else 3.0)
+        deploy = Deploy(url, fleet, rng, rest=0.5 if short else 3.0)
         end = deploy.run()
         caught_up = wait_for(lambda: rows.caught_up(url, end), 30)
     lives = rows.lives(url)

@@ -35,20 +35,21 @@ _ZONES = (
 _OFTEN = ("0 * * * *", "30 * * * *", "*/15 * * * *", "15,45 * * * *")
 _SELDOM = ("30 2 * * *", "0 0 * * 1-5", "15 1,2,3 * * *", "0 12 1 * *", "59 23 * * 0", "0 3 29 2 *")
 _POLICIES = (
-    Policy(missed=Missed.ALL, missed_within=timedelta(days=400), missed_most=3_000),
+    Policy(missed=Missed.ALL, missed_within=timedelta(days=400), missed_most=200),
     Policy(missed=Missed.ALL, missed_within=timedelta(hours=30), missed_most=20),
     Policy(missed=Missed.LATEST),
+    Policy(missed=Missed.ALL, missed_within=timedelta(days=2), jitter=timedelta(minutes=5)),
     Policy(missed=Missed.SKIP),
+    Policy(missed=Missed.ALL, missed_most=40),
     Policy(missed=Missed.ALL, missed_most=50, overlap=Overlap.SKIP),
-    Policy(missed=Missed.LATEST, jitter=timedelta(minutes=5)),
 )
 # How far the clock goes at once, and how often: it creeps, walks, jumps over whole weeks.
 _STEPS = (
-    (30, (0.0005, 20.0)),
-    (25, (20.0, 600.0)),
-    (36, (600.0, 20_000.0)),
-    (8, (20_000.0, 200_000.0)),
-    (1, (200_000.0, 1_500_000.0)),
+    (400, (0.0005, 20.0)),
+    (300, (20.0, 900.0)),
+    (290, (900.0, 10_000.0)),
+    (10, (10_000.0, 200_000.0)),
+    (2, (200_000.0, 1_500_000.0)),
 )
 _BACK = 0.02
 _STEER = 0.02
@@ -65,8 +66,8 @@ class Size:
     count: int = 40
 
 
-FULL = Size(days=3 * 365, often=30, seldom=24)
-SHORT = Size(days=90, often=8, seldom=8)
+FULL = Size(days=2 * 365, often=30, seldom=24)
+SHORT = Size(days=25, often=20, seldom=12)
 
 
 @dataclass
@@ -129,7 +130,7 @@ class World:
         end = BEGIN + timedelta(days=self._size.days)
         while self.clock.now < end:
             self._step_clock()
-            for _ in range(self._rng.randint(1, 12)):
+            for _ in range(self._rng.randint(1, 14)):
                 self._act(self._rng.randrange(_SCHEDULERS))
             if self._rng.random() < _STEER:
                 self._steer(self._rng.choice(self.lives))

@@ -128,7 +128,9 @@ class Scheduler(Service):
             return wait
         spread = random.uniform(0, _SPREAD)  # noqa: S311 - spreads load
         if self._passed_over:
-            return min(wait, _AFTER_ANOTHER * 2.0 ** min(self._passed_over - 1, 10) + spread)
+            # Behind it may be others, whose time is not known: they must not wait for a poll.
+            longest = self.pause.total_seconds() / 10
+            return min(longest, _AFTER_ANOTHER * 2.0 ** min(self._passed_over - 1, 10)) + spread
         if self._due_at is not None:
             wait = min(wait, max(self._due_at - boottime(), _SHORTEST_SLEEP) + spread)
         return wait

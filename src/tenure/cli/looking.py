@@ -1,5 +1,6 @@
 """`tenure job list` and `show`: looking at jobs, changing nothing."""
 
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -152,7 +153,7 @@ def _show(job: "JobRow", attempts: "Sequence[AttemptRow]", audit: "Sequence[Audi
             "cursor": job.cursor,
             "items": job.items or None,
             "schedule": (job.meta or {}).get("schedule"),
-            "tick": (job.meta or {}).get("tick_at"),
+            "tick": _tick(job),
             "meta": job.meta,
         }
     )
@@ -181,6 +182,12 @@ def _show(job: "JobRow", attempts: "Sequence[AttemptRow]", audit: "Sequence[Audi
             ("at", "by", "from", "action", "reason"),
             [(row.at, row.actor, row.source, row.action, row.reason) for row in audit],
         )
+
+
+def _tick(job: "JobRow") -> datetime | None:
+    """The tick of its schedule that the job is for."""
+    at = (job.meta or {}).get("tick_at")
+    return None if at is None else datetime.fromisoformat(at)
 
 
 def _state(job: "JobRow") -> str:
