@@ -120,6 +120,22 @@ def test_what_comes_once_in_eight_years_is_found_both_ways() -> None:
     assert last(leap, datetime(2103, 1, 1, tzinfo=UTC)) == datetime(2096, 2, 29, tzinfo=UTC)
 
 
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Niue", "America/New_York", "UTC"])
+@pytest.mark.parametrize("expression", ["30 23 5 * *", "30 0 5 * *", "*/30 23 5 * *"])
+def test_a_day_of_the_month_is_the_zones_however_far_it_is_from_utc(
+    expression: str, zone: str
+) -> None:
+    """Shows R25."""
+    timing = cron(expression, zone)
+    [tick, *_] = upcoming(timing, datetime(2026, 7, 1, tzinfo=UTC), 1)
+    assert tick.astimezone(ZoneInfo(zone)).day == 5
+    for hours in range(1, 96):
+        assert following(timing, tick - timedelta(hours=hours)) == tick
+        before = last(timing, tick + timedelta(hours=hours))
+        assert before is not None
+        assert tick <= before < tick + timedelta(hours=1)
+
+
 def test_an_interval_counts_from_1970_whenever_it_was_made() -> None:
     """Shows R24."""
     every = Timing(every=timedelta(hours=7))
