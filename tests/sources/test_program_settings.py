@@ -131,8 +131,8 @@ def test_an_app_goes_by_the_argument_the_variable_and_the_file(
 ) -> None:
     for at, source in ((2, "file"), (1, "variable"), (0, "argument")):
         if source == "file":
-            names = OF_AN_APP
-            file(here, "\n".join(f"{name} = {json.dumps(SAID[name][2])}" for name in names))
+            said = (f"{name} = {json.dumps(SAID[name][2])}" for name in OF_AN_APP)
+            file(here, "\n".join(said))
         elif source == "variable":
             for name in OF_AN_APP:
                 variable(monkeypatch, name, SAID[name][1])

@@ -61,7 +61,7 @@ class Offspring:
     def __init__(self, plan: Plan, number: int, *, schedules: bool = False) -> None:
         self._plan = plan
         self.number = number
-        self.schedules = schedules
+        self.schedules: bool = schedules
         self.worker: WorkerId = WorkerId(uuid4())
         self.started_at: float = boottime()
         self.kill_at: float = NEVER
