@@ -3,7 +3,7 @@ several can be interleaved and any can be left at any point."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tenure._model.audit import By
 from tenure._model.job import NewJob
@@ -58,11 +58,10 @@ class Scheduler(Session):
 
     def fire(self, count: int) -> Firing:
         """A whole pass."""
-        self._began_at = self._clock.now
-        return self.run(self.store.fire(count=count))
+        return self.perform(self.store.fire(count=count))
 
-    def now_run(self, op: Op[T]) -> T:
-        """Another operation of this store, as it is now."""
+    def perform(self, op: Op[T]) -> T:
+        """An operation of this store, at the time that it is now."""
         self._began_at = self._clock.now
         return self.run(op)
 
@@ -108,6 +107,6 @@ def fire_all(scheduler: Scheduler, clock: Clock, count: int) -> int:
     passes = 0
     while True:
         passes += 1
-        answer: Any = scheduler.fire(count)
+        answer = scheduler.fire(count)
         if answer.next_at is None or answer.next_at > clock.now:
             return passes

@@ -52,7 +52,7 @@ _STEPS = (
     (2, (200_000.0, 1_500_000.0)),
 )
 _BACK = 0.02
-_STEER = 0.02
+_STEER = 0.03
 _ABANDON = 0.04
 
 
@@ -117,7 +117,7 @@ class World:
         timing = self._timing(often=number < self._size.often)
         policy = _POLICIES[number % len(_POLICIES)]
         new = NewSchedule(name=f"s{number}", timing=timing, policy=policy, job=JOB)
-        self._operator.run(self._operator.store.create_schedule(new, BY))
+        self._operator.perform(self._operator.store.create_schedule(new, BY))
         return Life(new.name, timing, policy, self.clock.now)
 
     def _timing(self, *, often: bool) -> Timing:
@@ -177,15 +177,18 @@ class World:
             scheduler.finish()
 
     def _steer(self, life: Life) -> None:
-        """What an operator does to one schedule: pause, resume, or another definition."""
+        """What an operator does to one schedule: pause, resume, or another definition; or its last
+        job ends, so that the next tick does not overlap."""
         self._quiet()
         self.steered += 1
         rng, now = self._rng, self.clock.advance(_INSTANT)
         self._steered_at = now + _INSTANT
-        store, run = self._operator.store, self._operator.now_run
+        store, run = self._operator.store, self._operator.perform
         if life.paused_until is not None and life.paused_until <= now:
             life.unpaused(now)
-        if life.paused_at is not None:
+        if life.policy.overlap is Overlap.SKIP and rng.random() < 0.5:
+            self._end_job(life)
+        elif life.paused_at is not None:
             run(store.resume_schedule(life.name, BY))
             life.unpaused(now)
         elif rng.random() < 0.6:
@@ -203,6 +206,12 @@ class World:
             life.timing, life.policy, life.since = timing, policy, now
         self.clock.advance(_INSTANT)
 
+    def _end_job(self, life: Life) -> None:
+        store, run = self._operator.store, self._operator.perform
+        row = run(store.schedule(life.name))
+        if row is not None and row.last_job_id is not None:
+            run(store.cancel([row.last_job_id], BY))
+
 
 def run(url: str, report: Report, rng: Random, directory: Path, *, short: bool) -> int:
     """Live through them, and match."""
@@ -217,6 +226,6 @@ def run(url: str, report: Report, rng: Random, directory: Path, *, short: bool) 
     report.note("firings begun", world.passes)
     report.note("firings left in the middle", world.abandoned)
     report.note("steps of the clock back", world.back)
-    report.note("pauses, resumes, changes", world.steered)
+    report.note("pauses, resumes, changes, jobs ended", world.steered)
     found.tell(report)
     return found.checked

@@ -80,9 +80,9 @@ def test_a_scheduler_killed_between_any_two_statements_loses_and_doubles_nothing
     }
     for name, (timing, policy) in definitions.items():
         new = NewSchedule(name=name, timing=timing, policy=policy, job=JOB)
-        scheduler.now_run(scheduler.store.create_schedule(new, BY))
+        scheduler.perform(scheduler.store.create_schedule(new, BY))
         if case.paused:
-            scheduler.now_run(scheduler.store.pause_schedule(name, BY))
+            scheduler.perform(scheduler.store.pause_schedule(name, BY))
     blows = 0
     for steps in range(_MOST_STEPS):
         blows += killed(deed, url, clock.advance(case.away), steps)
