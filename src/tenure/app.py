@@ -28,7 +28,7 @@ from tenure.sources import setting
 from tenure.task import Bound, JobTask, Registered, Seconds, Task
 
 if TYPE_CHECKING:
-    from tenure.admin import Admin
+    from tenure.admin import Admin, Schedules
 
 
 class Tenure(Reach):
@@ -77,6 +77,11 @@ class Tenure(Reach):
         from tenure.admin import Admin  # noqa: PLC0415 - programs that only enqueue
 
         return Admin(self.engine)
+
+    @property
+    def schedules(self) -> "Schedules":
+        """What an operator can see of schedules, and do to them."""
+        return self.admin.schedules
 
     @overload
     def task(  # type: ignore[overload-overlap]  # As in Decorator.

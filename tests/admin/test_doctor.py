@@ -16,7 +16,7 @@ from tenure import Tenure
 from tenure._model.ids import WorkerId
 from tenure._model.worker import NewWorker, Presence
 from tenure._store.postgres import engine as postgres
-from tenure.admin import Admin, Level
+from tenure.admin import Admin, By, Level
 from tenure.admin import doctor as doctors
 
 if TYPE_CHECKING:
@@ -160,6 +160,23 @@ async def test_a_task_that_no_live_worker_knows_is_a_problem(db: Database) -> No
     assert about(examined(db.url), "tasks") == ["no live worker knows task b"]
     await worker(db, "default")
     assert about(examined(db.url), "tasks") == []
+
+
+async def test_schedules_that_nobody_fires_are_a_problem(db: Database) -> None:
+    """Shows R26."""
+    assert about(examined(db.url), "schedules") == []
+    app = Tenure(db.url, redis="")
+    for name in ("a", "b", "c", "d", "e"):
+        app.schedules.create(name, "work", By("ana"), every=3600)
+    assert about(examined(db.url), "schedules") == ["5 schedules, none of them overdue"]
+    await db.fetch(
+        "UPDATE tenure.schedule SET next_at = now() - interval '5 minutes' WHERE name <> 'b'"
+    )
+    found = one(examined(db.url), "schedules")
+    assert found.level is Level.PROBLEM
+    assert "nobody fires them: a, c, d and 1 more; the first for 300 s" in found.what
+    assert "tenure scheduler module:app" in found.todo
+    app.close()
 
 
 def test_clocks_that_differ_are_told(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:

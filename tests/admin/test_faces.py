@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.moves import enqueued
-from tenure.admin import Admin, By, State
+from tenure.admin import Admin, By, Schedules, State
 from tenure.admin.faces import Twin, Verb
 
 if TYPE_CHECKING:
     from support.store import Database
 
 VERBS = [name for name in dir(Admin) if isinstance(getattr(Admin, name), Verb)]
+OF_SCHEDULES = [name for name in dir(Schedules) if isinstance(getattr(Schedules, name), Verb)]
+ALL = [*((Admin, name) for name in VERBS), *((Schedules, name) for name in OF_SCHEDULES)]
 
 
-@pytest.mark.parametrize("name", VERBS)
-def test_every_verb_has_an_async_twin_by_its_name(name: str) -> None:
-    verb, twin = getattr(Admin, name), getattr(Admin, f"a{name}")
+@pytest.mark.parametrize(("group", "name"), ALL)
+def test_every_verb_has_an_async_twin_by_its_name(group: type, name: str) -> None:
+    verb, twin = getattr(group, name), getattr(group, f"a{name}")
     assert isinstance(twin, Twin)
     assert twin.__wrapped__ is verb.__wrapped__
     assert twin.__doc__ == verb.__doc__
@@ -33,7 +35,29 @@ def test_every_public_method_is_a_verb_or_says_why_not() -> None:
     assert public - verbs == {
         *("migrate", "amigrate", "perform", "aperform"),
         *("doctor", "adoctor"),  # It tries connections of its own, and goes on without an answer.
+        "schedules",  # A group of verbs.
     }
+
+
+def test_every_public_method_over_schedules_is_a_verb_or_says_why_not() -> None:
+    public = {name for name in dir(Schedules) if not name.startswith("_")}
+    verbs = {each for name in OF_SCHEDULES for each in (name, f"a{name}")}
+    assert public - verbs == {
+        *("perform", "aperform"),
+        *("backfill", "abackfill"),  # One operation per stretch.
+        "preview_timing",  # It asks no database.
+    }
+
+
+@pytest.mark.parametrize(
+    "verb", ["create", "update", "pause", "resume", "delete", "run", "backfill"]
+)
+def test_every_change_of_a_schedule_takes_who_and_why(verb: str) -> None:
+    """Shows R28."""
+    for name in (verb, f"a{verb}"):
+        method = getattr(Schedules, name)
+        signature = inspect.signature(inspect.unwrap(method))
+        assert signature.parameters["by"].default is inspect.Parameter.empty
 
 
 async def test_both_faces_answer_the_same(db: Database, admin: Admin) -> None:

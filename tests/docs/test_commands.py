@@ -94,6 +94,16 @@ def test_what_changes_jobs_takes_who_and_why(verb: str) -> None:
     assert {"--by", "--reason"} <= options(COMMANDS[f"tenure job {verb}"])
 
 
-@pytest.mark.parametrize("path", ["db migrate", *(f"job {v}" for v in ("retry", "cancel", "hold"))])
+@pytest.mark.parametrize(
+    "verb", ["create", "update", "pause", "resume", "delete", "run", "backfill"]
+)
+def test_what_changes_schedules_takes_who_and_why(verb: str) -> None:
+    """Shows R28."""
+    assert {"--by", "--reason"} <= options(COMMANDS[f"tenure schedule {verb}"])
+
+
+@pytest.mark.parametrize(
+    "path", ["db migrate", "schedule backfill", *(f"job {v}" for v in ("retry", "cancel", "hold"))]
+)
 def test_what_changes_many_can_be_rehearsed(path: str) -> None:
     assert "--dry-run" in options(COMMANDS[f"tenure {path}"])

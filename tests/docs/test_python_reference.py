@@ -15,7 +15,7 @@ import tenure
 from tenure import AsyncJob, Backoff, Draft, Handle, Job, JobEvent, Tenure, WorkerEvent
 from tenure._model.event import EVENTS
 from tenure._rules.settings import SETTINGS
-from tenure.admin import Admin
+from tenure.admin import Admin, Schedules
 from tenure.config import Defaults
 from tenure.contrib.starlette import lifespan
 from tenure.task import Task
@@ -120,6 +120,16 @@ def test_every_verb_of_an_operator_is_named() -> None:
     verbs = members(Admin) - {"perform", "aperform"}
     twins = {name for name in verbs if name.startswith("a") and name[1:] in verbs}
     assert set(named) == verbs - twins
+
+
+def test_every_verb_over_schedules_and_what_it_takes_is_documented() -> None:
+    """Shows R28."""
+    verbs = members(Schedules) - {"perform", "aperform"}
+    twins = {name for name in verbs if name.startswith("a") and name[1:] in verbs}
+    assert first_column("python.md", "app.schedules") == verbs - twins
+    for verb in (Schedules.create, Schedules.update):
+        taken = parameters(verb.describe) - {"name", "by"}
+        assert first_column("python.md", "app.schedules", 1) == taken
 
 
 def test_every_built_in_value_is_a_setting_or_a_constant_in_the_reference() -> None:

@@ -14,6 +14,7 @@ from tenure._model.answers import Cancelling, Retrying
 from tenure._model.ending import Ending
 from tenure._model.job import State
 from tenure._model.lease import Renewed, Settling
+from tenure._model.schedule import Missed, Overlap, ScheduleState, TickOutcome, TickReason
 from tenure._rules.settings import SETTINGS
 from tenure.sources import PROGRAM
 
@@ -53,6 +54,17 @@ def test_every_setting_of_a_program_is_documented_with_its_variable_and_its_argu
 def test_every_state_outcome_and_answer_is_documented(names: type[StrEnum]) -> None:
     """Shows R12."""
     assert {str(name) for name in names} <= words("states.md")
+
+
+@pytest.mark.parametrize("names", [ScheduleState, TickOutcome, TickReason])
+def test_every_state_of_a_schedule_and_of_a_tick_is_documented(names: type[StrEnum]) -> None:
+    """Shows R28."""
+    assert {str(name) for name in names} <= words("states.md")
+
+
+@pytest.mark.parametrize("names", [Missed, Overlap])
+def test_every_policy_of_a_schedule_is_documented(names: type[StrEnum]) -> None:
+    assert {str(name) for name in names} <= words("schedules.md")
 
 
 def test_every_reason_that_a_statement_or_rule_gives_is_documented() -> None:

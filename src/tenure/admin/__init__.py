@@ -14,18 +14,35 @@ from tenure._model.audit import AuditRow, By
 from tenure._model.ending import Ending
 from tenure._model.job import Enqueued, JobRow, State
 from tenure._model.queue import QueueRow
+from tenure._model.schedule import (
+    Missed,
+    Overlap,
+    Policy,
+    PolicyChange,
+    ScheduleRow,
+    ScheduleState,
+    Shift,
+    TickOutcome,
+    TickReason,
+    TickRow,
+    Timing,
+)
 from tenure._model.worker import Presence, WorkerRow
 from tenure._rules.values import dump as plain
 from tenure._store.engine import Engine
+from tenure.admin.backfills import BackfillProgress
 from tenure.admin.doctor import Doctor, Finding, Level
 from tenure.admin.installation import Installation, Setting
 from tenure.admin.jobs import JobList, Jobs
+from tenure.admin.previews import Run, preview_timing
+from tenure.admin.schedules import Schedules
 from tenure.admin.schema import SchemaStatus, sql
 
 __all__ = [
     "Admin",
     "AttemptRow",
     "AuditRow",
+    "BackfillProgress",
     "By",
     "Cancelling",
     "Ending",
@@ -34,24 +51,43 @@ __all__ = [
     "JobList",
     "JobRow",
     "Level",
+    "Missed",
+    "Overlap",
+    "Policy",
+    "PolicyChange",
     "Presence",
     "QueueRow",
     "Retried",
     "Retrying",
+    "Run",
+    "ScheduleRow",
+    "ScheduleState",
+    "Schedules",
     "SchemaStatus",
     "Setting",
+    "Shift",
     "State",
+    "TickOutcome",
+    "TickReason",
+    "TickRow",
+    "Timing",
     "Upkept",
     "WorkerRow",
     "connect",
     "examine",
     "plain",
+    "preview_timing",
     "sql",
 ]
 
 
 class Admin(Jobs, Installation, Doctor):
     """The operator's verbs over one database."""
+
+    @property
+    def schedules(self) -> Schedules:
+        """The verbs over schedules."""
+        return Schedules(self._engine, runner=self._runner)
 
 
 @contextmanager

@@ -10,14 +10,19 @@ from enum import StrEnum
 from typing import Any
 
 from tenure._model.queue import EVERY_QUEUE
+from tenure._model.schedule import ScheduleRow
 from tenure._model.worker import Presence, WorkerRow
 from tenure._store.engine import Engine
+from tenure._store.port import Op
 from tenure.admin.faces import on_a_thread
 from tenure.admin.schema import Schema
 from tenure.config import DEFAULTS
 from tenure.errors import StoreError
 
 _FRESH = 3 * DEFAULTS.beat + timedelta(seconds=1)
+_FIRED_WITHIN = timedelta(minutes=1)
+_NAMED = 3
+_PAGE = 1000
 _CLOCKS_AGREE_WITHIN = timedelta(seconds=5)
 _POLL = f"{DEFAULTS.poll.total_seconds():g} s"
 
@@ -48,8 +53,9 @@ class Doctor(Schema):
     """The verb that examines an installation."""
 
     def doctor(self) -> Sequence[Finding]:
-        """Examine the installation: the database, its durability, the schema, wakeups, workers and
-        the queues that nobody serves. What cannot be reached is a finding, not an error."""
+        """Examine the installation: the database, its durability, the schema, wakeups, workers, the
+        queues that nobody serves and the schedules that nobody fires. What cannot be reached is a
+        finding, not an error."""
         return list(self._findings())
 
     async def adoctor(self) -> Sequence[Finding]:
@@ -94,6 +100,16 @@ class Doctor(Schema):
         workers = self.perform(self._store.workers())
         yield from _workers(workers)
         yield from _work(workers, self.perform(self._store.queue_names()))
+        yield from _schedules(self.perform(self._every_schedule()), server["now"])
+
+    def _every_schedule(self) -> Op[Sequence[ScheduleRow]]:
+        found: list[ScheduleRow] = []
+        while True:
+            after = found[-1].name if found else ""
+            page = yield from self._store.schedules(after=after, count=_PAGE)
+            found += page
+            if len(page) < _PAGE:
+                return found
 
 
 def _durability(server: Mapping[str, Any]) -> Found:
@@ -234,3 +250,23 @@ def _work(workers: Sequence[WorkerRow], queues: Sequence[str]) -> Found:
             "its jobs wait; each worker that met one has left it to others",
             "deploy the code that has it, or name its module in Tenure(imports=[…])",
         )
+
+
+def _schedules(schedules: Sequence[ScheduleRow], now: datetime) -> Found:
+    """What is due, and has been for longer than anybody who fires would let it be."""
+    limit = now - _FIRED_WITHIN
+    waiting = [(s.next_at, s.name) for s in schedules if s.next_at is not None]
+    overdue = sorted(each for each in waiting if each[0] < limit)
+    if overdue:
+        names = ", ".join(name for _, name in overdue[:_NAMED])
+        more = f" and {len(overdue) - _NAMED} more" if len(overdue) > _NAMED else ""
+        late = (now - overdue[0][0]).total_seconds()
+        yield Finding(
+            "schedules",
+            Level.PROBLEM,
+            f"schedules are due and nobody fires them: {names}{more}; the first for {late:.0f} s",
+            "their jobs are not made; ticks that are missed come to what their policy says",
+            "start a worker: tenure worker module:app; or tenure scheduler module:app",
+        )
+    elif schedules:
+        yield Finding("schedules", Level.FINE, f"{len(schedules)} schedules, none of them overdue")

@@ -124,7 +124,7 @@ class Jobs(Verbs):
         )
         if not isinstance(args, Mapping):
             raise PayloadError('the arguments are no object; name each one, as in {"name": "Ada"}')
-        job = replace(new_job(_elsewhere(task), options, dict(args)), held=held)
+        job = replace(new_job(elsewhere(task), options, dict(args)), held=held)
         return atomically(self._enqueue(job, by))
 
     aenqueue: Final = Twin(enqueue)
@@ -188,7 +188,7 @@ def _meant(op: Op[T], *, dry_run: bool) -> Op[T]:
     return rehearsed(op) if dry_run else op
 
 
-def _elsewhere(task: str) -> Definition:
+def elsewhere(task: str) -> Definition:
     """A task of which only the name is known here."""
 
     def unknown() -> None:

@@ -48,8 +48,13 @@ def _print(columns: Sequence[str] | None, rows: Iterable[Sequence[object]]) -> N
         column.overflow = "fold"
     for row in rows:
         table.add_row(*(Text(shown(cell)) for cell in row))
-    console = Console(width=None if sys.stdout.isatty() else _WIDEST, highlight=False)
-    console.print(table)
+    if sys.stdout.isatty():
+        Console(highlight=False).print(table)
+        return
+    console = Console(width=_WIDEST, highlight=False)
+    with console.capture() as captured:
+        console.print(table)
+    print_lines(line.rstrip() for line in captured.get().splitlines())
 
 
 def shown(value: Any) -> str:

@@ -1,21 +1,25 @@
 """`tenure job enqueue`: a job by its task's name, without the program that has the task."""
 
-import json
-import sys
-from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from tenure.cli.data import print_json, print_lines
 from tenure.cli.exits import Exit
-from tenure.cli.failure import Failure
-from tenure.cli.options import AsJson, DatabaseUrl, Reason, SchemaName, Who, by, opened, seconds
+from tenure.cli.options import (
+    AsJson,
+    DatabaseUrl,
+    Reason,
+    SchemaName,
+    Who,
+    arguments,
+    by,
+    instant,
+    lasting,
+    opened,
+    seconds,
+)
 from tenure.cli.words import say
-
-
-def _duration(flag: str, text: str) -> Any:
-    return typer.Option(flag, metavar="SECONDS", help=f"{text} 90, 90s, 5m, 2h or 1d.")
 
 
 def enqueue(
@@ -31,7 +35,7 @@ def enqueue(
     priority: Annotated[
         int | None, typer.Option("--priority", metavar="0-9", help="9 is the most urgent.")
     ] = None,
-    delay: Annotated[str | None, _duration("--delay", "Due only after this long:")] = None,
+    delay: Annotated[str | None, lasting("--delay", "Due only after this long:")] = None,
     run_at: Annotated[
         str | None,
         typer.Option("--run-at", metavar="INSTANT", help="Due then: 2030-01-31T09:00+01:00."),
@@ -41,15 +45,15 @@ def enqueue(
         typer.Option("--key", metavar="TEXT", help="One living job of the task per key."),
     ] = None,
     key_for: Annotated[
-        str | None, _duration("--key-for", "Keep the key this long after its end:")
+        str | None, lasting("--key-for", "Keep the key this long after its end:")
     ] = None,
     max_attempts: Annotated[
         int | None, typer.Option("--max-attempts", metavar="N", help="How often it is tried.")
     ] = None,
-    lease: Annotated[str | None, _duration("--lease", "How long a claim grants it:")] = None,
-    timeout: Annotated[str | None, _duration("--timeout", "How long an attempt may run:")] = None,
+    lease: Annotated[str | None, lasting("--lease", "How long a claim grants it:")] = None,
+    timeout: Annotated[str | None, lasting("--timeout", "How long an attempt may run:")] = None,
     expires_in: Annotated[
-        str | None, _duration("--expires-in", "How long it is worth starting:")
+        str | None, lasting("--expires-in", "How long it is worth starting:")
     ] = None,
     tags: Annotated[
         list[str] | None,
@@ -71,16 +75,16 @@ def enqueue(
     The task's own options (queue, attempts, lease) are in the program that has it, and are not
     known here: say what differs from the defaults.
     """
-    arguments = _arguments(args)
+    named = arguments(args)
     with opened(database_url, schema) as admin:
         answer = admin.enqueue(
             task,
-            arguments,
+            named,
             by(who, reason),
             queue=queue,
             priority=priority,
             delay=seconds(delay),
-            run_at=_instant(run_at),
+            run_at=instant(run_at),
             key=key,
             key_for=seconds(key_for),
             max_attempts=max_attempts,
@@ -100,27 +104,3 @@ def enqueue(
     else:
         say(f"job {answer.id} has this key already; nothing was enqueued")
     return Exit.DONE
-
-
-def _arguments(text: str) -> Any:
-    try:
-        return json.loads(sys.stdin.read() if text == "-" else text)
-    except ValueError as error:
-        raise Failure(
-            "the arguments are not JSON",
-            str(error),
-            """write an object, as in --args '{"name": "Ada"}'""",
-            Exit.USAGE,
-        ) from error
-
-
-def _instant(text: str | None) -> datetime | None:
-    try:
-        return None if text is None else datetime.fromisoformat(text)
-    except ValueError as error:
-        raise Failure(
-            "the instant is not understood",
-            str(error),
-            "write it with its zone, as in 2030-01-31T09:00+01:00",
-            Exit.USAGE,
-        ) from error

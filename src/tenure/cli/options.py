@@ -1,12 +1,14 @@
 """The options and arguments that several commands share, and who it is that gives them."""
 
 import getpass
+import json
 import os
 import re
+import sys
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
     from tenure.admin import Admin, By
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhd]?)")
+_PART = re.compile(r"(\d+(?:\.\d+)?)([smhd]?)")
+_DURATION = re.compile(r"\d+(?:\.\d+)?|(?:\d+(?:\.\d+)?[smhd])+")
 _NEWEST_ID = 2**63 - 1
 
 
@@ -99,6 +102,11 @@ JobNumbers = Annotated[
 ]
 
 
+def lasting(flag: str, text: str) -> Any:
+    """An option that is a duration; `seconds` reads it."""
+    return typer.Option(flag, metavar="SECONDS", help=f"{text} 90, 90s, 5m, 1h30m or 1d.")
+
+
 @contextmanager
 def opened(url: str | None, schema: str | None, *, check: bool = True) -> "Iterator[Admin]":
     """The operator's verbs over the database that the command line names."""
@@ -143,18 +151,44 @@ def _user() -> str:
 
 
 def seconds(text: str | None) -> timedelta | None:
-    """A duration: seconds, or a number with s, m, h or d."""
+    """A duration: seconds, or numbers with s, m, h or d."""
     if text is None:
         return None
-    found = _DURATION.fullmatch(text)
     try:
-        if found is not None:
-            return timedelta(seconds=float(found[1]) * _UNITS[found[2]])
+        if _DURATION.fullmatch(text):
+            parts = _PART.findall(text)
+            return timedelta(seconds=sum(float(n) * _UNITS[unit] for n, unit in parts))
     except OverflowError:
         pass
     raise Failure(
         "a duration is not understood",
         f"{text!r} is no number of seconds",
-        "write 90, 90s, 5m, 2h or 1d",
+        "write 90, 90s, 5m, 1h30m or 1d",
         Exit.USAGE,
     )
+
+
+def arguments(text: str) -> Any:
+    """Arguments that were written as JSON; - reads them from stdin."""
+    try:
+        return json.loads(sys.stdin.read() if text == "-" else text)
+    except ValueError as error:
+        raise Failure(
+            "the arguments are not JSON",
+            str(error),
+            """write an object, as in --args '{"name": "Ada"}'""",
+            Exit.USAGE,
+        ) from error
+
+
+def instant(text: str | None) -> datetime | None:
+    """An instant that was written by ISO 8601."""
+    try:
+        return None if text is None else datetime.fromisoformat(text)
+    except ValueError as error:
+        raise Failure(
+            "the instant is not understood",
+            str(error),
+            "write it with its zone, as in 2030-01-31T09:00+01:00",
+            Exit.USAGE,
+        ) from error
