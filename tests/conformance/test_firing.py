@@ -235,18 +235,28 @@ async def test_a_tick_outlives_its_schedule_and_is_not_repeated(db: Database) ->
 
 
 async def test_ticks_are_forgotten_after_their_time(db: Database) -> None:
-    await created(db, a_schedule(missed=Missed.SKIP))
-    db.clock.now = NOON + 40 * 24 * HOUR
-    row = await db.run(db.store.schedule("s"))
-    assert row is not None
-    await db.fetch(
-        "INSERT INTO tenure.schedule_tick SELECT 'gone', $1 + n * interval '1 hour', $1, NULL,"
-        " 'skipped', 'missed' FROM generate_series(1, 1500) AS n",
-        NOON - 70 * 24 * HOUR,
-    )
+    """Also those of a schedule that is gone, and more than one statement takes."""
+    await created(db)
+    db.clock.now = NOON + 5 * MINUTE
     await fire(db)
-    upkept = await db.run(db.store.maintain())
-    oldest = (await ticks(db))[0].fire_at
+    await db.fetch(
+        "INSERT INTO tenure.schedule_tick SELECT 'gone', $1 - n * interval '1 hour', $1, NULL,"
+        " 'skipped', 'missed' FROM generate_series(1, 1500) AS n",
+        NOON,
+    )
+    db.clock.now = NOON + 30 * 24 * HOUR + 3 * MINUTE
+    assert (await db.run(db.store.maintain())).pruned_ticks == 1500
     assert await ticks(db, "gone") == []
-    assert upkept.pruned_ticks == 1500 + 10 * 24 * 60 - 1
-    assert oldest == db.clock.now - 30 * 24 * HOUR
+    db.clock.advance(3 * MINUTE)
+    assert (await db.run(db.store.maintain())).pruned_ticks == 5
+
+
+async def test_what_a_backfill_recorded_of_long_ago_is_not_forgotten_at_once(db: Database) -> None:
+    """Else the same backfill would make the same jobs again."""
+    await created(db)
+    long_ago = NOON - 90 * 24 * HOUR
+    await db.run(db.store.backfill("s", [long_ago], BY))
+    db.clock.advance(29 * 24 * HOUR)
+    assert (await db.run(db.store.maintain())).pruned_ticks == 0
+    db.clock.advance(2 * 24 * HOUR)
+    assert (await db.run(db.store.maintain())).pruned_ticks == 1

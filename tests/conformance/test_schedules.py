@@ -10,6 +10,7 @@ import pytest
 from support.store import SECOND
 from tenure._model.audit import By
 from tenure._model.job import NewJob
+from tenure._model.outcome import Succeeded
 from tenure._model.schedule import (
     Backfilled,
     Missed,
@@ -20,7 +21,7 @@ from tenure._model.schedule import (
 )
 from tenure._rules import timing
 from tenure.errors import InvalidValue, PayloadError
-from tests.conformance.acts import BY, get
+from tests.conformance.acts import BY, claim, get, settle
 from tests.conformance.scheduling import (
     HOUR,
     MINUTE,
@@ -177,6 +178,18 @@ async def test_run_now_with_a_key_runs_once(db: Database) -> None:
     assert (again.id, again.created) == (first.id, False)
     assert other.created
     assert len(await db.run(db.store.audit("schedule:s"))) == 3
+
+
+async def test_a_key_of_run_now_is_held_for_a_day_after_its_job(db: Database) -> None:
+    await created(db)
+    first = await db.run(db.store.run_schedule("s", BY, key="request-1"))
+    [claimed] = await claim(db)
+    await settle(db, claimed, Succeeded())
+    db.clock.advance(23 * HOUR)
+    again = await db.run(db.store.run_schedule("s", BY, key="request-1"))
+    assert (again.id, again.created) == (first.id, False)
+    db.clock.advance(HOUR)
+    assert (await db.run(db.store.run_schedule("s", BY, key="request-1"))).created
 
 
 async def test_a_backfill_makes_the_jobs_of_past_ticks_once(db: Database) -> None:

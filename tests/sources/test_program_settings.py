@@ -224,3 +224,9 @@ def test_a_variable_that_is_empty_says_nothing(monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_built_in_grace_is_the_one_of_the_defaults() -> None:
     assert PROGRAM["grace"].built_in == DEFAULTS.grace.total_seconds()
+
+
+def test_a_worker_that_ends_with_its_queues_fires_no_schedules(plans: list[Plan]) -> None:
+    """Else it might never find them empty."""
+    worker.main("jobs:app", drain=True, schedules=True)
+    assert [plan.schedules for plan in plans] == [False]

@@ -24,6 +24,7 @@ _SPREAD = 0.005
 _SHORTEST_SLEEP = 0.001
 _AFTER_ANOTHER = 0.01
 _DECLARE_AGAIN = 5.0
+_NAMED = 10
 
 
 class Scheduler(Service):
@@ -107,10 +108,10 @@ class Scheduler(Service):
     def _tell(self, declaring: "Declaring") -> None:
         for what in ("made", "changed", "retired"):
             if names := getattr(declaring, what):
-                log.info("scheduler: %s: %s by %s", ", ".join(names), what, self._program)
+                log.info("scheduler: %s: %s by %s", _listed(names), what, self._program)
         if not declaring.newer:
             return
-        names = ", ".join(declaring.newer)
+        names = _listed(declaring.newer)
         if self._version:
             log.info("scheduler: %s: left as a newer version of %s has it", names, self._program)
         else:
@@ -138,3 +139,9 @@ class Scheduler(Service):
     async def close(self) -> None:
         """Close the connection."""
         await self._link.close()
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The names for a line of the log; of many, the first ones."""
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

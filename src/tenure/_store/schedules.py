@@ -60,13 +60,15 @@ class ScheduleStore(Protocol):
         not retired."""
 
     def run_schedule(self, name: str, by: By, *, key: str | None = None) -> Op[Enqueued]:
-        """Enqueue a schedule's job now, beside its ticks; the same key makes it once."""
+        """Enqueue a schedule's job now, beside its ticks; the same key makes it once, until a day
+        after that job has ended."""
 
     def backfill(self, name: str, fire_ats: Sequence[datetime], by: By) -> Op[Backfilled]:
         """Make the jobs of these past ticks, in one transaction, but for those that have one."""
 
-    def schedule(self, name: str) -> Op[ScheduleRow | None]:
-        """The schedule of this name, or None."""
+    def schedule(self, name: str, *, lock: bool = False) -> Op[ScheduleRow | None]:
+        """The schedule of this name, or None; locked until the transaction's end, if it is to be
+        changed from what it is."""
 
     def schedules(self, *, after: str = "", count: int = 100) -> Op[Sequence[ScheduleRow]]:
         """Schedules by name, above a name."""

@@ -80,8 +80,8 @@ class Backfilling(Verbs):
             wanted.refuse_forgotten(row.created_at, now - timedelta(days=days))
         return wanted
 
-    def _found(self, name: str) -> Op[ScheduleRow]:
-        row = yield from self._store.schedule(name)
+    def _found(self, name: str, *, lock: bool = False) -> Op[ScheduleRow]:
+        row = yield from self._store.schedule(name, lock=lock)
         if row is None:
             raise InvalidValue(f"there is no schedule {name!r}; see: tenure schedule list")
         return row

@@ -140,7 +140,7 @@ class Schedules(Backfilling):
     aupdate: Final = Twin(update)
 
     def _update(self, name: str, said: Said, by: By) -> Op[ScheduleRow]:
-        row = yield from self._found(name)
+        row = yield from self._found(name, lock=True)
         if row.program is None:
             new = said.changed(row)
             rules.check(new)
@@ -172,8 +172,8 @@ class Schedules(Backfilling):
 
     @Verb
     def run(self, name: str, by: By, *, key: str | None = None) -> Op[Enqueued]:
-        """Enqueue the schedule's job now, beside its ticks. While that job lives, the same key
-        makes no second one."""
+        """Enqueue the schedule's job now, beside its ticks. The same key makes no second one,
+        until a day after that job has ended."""
         return self._store.run_schedule(name, by, key=key)
 
     arun: Final = Twin(run)

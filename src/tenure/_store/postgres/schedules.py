@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from tenure._model.audit import By
@@ -15,6 +15,9 @@ from tenure._store.port import Op, atomically
 from tenure._store.postgres.declaring import Definitions
 from tenure._store.postgres.ticking import schedule_row
 from tenure.errors import InvalidValue
+
+# A click that is repeated, or a request that is sent again, comes sooner.
+_RUN_KEY_FOR = timedelta(days=1)
 
 
 class Schedules(Definitions):
@@ -135,7 +138,8 @@ class Schedules(Definitions):
         return found
 
     def run_schedule(self, name: str, by: By, *, key: str | None = None) -> Op[Enqueued]:
-        """Enqueue a schedule's job now, beside its ticks; the same key makes it once."""
+        """Enqueue a schedule's job now, beside its ticks; the same key makes it once, until a day
+        after that job has ended."""
         return (yield from atomically(self._run(name, by, key)))
 
     def _run(self, name: str, by: By, key: str | None) -> Op[Enqueued]:
@@ -144,15 +148,19 @@ class Schedules(Definitions):
             schedule.job,
             meta={**schedule.job.meta, "schedule": name},
             key=None if key is None else f"run:{name}:{key}",
+            key_for=None if key is None else _RUN_KEY_FOR,
         )
         [answer] = yield from self.enqueue([job])
         if answer.created:
             yield from self._audit(by, "schedule.run", [f"schedule:{name}", f"job:{answer.id}"])
         return answer
 
-    def schedule(self, name: str) -> Op[ScheduleRow | None]:
-        """The schedule of this name, or None."""
-        rows = yield self._query("schedules", name=name, after="", count=1)
+    def schedule(self, name: str, *, lock: bool = False) -> Op[ScheduleRow | None]:
+        """The schedule of this name, or None; locked, if it is to be changed from what it is."""
+        if lock:
+            rows = yield self._query("lock_schedules", names=[name])
+        else:
+            rows = yield self._query("schedules", name=name, after="", count=1)
         return schedule_row(rows[0]) if rows else None
 
     def schedules(self, *, after: str = "", count: int = 100) -> Op[Sequence[ScheduleRow]]:

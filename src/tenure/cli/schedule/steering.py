@@ -80,7 +80,9 @@ def run(
     key: Annotated[
         str | None,
         typer.Option(
-            "--key", metavar="TEXT", help="While its job lives, the same key makes no second one."
+            "--key",
+            metavar="TEXT",
+            help="Until a day after its end, the same key makes no second one.",
         ),
     ] = None,
     reason: Reason = None,

@@ -1,5 +1,6 @@
 -- $1 keep, $2 count, $3 now
--- Forget ticks past their retention, schedule by schedule, also of those that are gone.
+-- Forget ticks past their retention, schedule by schedule, also of those that are gone; what a
+-- backfill recorded of days long past is kept as long.
 -- Uses schedule_tick_pkey; locks what it deletes.
 WITH RECURSIVE known AS (
     (
@@ -20,6 +21,7 @@ WITH RECURSIVE known AS (
         SELECT t.schedule, t.fire_at FROM /*schema.*/schedule_tick AS t
         WHERE t.schedule = k.schedule
             AND t.fire_at < coalesce($3::timestamptz, statement_timestamp()) - $1::interval
+            AND t.recorded_at < coalesce($3, statement_timestamp()) - $1
         ORDER BY t.fire_at
         LIMIT $2::integer
         FOR UPDATE SKIP LOCKED
