@@ -52,7 +52,7 @@ _STEPS = (
     (2, (200_000.0, 1_500_000.0)),
 )
 _BACK = 0.02
-_STEER = 0.03
+_STEER = 0.06
 _ABANDON = 0.04
 
 
@@ -191,9 +191,9 @@ class World:
         elif life.paused_at is not None:
             run(store.resume_schedule(life.name, BY))
             life.unpaused(now)
-        elif rng.random() < 0.6:
+        elif rng.random() < 0.4:
             until = None
-            if rng.random() < 0.5:
+            if rng.random() < 0.7:
                 until = now + timedelta(seconds=rng.uniform(1, 500_000))
             run(store.pause_schedule(life.name, BY, until=until))
             life.paused_at, life.paused_until = now, until
