@@ -1,11 +1,11 @@
-"""`python -m bench store|worker [--short] [part …]`: measure, print, write JSON."""
+"""`python -m bench store|worker|schedules [--short] [part …]`: measure, print, write JSON."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from bench import claiming, costs, delayed, draining, flatness, latency, renewing, starting
+from bench import claiming, costs, delayed, draining, flatness, latency, renewing, starting, ticking
 from bench.report import Report
 from bench.server import server
 
@@ -18,7 +18,9 @@ SUBJECTS = {
         "flatness": flatness.run,
     },
     "worker": {"starting": starting.run, "delayed": delayed.run, "draining": draining.run},
+    "schedules": {"ticking": ticking.run},
 }
+SETTINGS = {"schedules": ticking.SETTINGS}
 
 
 def main() -> None:
@@ -28,7 +30,7 @@ def main() -> None:
     parser.add_argument("--short", action="store_true", help="smaller tables, fewer rounds")
     arguments = parser.parse_args()
     report = Report(short=arguments.short)
-    with server() as running:
+    with server(**SETTINGS.get(arguments.subject, {})) as running:
         parts = SUBJECTS[arguments.subject]
         for name in arguments.parts or parts:
             parts[name](running, report)

@@ -59,6 +59,6 @@ def _prepare(url: str) -> None:
 
 
 @contextmanager
-def server() -> Iterator[Server]:
-    with Cluster(15, settings=SETTINGS) as cluster:
+def server(**settings: str) -> Iterator[Server]:
+    with Cluster(15, settings=SETTINGS | settings) as cluster:
         yield Server(cluster)

@@ -7,6 +7,7 @@ from importlib import import_module
 
 SUBJECTS = {
     "crash": "proof.crash.suite",
+    "schedules": "proof.schedules.suite",
     "batteries": "proof.batteries",
     "crowd": "proof.crowd",
 }

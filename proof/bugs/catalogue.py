@@ -131,6 +131,36 @@ BUGS = (
         (Edit("adopt", "SET limited = true", "SET limited = false"),),
         "tests/races/test_limits.py",
     ),
+    Bug(
+        "tick-fires-again",
+        "I7: a tick that is recorded makes nothing more",
+        (Edit("fire", "WHERE $6::boolean AND t.job_id IS NULL", "WHERE $6::boolean IS NOT NULL"),),
+        "tests/conformance/test_firing.py",
+    ),
+    Bug(
+        "due-without-lock",
+        "R26: a firing locks what it fires; another passes it over",
+        (Edit("due", "FOR NO KEY UPDATE SKIP LOCKED", ""),),
+        "tests/races/test_firing.py",
+    ),
+    Bug(
+        "due-waits",
+        "R27: a schedule that another one is at is passed over, not waited for",
+        (Edit("due", "FOR NO KEY UPDATE SKIP LOCKED", "FOR NO KEY UPDATE"),),
+        "tests/races/test_firing.py",
+    ),
+    Bug(
+        "tick-without-job",
+        "R26: a tick and its job are one transaction, and one statement",
+        (
+            Edit(
+                "fire",
+                "WHERE t.job_id IS NOT NULL",
+                "WHERE t.job_id IS NOT NULL AND a.reason IS NULL",
+            ),
+        ),
+        "tests/races/test_schedulers_killed.py",
+    ),
 )
 
 
