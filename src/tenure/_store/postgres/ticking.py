@@ -1,6 +1,7 @@
 """Ticks: firing what is due, and making up for what is past. Definitions are in `schedules`."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from tenure._model.audit import By
@@ -63,17 +64,15 @@ class Ticking(Jobs):
                 )
                 judged.append((schedule, verdict))
                 room -= len(verdict.ticks)
-        moves = [(s, v) for s, v in judged if v.ticks]
+        ticks = [
+            _Told(s, tick, v.next_at, tick is v.ticks[-1]) for s, v in judged for tick in v.ticks
+        ]
         [row] = yield self._query(
             "fire",
-            **_ticks([(s, tick) for s, v in judged for tick in v.ticks]),
+            **_arrays(ticks),
             again=False,
-            names=[s.name for s, _ in moves],
-            name_versions=[s.version for s, _ in moves],
-            next_ats=[v.next_at for _, v in moves],
-            last_ats=[v.ticks[-1].fire_at for _, v in moves],
             channel=self.channel,
-            wake=sorted({s.job.queue for s, v in moves if any(t.run_at for t in v.ticks)}),
+            wake=sorted({told.schedule.job.queue for told in ticks if told.tick.run_at}),
         )
         return row["ticks"], row["jobs"]
 
@@ -113,12 +112,8 @@ class Ticking(Jobs):
         ]
         [row] = yield self._query(
             "fire",
-            **_ticks([(schedule, tick) for tick in ticks]),
+            **_arrays([_Told(schedule, tick) for tick in ticks]),
             again=True,
-            names=[],
-            name_versions=[],
-            next_ats=[],
-            last_ats=[],
             channel=self.channel,
             wake=[schedule.job.queue],
         )
@@ -158,14 +153,26 @@ class Ticking(Jobs):
         ]
 
 
-def _ticks(ticks: Sequence[tuple[ScheduleRow, Tick]]) -> dict[str, object]:
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A tick of a schedule as a firing tells it; the last one moves the schedule on."""
+
+    schedule: ScheduleRow
+    tick: Tick
+    next_at: datetime | None = None
+    last: bool = False
+
+
+def _arrays(ticks: Sequence[_Told]) -> dict[str, object]:
     """Ticks as the parameter arrays that name them."""
     return {
-        "schedules": [schedule.name for schedule, _ in ticks],
-        "versions": [schedule.version for schedule, _ in ticks],
-        "fire_ats": [tick.fire_at for _, tick in ticks],
-        "reasons": [tick.reason for _, tick in ticks],
-        "run_ats": [tick.run_at for _, tick in ticks],
+        "schedules": [told.schedule.name for told in ticks],
+        "versions": [told.schedule.version for told in ticks],
+        "fire_ats": [told.tick.fire_at for told in ticks],
+        "reasons": [told.tick.reason for told in ticks],
+        "run_ats": [told.tick.run_at for told in ticks],
+        "lasts": [told.last for told in ticks],
+        "next_ats": [told.next_at if told.last else None for told in ticks],
     }
 
 
