@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from bench.measure import backend_seconds
+from bench.witness import witness
 from bench.workers import until
 from support.processes import children, die_with_parent
 from tenure._model.job import NewJob
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from bench.report import Report
     from bench.server import Server
+    from bench.witness import Stalls
 
 SETTINGS = {"track_commit_timestamp": "on", "track_wal_io_timing": "on"}
 RATE = 500
@@ -98,7 +100,7 @@ def _shape(
     with connect(url) as connection:
         Session(connection).run(PostgresStore().declare("bench", (1,), schedules(start, seconds)))
         connection.execute("ANALYZE")
-    with _listening(url) as heard, _schedulers(url) as processes:
+    with witness() as stalls, _listening(url) as heard, _schedulers(url) as processes:
         early = (start - datetime.now(UTC)).total_seconds()
         assert early > 1, f"the definitions took {-early:.0f} s too long"
         time.sleep(early - 0.5)
@@ -113,7 +115,7 @@ def _shape(
             "SELECT wal_sync, wal_sync_time FROM pg_stat_wal"
         ).fetchall()
     server.drop(url)
-    _tell(report, what, commits, heard, (start.timestamp(), end.timestamp()), taken)
+    _tell(report, what, commits, heard, (start.timestamp(), end.timestamp()), taken, stalls)
     sync = sync_ms / max(syncs, 1)
     report.line(f"ticks:{what}:sync", f"  log to disk: {sync:.2f} ms on average", sync=sync)
 
@@ -125,14 +127,16 @@ def _tell(
     heard: list[float],
     window: tuple[float, float],
     taken: Taken,
+    stalls: Stalls,
 ) -> None:
     assert len(commits) == len(heard), f"{len(commits)} commits, {len(heard)} heard of"
-    seen, committed = [], []
+    seen, committed, calm = [], [], []
     for (at, ticks), arrival in zip(commits, heard, strict=True):
         assert arrival >= at, "heard before it was committed"
         due = [tick for tick in ticks if window[0] <= tick < window[1]]
         seen += [(arrival - tick) * 1e3 for tick in due]
         committed += [(at - tick) * 1e3 for tick in due]
+        calm += [(arrival - tick) * 1e3 for tick in due if not stalls.during(tick, arrival)]
     wanted = round(RATE * (window[1] - window[0]))
     seen.sort()
     committed.sort()
@@ -155,6 +159,18 @@ def _tell(
         f"{', '.join(f'{share:.0%}' for share in taken.schedulers)}",
         database=taken.database,
         schedulers=taken.schedulers,
+    )
+    calm.sort()
+    report.line(
+        f"ticks:{what}:calm",
+        f"  the machine kept a process that only sleeps waiting {len(stalls.spans)} times, at most "
+        f"{stalls.worst * 1e3:.0f} ms; of {len(calm):,} ticks beside that: p99 "
+        f"{calm[int(len(calm) * 0.99)]:.1f} ms, max {calm[-1]:.1f} ms",
+        stalls=len(stalls.spans),
+        longest_stall=stalls.worst,
+        calm=len(calm),
+        calm_p99=calm[int(len(calm) * 0.99)],
+        calm_worst=calm[-1],
     )
     report.bar(f"ticks:{what}:lost", "ticks too many or too few", abs(len(seen) - wanted), 0)
     report.bar(f"ticks:{what}:p99", "p99 from the tick to its job being claimable", p99, P99, " ms")
