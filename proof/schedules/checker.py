@@ -3,8 +3,10 @@ skipped ticks, is believed only where the policy in force explains it."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from proof.schedules.verdicts import FIRED, LATE, Verdicts
@@ -126,8 +128,10 @@ class _Matching:
         self._said = said
         self._verdicts = verdicts
         self._found = found
-        every = (run for many in runs.values() for run in many)
-        self._lives = [(run.made_at, run.ended_at, run.tick_at) for run in every]
+        self._lives = sorted(
+            ((tick, run.made_at, run.ended_at) for tick, many in runs.items() for run in many),
+            key=itemgetter(0),
+        )
 
     def match(self) -> None:
         """Each instant to its job or its row; what is left over is extra."""
@@ -185,7 +189,9 @@ class _Matching:
             )
 
     def _busy(self, fire_at: datetime, at: datetime) -> bool:
-        return any(
-            made <= at and (ended is None or ended > at) and tick is not None and tick < fire_at
-            for made, ended, tick in self._lives
-        )
+        """Whether the job of the last tick that had made one by then lived. (Under `allow` there
+        can be others, which are of no account when the policy becomes `skip`.)"""
+        before = bisect_left(self._lives, fire_at, key=itemgetter(0))
+        earlier = (self._lives[n] for n in range(before - 1, -1, -1))
+        last = next((life for life in earlier if life[1] <= at), None)
+        return last is not None and (last[2] is None or last[2] > at)

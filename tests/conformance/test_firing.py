@@ -169,6 +169,22 @@ async def test_of_several_that_are_made_up_for_only_one_runs_without_overlap(db:
     assert await outcomes(db) == [(1, "late"), (2, "overlap"), (3, "overlap")]
 
 
+async def test_a_tick_that_has_its_job_already_hides_no_other_job_from_an_overlap(
+    db: Database,
+) -> None:
+    """The clock was put back and the definition written anew: its first tick is on record, makes
+    nothing, and the job of the last one still lives."""
+    await created(db, a_schedule(overlap=Overlap.SKIP))
+    db.clock.now = NOON + MINUTE
+    await fire(db)
+    db.clock.now = NOON
+    await db.run(db.store.update_schedule(a_schedule(overlap=Overlap.SKIP, jitter=SECOND), BY))
+    for minute in (1, 2):
+        db.clock.now = NOON + minute * MINUTE
+        await fire(db)
+    assert await outcomes(db) == [(1, "fired"), (2, "overlap")]
+
+
 async def test_jitter_makes_the_job_due_later_and_not_its_tick(db: Database) -> None:
     await created(db, a_schedule(jitter=30 * SECOND))
     for minute in range(1, 6):

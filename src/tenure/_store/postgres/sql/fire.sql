@@ -12,7 +12,7 @@ WITH moment AS MATERIALIZED (
         coalesce((
             SELECT (s.value #>> '{}')::smallint FROM /*schema.*/setting AS s WHERE s.name = 'max_losses'
         ), 3) AS max_losses
-), numbered AS MATERIALIZED (
+), asked AS MATERIALIZED (
     SELECT
         a.*,
         CASE WHEN a.run_at IS NOT NULL THEN nextval('/*schema.*/job_id_seq') END AS job_id,
@@ -22,8 +22,6 @@ WITH moment AS MATERIALIZED (
         $7::timestamptz[]
     ) AS a (schedule, version, fire_at, reason, run_at, last, next_at)
     JOIN /*schema.*/schedule AS s ON s.name = a.schedule AND s.version = a.version
-), asked AS MATERIALIZED (
-    SELECT n.*, max(n.job_id) OVER (PARTITION BY n.schedule) AS last_job_id FROM numbered AS n
 ), ticked AS (
     INSERT INTO /*schema.*/schedule_tick AS t (schedule, fire_at, recorded_at, job_id, outcome, reason)
     SELECT
@@ -39,6 +37,9 @@ WITH moment AS MATERIALIZED (
         reason = excluded.reason
     WHERE $8::boolean AND t.job_id IS NULL
     RETURNING t.job_id
+), told AS MATERIALIZED (
+    -- IS TRUE, so that it is looked up by its hash and not joined: that would be row by row.
+    SELECT a.*, (a.job_id IN (SELECT t.job_id FROM ticked AS t)) IS TRUE AS made FROM asked AS a
 ), added AS (
     INSERT INTO /*schema.*/job (
         id, queue, task, args, priority, created_at, run_at,
@@ -58,15 +59,19 @@ WITH moment AS MATERIALIZED (
             'tick_at', to_char(a.fire_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
         )
     FROM moment AS m
-    CROSS JOIN asked AS a
-    -- IS TRUE, so that it is looked up by its hash and not joined: that would be row by row.
-    WHERE (a.job_id IN (SELECT t.job_id FROM ticked AS t)) IS TRUE
+    CROSS JOIN told AS a
+    WHERE a.made
 ), moved AS (
     UPDATE /*schema.*/schedule AS s SET
         next_at = a.next_at,
         last_at = a.fire_at,
         last_job_id = coalesce(a.last_job_id, s.last_job_id)
-    FROM asked AS a
+    FROM (
+        SELECT
+            t.schedule, t.fire_at, t.last, t.next_at,
+            max(t.job_id) FILTER (WHERE t.made) OVER (PARTITION BY t.schedule) AS last_job_id
+        FROM told AS t
+    ) AS a
     WHERE a.last AND s.name = a.schedule
 )
 SELECT
