@@ -134,7 +134,7 @@ BUGS = (
     Bug(
         "tick-fires-again",
         "I7: a tick that is recorded makes nothing more",
-        (Edit("fire", "WHERE $6::boolean AND t.job_id IS NULL", "WHERE $6::boolean IS NOT NULL"),),
+        (Edit("fire", "WHERE $8::boolean AND t.job_id IS NULL", "WHERE $8::boolean IS NOT NULL"),),
         "tests/conformance/test_firing.py",
     ),
     Bug(
@@ -155,8 +155,8 @@ BUGS = (
         (
             Edit(
                 "fire",
-                "WHERE t.job_id IS NOT NULL",
-                "WHERE t.job_id IS NOT NULL AND a.reason IS NULL",
+                "WHERE a.made",
+                "WHERE a.made AND a.reason IS NULL",
             ),
         ),
         "tests/races/test_schedulers_killed.py",
