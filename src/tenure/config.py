@@ -3,16 +3,12 @@
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from tenure._model.durations import duration as duration  # noqa: PLC0414 - asked for here by all
 from tenure.errors import InvalidValue
 
 LONGEST_LEASE = timedelta(days=1)
 # Durations are added to instants; within this, no sum leaves the calendar.
 LONGEST_WAIT = timedelta(days=36_500)
-
-
-def duration(value: float | timedelta) -> timedelta:
-    """A duration given in seconds or as what it is."""
-    return value if isinstance(value, timedelta) else timedelta(seconds=value)
 
 
 @dataclass(frozen=True, slots=True, init=False)

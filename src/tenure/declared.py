@@ -2,7 +2,7 @@
 business."""
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from tenure._rules.arguments import Parameters
@@ -61,17 +61,17 @@ class Declared(Mapping[str, "NewSchedule"]):
             name=known_as,
             timing=model.Timing(
                 cron=cron,
-                every=None if every is None else _wait(every, "every"),
+                every=None if every is None else duration(every, "every"),
                 at=_utc(at),
                 zone=timezone,
             ),
             job=new_job(definition, Options(), _arguments(definition, known_as, args)),
             policy=model.Policy(
                 missed=rules.word(model.Missed, missed, "missed"),
-                missed_within=_wait(missed_within, "missed_within"),
+                missed_within=duration(missed_within, "missed_within"),
                 missed_most=missed_most,
                 overlap=rules.word(model.Overlap, overlap, "overlap"),
-                jitter=_wait(jitter, "jitter"),
+                jitter=duration(jitter, "jitter"),
             ),
         )
         rules.check(new)
@@ -118,15 +118,6 @@ def _arguments(definition: Definition, name: str, args: Mapping[str, Any] | None
         raise InvalidValue(
             f"the schedule {name!r} cannot call its task: {error}; write them as in "
             'args={"name": value}'
-        ) from None
-
-
-def _wait(said: Seconds, what: str) -> timedelta:
-    try:
-        return duration(said)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidValue(
-            f"{what} is {said!r}; write a number of seconds, or a timedelta"
         ) from None
 
 

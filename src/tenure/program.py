@@ -24,7 +24,8 @@ def module_name(name: str) -> str:
     if spec is not None:
         return str(spec.name).removesuffix(".__main__")
     file = getattr(main, "__file__", None)
-    return Path(file).stem if file else "__main__"
+    # What is piped into Python has a file's name that is none: <stdin>.
+    return Path(file).stem if file and not file.startswith("<") else "__main__"
 
 
 def calling_module() -> str:

@@ -117,7 +117,10 @@ async def test_a_task_that_is_only_named_gets_what_is_said(schedules: Schedules)
         ({"every": 60, "cron": "* * * * *"}, "by one of cron=, every= and at="),
         ({"every": 60, "missed": "never"}, "missed is 'never'; write one of"),
         ({"every": 60, "overlap": "wait"}, "overlap is 'wait'; write one of"),
-        ({"every": 60, "jitter": "soon"}, "'soon' is no duration"),
+        (
+            {"every": 60, "jitter": "soon"},
+            "jitter is 'soon'; write a number of seconds, or a timedelta",
+        ),
         ({"every": 60, "missed_most": 0}, "missed_most is 0"),
         ({"cron": "0 9 * * *", "timezone": "Berlin"}, "did you mean|write Europe/Berlin"),
         ({"every": 60, "priority": 10}, "priority 10"),

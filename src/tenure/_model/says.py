@@ -3,11 +3,8 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
+from tenure._model.durations import duration
 from tenure._model.ids import Json
-
-
-def _duration(value: float | timedelta) -> timedelta:
-    return value if isinstance(value, timedelta) else timedelta(seconds=value)
 
 
 class Said(Exception):
@@ -19,7 +16,7 @@ class Retry(Said):
 
     def __init__(self, reason: str = "", *, after: float | timedelta | None = None) -> None:
         super().__init__(reason)
-        self.after: timedelta | None = None if after is None else _duration(after)
+        self.after: timedelta | None = None if after is None else duration(after, "after")
 
 
 class GiveUp(Said):
@@ -35,7 +32,7 @@ class Snooze(Said):
 
     def __init__(self, pause: float | timedelta) -> None:
         super().__init__(f"for {pause}")
-        self.pause: timedelta = _duration(pause)
+        self.pause: timedelta = duration(pause, "a snooze")
 
 
 class TargetReached(BaseException):

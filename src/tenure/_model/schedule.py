@@ -128,7 +128,7 @@ class ScheduleRow:
     set_policy: PolicyChange
     state: ScheduleState
     program: str | None
-    program_version: Sequence[int]
+    program_version: tuple[int, ...]
     next_at: datetime | None
     last_at: datetime | None
     last_job_id: JobId | None
@@ -148,10 +148,9 @@ class ScheduleRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """One tick and what it comes to; `run_at` is when the job it makes is due."""
+    """One tick and what it comes to; `run_at` is when the job it makes is due, if it makes one."""
 
     fire_at: datetime
-    outcome: TickOutcome
     reason: TickReason | None = None
     run_at: datetime | None = None
 

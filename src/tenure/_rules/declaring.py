@@ -24,7 +24,7 @@ def as_stored(schedule: NewSchedule) -> NewSchedule:
 
 
 def definition(schedule: ScheduleRow | NewSchedule) -> dict[str, Json]:
-    """What defines a schedule, as JSON: to compare, and for the audit."""
+    """What defines a schedule, as JSON for the audit."""
     parts: dict[str, Any] = {
         **asdict(schedule.timing),
         **asdict(schedule.policy),
@@ -79,13 +79,13 @@ def plan(
         "newer": [],
     }
     for name, row in found.items():
-        if row.program == program and tuple(row.program_version) > version:
+        if row.program == program and row.program_version > version:
             parts["newer"].append(name)
         elif name not in wanted:
             parts["retired"].append(name)
         elif row.program != program or _differs(row, wanted[name]):
             parts["changed"].append(name)
-        elif tuple(row.program_version) < version:
+        elif row.program_version < version:
             parts["vouched"].append(name)
     return Plan(**{part: tuple(sorted(names)) for part, names in parts.items()})
 

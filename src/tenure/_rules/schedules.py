@@ -43,6 +43,13 @@ def check_policy(policy: Policy | PolicyChange) -> None:
         )
 
 
+def unknown(name: str) -> InvalidValue:
+    """What is told of a name that no schedule has."""
+    return InvalidValue(
+        f"there is no schedule {name!r}; `tenure schedule list` shows those there are"
+    )
+
+
 def word(kind: type[Word], said: str, what: str) -> Word:
     """The word's value, or InvalidValue with the words there are."""
     try:

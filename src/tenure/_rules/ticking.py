@@ -12,7 +12,6 @@ from tenure._model.schedule import (
     Policy,
     ScheduleRow,
     Tick,
-    TickOutcome,
     TickReason,
     Timing,
 )
@@ -46,7 +45,7 @@ def judge(schedule: ScheduleRow, *, now: datetime, live: bool, most: int) -> Jud
         missed = is_missed(at, successor, now)
         if missed and made_up is None:
             made_up = _made_up_from(schedule.timing, policy, at, now)
-        if _is_paused(schedule, at):
+        if is_paused(schedule, at):
             tick = _skipped(at, TickReason.PAUSED)
         elif missed and made_up is not None and at < made_up:
             tick = _skipped(at, TickReason.MISSED)
@@ -56,7 +55,6 @@ def judge(schedule: ScheduleRow, *, now: datetime, live: bool, most: int) -> Jud
             live = True
             tick = Tick(
                 fire_at=at,
-                outcome=TickOutcome.FIRED,
                 reason=TickReason.LATE if missed else None,
                 run_at=due_at(schedule.name, at, policy.jitter),
             )
@@ -94,11 +92,13 @@ def _made_up_from(timing: Timing, policy: Policy, first: datetime, now: datetime
     return found
 
 
-def _is_paused(schedule: ScheduleRow, fire_at: datetime) -> bool:
+def is_paused(schedule: ScheduleRow, fire_at: datetime) -> bool:
+    """Whether a tick falls into the schedule's pause; what was due before it and is not accounted
+    for does too."""
     if schedule.paused_at is None:
         return False
     return schedule.paused_until is None or fire_at < schedule.paused_until
 
 
 def _skipped(fire_at: datetime, reason: TickReason) -> Tick:
-    return Tick(fire_at=fire_at, outcome=TickOutcome.SKIPPED, reason=reason)
+    return Tick(fire_at=fire_at, reason=reason)

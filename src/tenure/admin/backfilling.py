@@ -5,11 +5,11 @@ from datetime import datetime, timedelta
 
 from tenure._model.audit import By
 from tenure._model.schedule import Backfilled, ScheduleRow
+from tenure._rules.schedules import unknown
 from tenure._rules.settings import BUILT_IN
 from tenure._store.port import Op
 from tenure.admin.backfills import BackfillProgress, Window, window
 from tenure.admin.faces import Verbs, on_a_thread, rehearsed
-from tenure.errors import InvalidValue
 
 _KEPT = "keep_ticks_days"
 
@@ -83,7 +83,7 @@ class Backfilling(Verbs):
     def _found(self, name: str, *, lock: bool = False) -> Op[ScheduleRow]:
         row = yield from self._store.schedule(name, lock=lock)
         if row is None:
-            raise InvalidValue(f"there is no schedule {name!r}; see: tenure schedule list")
+            raise unknown(name)
         return row
 
     def _now(self) -> Op[datetime]:

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
+from functools import partial
 from typing import Any, Literal
 
 from tenure._model.job import NewJob
@@ -88,9 +89,11 @@ class Said:
         kept = row.set_policy
         return PolicyChange(
             missed=_set(self.missed, kept.missed, _missed),
-            missed_within=_set(self.missed_within, kept.missed_within, _lasting),
+            missed_within=_set(
+                self.missed_within, kept.missed_within, partial(duration, what="missed_within")
+            ),
             missed_most=_set(self.missed_most, kept.missed_most, int),
-            jitter=_set(self.jitter, kept.jitter, _lasting),
+            jitter=_set(self.jitter, kept.jitter, partial(duration, what="jitter")),
         )
 
     def _names(self) -> list[str]:
@@ -105,7 +108,7 @@ class Said:
         if any(getattr(self, name) is not None for name in _TIMES):
             was = Timing(
                 cron=self.cron,
-                every=None if self.every is None else _lasting(self.every),
+                every=None if self.every is None else duration(self.every, "every"),
                 at=self.at,
                 # An interval has no zone; what had one before is not refused for it.
                 zone="UTC" if self.every is not None else was.zone,
@@ -120,10 +123,12 @@ class Said:
         return replace(
             was,
             missed=_set(self.missed, was.missed, _missed),
-            missed_within=_set(self.missed_within, was.missed_within, _lasting),
+            missed_within=_set(
+                self.missed_within, was.missed_within, partial(duration, what="missed_within")
+            ),
             missed_most=_set(self.missed_most, was.missed_most, int),
             overlap=_set(self.overlap, was.overlap, _overlap),
-            jitter=_set(self.jitter, was.jitter, _lasting),
+            jitter=_set(self.jitter, was.jitter, partial(duration, what="jitter")),
         )
 
     def _options(self) -> Options:
@@ -163,13 +168,6 @@ def _missed(said: str) -> Missed:
 
 def _overlap(said: str) -> Overlap:
     return rules.word(Overlap, said, "overlap")
-
-
-def _lasting(said: Seconds) -> timedelta:
-    try:
-        return duration(said)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidValue(f"{said!r} is no duration; write seconds, or a timedelta") from None
 
 
 def aware(instant: datetime | None, what: str) -> datetime | None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from tenure._model.schedule import ScheduleRow, ScheduleState, Shift, Timing
 from tenure._rules import dst, timing
-from tenure._rules.ticking import due_at
+from tenure._rules.ticking import due_at, is_paused
 from tenure._rules.zones import zone_named
 from tenure.admin.definitions import aware
 from tenure.config import duration
@@ -41,7 +41,7 @@ def preview_timing(
 ) -> Sequence[Run]:
     """The next runs of a timing that no schedule has yet, after an instant or now by the clock
     here. Asks no database."""
-    lasts = None if every is None else duration(every)
+    lasts = None if every is None else duration(every, "every")
     wanted = Timing(cron=cron, every=lasts, at=at, zone=timezone)
     timing.check(wanted)
     return [_run(wanted, each) for each in _upcoming(wanted, after or datetime.now(UTC), count)]
@@ -69,11 +69,5 @@ def _run(of: Timing, fire_at: datetime, row: ScheduleRow | None = None) -> Run:
         run_at=fire_at if row is None else due_at(row.name, fire_at, row.in_force.jitter),
         shift=shift,
         moved=shift is not None and dst.moved(of, fire_at),
-        paused=row is not None and _is_paused(row, fire_at),
+        paused=row is not None and is_paused(row, fire_at),
     )
-
-
-def _is_paused(row: ScheduleRow, fire_at: datetime) -> bool:
-    if row.state is not ScheduleState.PAUSED:
-        return False
-    return row.paused_until is None or fire_at < row.paused_until

@@ -20,6 +20,7 @@ from tenure._services.board import Board
 from tenure._services.holdings import Held, Why
 from tenure.app import Tenure
 from tenure.errors import SchemaError, StoreError, TenureError
+from tenure.worker.beginning import before, until_fit
 from tenure.worker.core import Core, Shape
 from tenure.worker.loading import broken, load
 from tenure.worker.news import End, Heard, News
@@ -76,7 +77,7 @@ class Child:
         )
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._draining.set)
-        await self._until_fit()
+        await before(self._draining, until_fit(self._app))
         core = Core(self._app, shape, on_doomed=self._doomed, on_drain=self._draining.set)
         core.start()
         told = partial(self._told, core.announcer)
@@ -90,18 +91,6 @@ class Child:
             await core.stop()
         # From here: asyncio's own way out would wait for a handler that does not end.
         self._leave("drained" if ended else "doomed")
-
-    async def _until_fit(self) -> None:
-        """Return once the schema is known to fit; wait while the database is away."""
-        engine = self._app.engine
-        while not self._draining.is_set():
-            try:
-                await engine.arun(engine.check_schema())
-            except StoreError as error:
-                log.warning("waiting for the database: %s", error)
-                await asyncio.sleep(self._app.defaults.poll.total_seconds())
-            else:
-                return
 
     def _told(self, announcer: Announcer, news: News) -> None:
         """The parent has ended this for a child that died."""

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 
 from tenure._executors.loop import LoopExecutor
@@ -29,10 +28,10 @@ from tenure._services.renewer import Renewer, deadline
 from tenure._services.rescuer import Rescuer
 from tenure._services.settler import Settler
 from tenure._services.supervisor import Supervisor
-from tenure._services.wakeups import Wakeups
 from tenure._services.watcher import Watcher
 from tenure.app import Tenure
 from tenure.job import boottime
+from tenure.worker.beginning import wakeups
 from tenure.worker.scheduling import Scheduling
 
 _LOOK = 0.01
@@ -112,15 +111,9 @@ class Core:
         self._settler.on_rescued = self.announcer.rescued
         self._claimer.on_rescued = self.announcer.rescued
         self._scheduling: Scheduling | None = None
-        services: list[Service] = [self._settler, self._claimer]
-        if app.listen is not False:
-            link = engine.link(f"{name} wakeups")
-            listen = partial(link.listen, engine.channel, anyway=app.listen is True)
-            services.append(Wakeups(listen, self._heard, close=link.close))
-        if engine.bell is not None:
-            services.append(Wakeups(engine.bell.listen, self._heard))
-        services.append(Pruner(store, engine.link(f"{name} pruner")))
-        self._supervisor = Supervisor(services)
+        hearing = wakeups(app, shape.name, self._heard)
+        pruner = Pruner(store, engine.link(f"{name} pruner"))
+        self._supervisor = Supervisor([self._settler, self._claimer, *hearing, pruner])
         self._herald: Herald | None = None
         self._retired = False
         self._thread = threading.get_ident()

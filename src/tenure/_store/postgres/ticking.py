@@ -1,4 +1,4 @@
-"""Ticks: firing what is due, and making up for what is past. Definitions are in `schedules`."""
+"""Ticks: firing what is due, and making up for what is past. Definitions are in `declaring`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ from tenure._model.schedule import (
     Timing,
 )
 from tenure._rules import ticking
+from tenure._rules.schedules import unknown
 from tenure._store.port import Op, Row, atomically
 from tenure._store.postgres.jobs import Jobs
-from tenure.errors import InvalidValue
 
 # What one transaction accounts for: small enough to be over in a moment.
 _TICKS = 1000
@@ -106,10 +106,7 @@ class Ticking(Jobs):
 
     def _backfill(self, name: str, fire_ats: Sequence[datetime], by: By) -> Op[Backfilled]:
         schedule, _ = yield from self._locked(name)
-        ticks = [
-            Tick(fire_at=at, outcome=TickOutcome.FIRED, reason=TickReason.BACKFILL, run_at=at)
-            for at in fire_ats
-        ]
+        ticks = [Tick(fire_at=at, reason=TickReason.BACKFILL, run_at=at) for at in fire_ats]
         [row] = yield self._query(
             "fire",
             **_arrays([_Told(schedule, tick) for tick in ticks]),
@@ -130,9 +127,7 @@ class Ticking(Jobs):
         """The schedule, locked, and the time now; InvalidValue if there is none."""
         rows = yield self._query("lock_schedules", names=[name])
         if not rows:
-            raise InvalidValue(
-                f"there is no schedule {name!r}; `tenure schedule list` shows those there are"
-            )
+            raise unknown(name)
         return schedule_row(rows[0]), rows[0]["now"]
 
     def ticks(

@@ -1,0 +1,52 @@
+"""What every process of ours does with its app: waits for a schema that fits, hears wakeups."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any
+
+from tenure._services.base import Service, log
+from tenure._services.wakeups import Wakeups
+from tenure.app import Tenure
+from tenure.errors import StoreError
+
+_STOP_WITHIN = 0.5
+
+
+async def until_fit(app: Tenure) -> None:
+    """Return once the schema is known to fit; wait while the database is away. SchemaError if it
+    does not fit."""
+    while True:
+        try:
+            await app.engine.arun(app.engine.check_schema())
+        except StoreError as error:
+            log.warning("waiting for the database: %s", error)
+            await asyncio.sleep(app.defaults.poll.total_seconds())
+        else:
+            return
+
+
+async def before(told: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
+    """Do this, unless told to stop before it is done; whether it was done."""
+    doing, stop = asyncio.create_task(work), asyncio.create_task(told.wait())
+    await asyncio.wait({doing, stop}, return_when=asyncio.FIRST_COMPLETED)
+    stop.cancel()
+    if doing.done():
+        await doing
+        return True
+    doing.cancel()
+    await asyncio.wait({doing}, timeout=_STOP_WITHIN)
+    return False
+
+
+def wakeups(app: Tenure, name: str, hear: Callable[[str], None]) -> Sequence[Service]:
+    """What hears wakeups for this app: the database's, a bell's, both, or nothing."""
+    engine = app.engine
+    services: list[Service] = []
+    if app.listen is not False:
+        link = engine.link(f"tenure {name} wakeups")
+        listen = partial(link.listen, engine.channel, anyway=app.listen is True)
+        services.append(Wakeups(listen, hear, close=link.close))
+    if engine.bell is not None:
+        services.append(Wakeups(engine.bell.listen, hear))
+    return services
