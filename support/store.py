@@ -11,8 +11,8 @@ from uuid import UUID
 import psycopg
 
 from tenure._model.ids import WorkerId
+from tenure._model.job import PRIORITIES
 from tenure._model.queue import Lane
-from tenure._rules.lanes import PRIORITIES
 from tenure._store.postgres.connecting import aconnect, connect
 from tenure._store.postgres.sessions import AsyncSession, Session
 from tenure._store.postgres.store import PostgresStore
@@ -96,6 +96,17 @@ class Database:
             cursor = psycopg.AsyncRawCursor(connection, row_factory=psycopg.rows.dict_row)
             await cursor.execute(query.encode(), args or None)
             return await cursor.fetchall() if cursor.description else []
+
+    async def until_gone(self, name: str, *, within: float = 10.0) -> None:
+        """Return once the server has ended this connection, and let go of its locks."""
+        async with asyncio.timeout(within):
+            while True:
+                rows = await self.fetch(
+                    "SELECT FROM pg_stat_activity WHERE application_name = $1", name
+                )
+                if not rows:
+                    return
+                await asyncio.sleep(0.005)
 
     async def until_blocked(self, *names: str, within: float = 10.0) -> None:
         """Return once the server says that these connections wait for a lock."""

@@ -265,9 +265,7 @@ class Tenure(Reach):
         engine = self.engine
         connection = self.callers_connection() if connection is None else connection
         with self.hooks.passage(many=True) as passage:
-            op, bound = many.enqueue_all(engine, calls, passage)
-            answers = perform(engine, op, connection)
-        return many.handles(engine, bound, answers)
+            return perform(engine, many.enqueue_all(engine, calls, passage), connection)
 
     async def aenqueue_many(
         self, calls: Iterable[Bound[R]], *, connection: Any = None
@@ -276,9 +274,7 @@ class Tenure(Reach):
         engine = self.engine
         connection = self.callers_connection() if connection is None else connection
         with self.hooks.passage(many=True) as passage:
-            op, bound = many.enqueue_all(engine, calls, passage)
-            answers = await aperform(engine, op, connection)
-        return many.handles(engine, bound, answers)
+            return await aperform(engine, many.enqueue_all(engine, calls, passage), connection)
 
     @asynccontextmanager
     async def run(

@@ -18,6 +18,8 @@ class Handle(Generic[R_co]):
     """One enqueued job. `created` is False when the key already had a job, or it was found by
     its id."""
 
+    __slots__ = ("_engine", "_looked", "_returns", "_row", "_tasks", "created", "id")
+
     def __init__(
         self,
         engine: Engine,
@@ -30,8 +32,8 @@ class Handle(Generic[R_co]):
         self._engine = engine
         self._returns = returns
         self._tasks = tasks
-        self.id = job_id
-        self.created = created
+        self.id: JobId = job_id
+        self.created: bool = created
         self._row: JobRow | None = None
         self._looked = False
 

@@ -38,18 +38,25 @@ class Enqueueable(Protocol):
         """The job that it asks for, as the middleware around enqueue wants it."""
 
 
+def unheeded(asked_at: float) -> None:
+    """What an extended lease is to somebody who keeps none."""
+
+
 class Grip:
     """How a running period stands: written by the worker's services and by the handle alike."""
 
-    def __init__(
-        self, lease: Lease, *, extended: Callable[[float], None] = lambda _asked_at: None
-    ) -> None:
-        self.lease = lease
-        self.extended = extended
-        self.cancel_requested = False
-        self.lost = False
-        self.settled = False
-        self.handed_over = False
+    __slots__ = (
+        "cancel_requested", "connection", "extended", "follow_ups", "handed_over", "lease", "log",
+        "lost", "settled",
+    )  # fmt: skip
+
+    def __init__(self, lease: Lease, *, extended: Callable[[float], None] = unheeded) -> None:
+        self.lease: Lease = lease
+        self.extended: Callable[[float], None] = extended
+        self.cancel_requested: bool = False
+        self.lost: bool = False
+        self.settled: bool = False
+        self.handed_over: bool = False
         self.follow_ups: list[NewJob] = []
         self.connection: Any = None
         self.log: Callable[[], str | None] = lambda: None

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+from tenure._model.job import PRIORITIES
 from tenure._rules import payload
 from tenure._rules.arguments import Parameters
 from tenure._rules.leasing import check_ttl
@@ -102,7 +103,7 @@ class Registry:
 
     def _check(self, task: Definition) -> None:
         payload.check_name(task.queue, "queue")
-        if task.priority not in range(10):
+        if task.priority not in PRIORITIES:
             raise InvalidValue(f"priority {task.priority} is not within 0 to 9; 9 is most urgent")
         if task.timeout is not None and task.timeout <= timedelta(0):
             raise InvalidValue(

@@ -6,7 +6,6 @@ else built in. What can be changed at run time is elsewhere, in the database.
 
 import fcntl
 import os
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -150,6 +149,8 @@ def _file() -> Path | None:
 
 def _read(file: Path) -> dict[str, Any]:
     """What the file says; every name in it is a setting's."""
+    import tomllib  # noqa: PLC0415 - only where there is such a file
+
     try:
         said = tomllib.loads(file.read_text())
     except (OSError, ValueError) as error:

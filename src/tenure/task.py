@@ -4,13 +4,13 @@ How it is run is the worker's business; who registers it is the app's.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from tenure._hooks.hooks import Hooks
 from tenure._model.ids import JobId, Json
-from tenure._model.job import DEFAULT_PRIORITY, NewJob
+from tenure._model.job import DEFAULT_PRIORITY, Alike, NewJob
 from tenure._rules.arguments import Parameters
 from tenure._rules.leasing import check_ttl
 from tenure._store.engine import Engine, aperform, perform
@@ -85,17 +85,30 @@ class Enqueuer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Bound(Generic[R_co]):
-    """A call that is ready to be enqueued, among others, by `app.enqueue_many`."""
+class Asked:
+    """What calls of one task with the same options share: everything but their arguments."""
 
     job: NewJob
     hooks: Hooks = field(repr=False, compare=False)
-    returns: Any = None
-    connection: Any = None
+    returns: Any
+    connection: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Bound(Generic[R_co]):
+    """A call that is ready to be enqueued, among others, by `app.enqueue_many`."""
+
+    asked: Asked
+    args: Json
+
+    @property
+    def job(self) -> NewJob:
+        """The job that it asks for."""
+        return replace(self.asked.job, args=self.args)
 
     def admitted(self) -> NewJob:
         """The job as the middleware around enqueue wants it, which is told of no answer."""
-        with self.hooks.passage() as passage:
+        with self.asked.hooks.passage() as passage:
             [job] = passage.admit([self.job])
         return job
 
@@ -107,6 +120,7 @@ class Call(Generic[P, R]):
         self._app = app
         self._definition = definition
         self._options = options
+        self._asked: Asked | None = None
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Put one job into its queue; durable on return, or with the caller's COMMIT if a
@@ -114,34 +128,38 @@ class Call(Generic[P, R]):
         bound = self.bind(*args, **kwargs)
         engine = self._app.engine
         connection = self._connection()
-        with bound.hooks.passage() as passage:
-            jobs = passage.admit([bound.job])
+        with bound.asked.hooks.passage() as passage:
+            jobs = passage.admit(Alike(bound.asked.job, [bound.args]))
             op = engine.store.enqueue(jobs)
             answers = perform(engine, op, connection)
             passage.stored(jobs, answers)
         [answer] = answers
-        return Handle(engine, answer.id, created=answer.created, returns=bound.returns)
+        return Handle(engine, answer.id, created=answer.created, returns=bound.asked.returns)
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """The same in the async world."""
         bound = self.bind(*args, **kwargs)
         engine = self._app.engine
         connection = self._connection()
-        with bound.hooks.passage() as passage:
-            jobs = passage.admit([bound.job])
+        with bound.asked.hooks.passage() as passage:
+            jobs = passage.admit(Alike(bound.asked.job, [bound.args]))
             op = engine.store.enqueue(jobs)
             answers = await aperform(engine, op, connection)
             passage.stored(jobs, answers)
         [answer] = answers
-        return Handle(engine, answer.id, created=answer.created, returns=bound.returns)
+        return Handle(engine, answer.id, created=answer.created, returns=bound.asked.returns)
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R]:
         """The call, checked against the signature but not enqueued yet."""
         named = self._definition.parameters.dump(args, kwargs)
-        job = new_job(self._definition, self._options, named)
-        return Bound(
-            job, self._app.hooks, self._definition.parameters.returns, self._options.connection
-        )
+        if self._asked is None:
+            self._asked = Asked(
+                new_job(self._definition, self._options, {}),
+                self._app.hooks,
+                self._definition.parameters.returns,
+                self._options.connection,
+            )
+        return Bound(self._asked, named)
 
     def _connection(self) -> Any:
         named = self._options.connection

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -135,10 +136,10 @@ def test_a_redis_is_tried_if_there_is_one(db: Database) -> None:
 async def test_workers_that_are_live_stale_or_missing(db: Database) -> None:
     assert about(examined(db.url), "workers") == ["no worker is live"]
     await worker(db, "default", beaten=timedelta(minutes=5))
-    assert about(examined(db.url), "workers") == [
-        "worker w on host has not beaten for 300 s",
-        "no worker is live",
-    ]
+    stale, missing = about(examined(db.url), "workers")
+    # Some seconds may pass before it is looked at.
+    assert re.fullmatch(r"worker w on host has not beaten for 30\d s", stale)
+    assert missing == "no worker is live"
     await worker(db, "default")
     assert about(examined(db.url), "workers")[1:] == ["1 workers are live, with 10 slots"]
 
@@ -174,7 +175,8 @@ async def test_schedules_that_nobody_fires_are_a_problem(db: Database) -> None:
     )
     found = one(examined(db.url), "schedules")
     assert found.level is Level.PROBLEM
-    assert "nobody fires them: a, c, d and 1 more; the first for 300 s" in found.what
+    nobody = r"nobody fires them: a, c, d and 1 more; the first for 30\d s"
+    assert re.search(nobody, found.what)
     assert "tenure scheduler module:app" in found.todo
     app.close()
 

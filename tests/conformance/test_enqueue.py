@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.store import SECOND
-from tenure._model.job import Enqueued, NewJob, State
+from tenure._model.job import Alike, Enqueued, NewJob, State
 from tenure.errors import PayloadError, QueryFailed
 from tests.conformance.acts import a_job, claim, count, enqueue, get, roll_back
 
@@ -153,3 +153,31 @@ async def test_a_callers_rollback_takes_the_jobs_with_it(db: Database) -> None:
 
     assert [answer.created for answer in answers] == [True, True]
     assert await count(db, "job") == 2
+
+
+@pytest.mark.parametrize("longest", [1_000_000, 10], ids=["as one list", "too long for one"])
+async def test_jobs_that_are_alike_are_queued_as_if_one_by_one(
+    db: Database, monkeypatch: pytest.MonkeyPatch, longest: int
+) -> None:
+    monkeypatch.setattr("tenure._store.postgres.jobs._LONGEST_LIST", longest)
+    alike = NewJob("send", queue="mail", priority=7, delay=SECOND, max_losses=2, meta={"t": 1})
+    args = [{"n": n, "text": 'ü "\\{},NULL'} for n in range(3)]
+    answers = await db.run(db.store.enqueue(Alike(alike, args)))
+    jobs = [await get(db, answer.id) for answer in answers]
+
+    assert [answer.created for answer in answers] == [True] * 3
+    assert sorted(answer.id for answer in answers) == [answer.id for answer in answers]
+    assert [job.args for job in jobs] == args
+    assert {(job.task, job.queue, job.priority, job.max_attempts) for job in jobs} == {
+        ("send", "mail", 7, 3)
+    }
+    assert all(job.meta == {"t": 1} for job in jobs)
+    assert all(job.run_at == db.clock.now + SECOND for job in jobs)
+
+
+async def test_jobs_that_are_alike_in_their_key_are_one(db: Database) -> None:
+    first, second = await db.run(db.store.enqueue(Alike(NewJob("send", key="k"), [{}, {"n": 2}])))
+
+    assert (first.created, second.created) == (True, False)
+    assert first.id == second.id
+    assert (await get(db, first.id)).args == {}

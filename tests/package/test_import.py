@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MOST_MILLISECONDS = 150
 DRIVER = {"psycopg", "psycopg_pool", "psycopg_binary", "typing_extensions"}
@@ -21,10 +25,22 @@ print(used * 1000, *sorted({{name.partition('.')[0] for name in set(sys.modules)
 """
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _compiled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Modules are compiled once: an installed package is, a checkout may not be."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+        patch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.mktemp("compiled")))
+        yield
+
+
 def importing(code: str) -> tuple[float, set[str]]:
     """The milliseconds of the processor that this takes, and the packages that it loads."""
     done = subprocess.run(
-        [sys.executable, "-c", IMPORT.format(code=code)], check=True, capture_output=True, text=True
+        [sys.executable, "-c", IMPORT.format(code=code)],
+        check=True,
+        capture_output=True,
+        text=True,
     )
     used, *loaded = done.stdout.split()
     ours = {name for name in loaded if not name.startswith(("_", "cython_"))}

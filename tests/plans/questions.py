@@ -8,13 +8,12 @@ from uuid import UUID
 
 from tenure._model.audit import By
 from tenure._model.ids import JobId, Token, WorkerId
-from tenure._model.job import NewJob, State
+from tenure._model.job import PRIORITIES, NewJob, State
 from tenure._model.lease import Lease
 from tenure._model.outcome import Ended, Error, Failed, Released, Succeeded
 from tenure._model.queue import Floor, Lane
 from tenure._model.schedule import NewSchedule, Timing
 from tenure._rules import lifecycle
-from tenure._rules.lanes import PRIORITIES
 from tenure._store.port import Query
 from tenure._store.postgres.store import PostgresStore
 
@@ -133,6 +132,7 @@ AN_ID = JobId(20_000)
 # What our own connections send, by the name of the case.
 OWN: Mapping[str, Query] = {
     "enqueue": sent(STORE.enqueue(jobs(BATCH, keyed=False)), "enqueue"),
+    "enqueue_alike": sent(STORE.enqueue(jobs(1, keyed=False)), "enqueue_alike"),
     "enqueue_keyed": sent(STORE.enqueue(jobs(BATCH, keyed=True)), "enqueue_keyed"),
     "claim": sent(STORE.claim(LANES, count=BATCH, worker=WORKER), "claim"),
     "claim_limited": sent(
@@ -203,8 +203,8 @@ OWN: Mapping[str, Query] = {
 
 # What runs inside a caller's transaction, on a connection with the caller's settings.
 CALLERS: Mapping[str, Query] = {
-    "enqueue": sent(STORE.enqueue(jobs(1, keyed=False)), "enqueue"),
-    "enqueue, a hundred": sent(STORE.enqueue(jobs(BATCH, keyed=False)), "enqueue"),
+    "enqueue_alike": sent(STORE.enqueue(jobs(1, keyed=False)), "enqueue_alike"),
+    "enqueue": sent(STORE.enqueue(jobs(BATCH, keyed=False)), "enqueue"),
     "enqueue_keyed": sent(STORE.enqueue(jobs(1, keyed=True)), "enqueue_keyed"),
     "settle": sent(_within(Succeeded({"rows": 1})), "settle"),
     "settle, a failure": sent(_within(FAILED), "settle"),

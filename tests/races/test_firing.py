@@ -85,6 +85,7 @@ async def test_of_a_scheduler_that_dies_before_its_commit_nothing_is_left(db: Da
     await begun(dying, db.store.fire(), "fire")
     assert await jobs(db) == []
     await dying.connection.close()
+    await db.until_gone("dying")
 
     assert (await db.run(db.store.fire())).ticks == 1
     assert await jobs(db) == ["s"]

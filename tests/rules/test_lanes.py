@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tenure._model.job import PRIORITIES
 from tenure._model.queue import Lane
-from tenure._rules.lanes import PRIORITIES, SCAN_AT_LEAST, LaneBook, next_scan
+from tenure._rules.lanes import SCAN_AT_LEAST, LaneBook, next_scan
 from tests.rules.simulated import Row, Table, answer, floors
 
 FULL = 10

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure._model.ids import JobId, Token, WorkerId
-from tenure._model.lease import Lease
-from tenure._rules.leasing import check_ttl, margin, renew_at, trusted_until
+from tenure._rules.leasing import check_ttl, margin, terms
 from tenure.config import DEFAULTS, LONGEST_LEASE
 from tenure.errors import InvalidValue
 
@@ -19,10 +16,6 @@ SECOND = timedelta(seconds=1)
 ttls = st.timedeltas(timedelta(0), LONGEST_LEASE)
 instants = st.floats(0, 1e9)
 stops = st.timedeltas(timedelta(0), timedelta(minutes=10))
-
-
-def a_lease(ttl: timedelta) -> Lease:
-    return Lease(JobId(1), Token(1), WorkerId(UUID(int=1)), ttl)
 
 
 def acceptable(ttl: timedelta, stop_within: timedelta) -> bool:
@@ -38,7 +31,7 @@ def test_a_holder_has_stopped_before_the_lease_it_asked_for_can_end(
     ttl: timedelta, stop_within: timedelta, asked_at: float
 ) -> None:
     """The store grants from a later instant than the one at which it was asked."""
-    until = trusted_until(a_lease(ttl), asked_at=asked_at, stop_within=stop_within)
+    until = asked_at + terms(ttl, stop_within=stop_within).trusted_for
     ends_at = asked_at + ttl.total_seconds()
     assert until <= ends_at
     assert ends_at - until >= margin(ttl, stop_within=stop_within).total_seconds() - 1e-6
@@ -49,7 +42,7 @@ def test_an_answer_that_took_long_is_trusted_no_longer(
     ttl: timedelta, stop_within: timedelta, asked_at: float, round_trip: float
 ) -> None:
     """What is left of the trust when the answer is here shrinks by all of the round trip."""
-    until = trusted_until(a_lease(ttl), asked_at=asked_at, stop_within=stop_within)
+    until = asked_at + terms(ttl, stop_within=stop_within).trusted_for
     left_at_once = until - asked_at
     left_after = until - (asked_at + round_trip)
     assert left_after == pytest.approx(left_at_once - round_trip, abs=1e-5)
@@ -64,22 +57,19 @@ def test_the_margin_is_a_tenth_of_the_lease_but_at_least_a_second(
 
 def test_the_default_lease_is_trusted_for_twenty_five_seconds_and_renewed_after_ten() -> None:
     """Shows R3."""
-    lease = a_lease(DEFAULTS.lease)
-    assert trusted_until(lease, asked_at=100.0, stop_within=DEFAULTS.stop_within) == 125.0
-    assert renew_at(lease, asked_at=100.0) == 110.0
+    default = terms(DEFAULTS.lease, stop_within=DEFAULTS.stop_within)
+    assert (default.trusted_for, default.renew_after, default.stop_within) == (25.0, 10.0, 2.0)
 
 
-@given(ttls, stops, instants)
+@given(ttls, stops)
 def test_a_lease_that_is_accepted_has_time_for_a_second_renewal_before_its_holder_stops(
-    ttl: timedelta, stop_within: timedelta, asked_at: float
+    ttl: timedelta, stop_within: timedelta
 ) -> None:
     """Shows R3."""
     if acceptable(ttl, stop_within):
-        lease = a_lease(ttl)
-        until = trusted_until(lease, asked_at=asked_at, stop_within=stop_within)
-        first = renew_at(lease, asked_at=asked_at)
-        assert first < until
-        assert until - first > DEFAULTS.slack.total_seconds() - 1e-5
+        granted = terms(ttl, stop_within=stop_within)
+        assert granted.renew_after < granted.trusted_for
+        assert granted.trusted_for - granted.renew_after > DEFAULTS.slack.total_seconds() - 1e-5
 
 
 @given(ttls, stops, stops)
@@ -131,11 +121,9 @@ def test_scaled_constants_judge_scaled_leases_as_the_real_ones_judge_real_leases
         assert not real
     else:
         assert real
-    kept = trusted_until(
-        a_lease(small), asked_at=0.0, stop_within=scaled.stop_within, defaults=scaled
-    )
-    full = trusted_until(a_lease(ttl), asked_at=0.0, stop_within=DEFAULTS.stop_within)
-    assert kept == pytest.approx(full * factor, abs=1e-4)
+    kept = terms(small, stop_within=scaled.stop_within, defaults=scaled)
+    full = terms(ttl, stop_within=DEFAULTS.stop_within)
+    assert kept.trusted_for == pytest.approx(full.trusted_for * factor, abs=1e-4)
 
 
 def test_scaling_leaves_what_is_no_part_of_the_lease_protocol() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure._rules.payload import MAX_DEPTH, MAX_PAYLOAD, encode
+from tenure._rules.payload import MAX_DEPTH, MAX_PAYLOAD, encode, encode_list
 from tenure.errors import PayloadError
 
 plain_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
@@ -134,3 +134,15 @@ def test_every_refusal_ends_with_what_to_do(value: object) -> None:
 def test_a_refusal_says_what_it_is_about() -> None:
     with pytest.raises(PayloadError, match=r"^the results cannot have a NUL"):
         encode("\x00", what="the results")
+
+
+@given(st.lists(plain, max_size=4))
+def test_several_are_one_list_of_what_each_would_be(values: list[Any]) -> None:
+    assert json.loads(encode_list(values)) == [json.loads(encode(value)) for value in values]
+
+
+def test_each_of_several_has_the_limit_to_itself() -> None:
+    fits = "x" * (MAX_PAYLOAD - 2)
+    assert json.loads(encode_list([fits, fits])) == [fits, fits]
+    with pytest.raises(PayloadError, match="is the most"):
+        encode_list([fits, fits + "x"])

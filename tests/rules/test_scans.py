@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tenure._rules.lanes import PRIORITIES, LaneBook
+from tenure._model.job import PRIORITIES
+from tenure._rules.lanes import LaneBook
 from tests.rules.simulated import Row, Table, answer, below_floors, floors
 
 NOW = 60_000

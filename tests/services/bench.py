@@ -93,12 +93,15 @@ class Obedient:
 class Way:
     """A way to run handlers that only notes them."""
 
-    def __init__(self, *, dies: bool = False) -> None:
+    def __init__(self, *, process: HandBoot | None = None) -> None:
         self.started: list[Obedient] = []
-        self._dies = dies
+        self._process = process
 
     def start(self, held: Held, tell: Told) -> Obedient:
-        self.started.append(Obedient(held, tell, self._dies))
+        if self._process:
+            # One that is there at once: the job's time begins with it.
+            held.start_clock(self._process.now)
+        self.started.append(Obedient(held, tell, dies=self._process is not None))
         return self.started[-1]
 
     async def close(self) -> None: ...
@@ -114,7 +117,7 @@ class Bench:
         self.defaults: Defaults = DEFAULTS
         self.holdings = Holdings()
         self.notes = Notes()
-        self.loop_way, self.thread_way, self.process_way = Way(), Way(), Way(dies=True)
+        self.loop_way, self.thread_way, self.process_way = Way(), Way(), Way(process=boot)
         self.doomed: list[tuple[Held, Why]] = []
         self.links: list[CuttableLink] = []
         self.settler = Settler(db.store, self.link("settler"), self.holdings)

@@ -18,6 +18,12 @@ def test_a_tenth_of_a_seconds_work_may_wait_for_a_slot(rate: float, ahead: int) 
     assert prefetch.allowed(rate) == ahead
 
 
+@pytest.mark.parametrize(("ahead", "left"), [(0, 0), (1, 0), (200, 100), (500, 250), (1000, 750)])
+def test_more_is_asked_for_when_half_is_left_or_when_one_claim_fits(ahead: int, left: int) -> None:
+    """So that something always waits to run while a claim is on its way."""
+    assert prefetch.refill_at(ahead) == left
+
+
 def test_half_of_the_rate_is_of_the_last_second() -> None:
     rate = Rate()
     rate.note(0, 1000.0)

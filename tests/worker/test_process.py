@@ -55,6 +55,10 @@ def deaf() -> None:
         except BaseException:
             pass
 
+@app.task(name="brief", process=True, max_attempts=1, timeout=0.2)
+def brief() -> int:
+    return os.getpid()
+
 @app.task(name="looks", process=True, stop_within=0.8)
 def looks(job: Job) -> str:
     job.progress(message="begun")
@@ -90,13 +94,13 @@ async def app(
 
 
 @asynccontextmanager
-async def child(app: Tenure) -> AsyncIterator[None]:
+async def child(app: Tenure, *, slots: int = 2) -> AsyncIterator[None]:
     """The services of a child, in this process and without a parent."""
     shape = Shape(
         worker=WorkerId(uuid4()),
         name="child",
         queues=["default"],
-        slots=2,
+        slots=slots,
         handler=[sys.executable, "-c", HANDLER, f"{app.imports[0]}:app", "info"],
     )
     core = Core(app, shape, on_doomed=lambda _held, _why: None)
@@ -132,6 +136,32 @@ async def test_a_handler_in_a_process_reports_logs_and_returns_like_any_other(
     assert (first.cursor, (only.log or "").endswith("in a process")) == (1, True)
     # The process is kept for the next job.
     assert first.result == again.result
+
+
+async def test_many_at_once_take_processes_that_become_free_and_their_time_begins_there(
+    app: Tenure,
+) -> None:
+    """Each start takes longer than these jobs may; what waits for one is not out of time."""
+    async with child(app, slots=8):
+        handles = [await enqueue(app, "brief") for _ in range(8)]
+        ended = [await end(handle) for handle in handles]
+
+    assert {each.state for each in ended} == {State.COMPLETED}
+    assert len({each.result for each in ended}) < 8
+
+
+async def test_what_waits_for_a_process_when_the_worker_stops_is_given_back(app: Tenure) -> None:
+    """Without a process being started for it first: there would not be time for so many."""
+    async with child(app, slots=16):
+        handles = [await enqueue(app, "looks") for _ in range(16)]
+
+        async def begun() -> bool:
+            return (await row(handles[0])).progress is not None
+
+        await until(begun)
+
+    left = [await row(handle) for handle in handles]
+    assert {(each.state, each.attempt) for each in left} == {(State.QUEUED, 0)}
 
 
 @pytest.mark.parametrize("task", ["there", "collects"])

@@ -33,6 +33,10 @@ class Executor(Protocol):
 class Call:
     """One call of a handler, ready to be made; Undecodable if its arguments do not fit."""
 
+    __slots__ = (
+        "_is_async", "_middleware", "excerpt", "function", "handle", "named", "positional"
+    )  # fmt: skip
+
     def __init__(
         self, task: Definition, row: JobRow, grip: Grip, engine: Engine, hooks: Hooks
     ) -> None:

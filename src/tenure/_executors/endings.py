@@ -5,6 +5,7 @@ import traceback
 from datetime import timedelta
 
 from tenure._model.outcome import (
+    SUCCEEDED,
     Cancelled,
     Error,
     Failed,
@@ -28,6 +29,8 @@ class Undecodable(PayloadError):
 
 def returned(result: object) -> Outcome:
     """The outcome of a handler that returned."""
+    if result is None:
+        return SUCCEEDED
     try:
         if isinstance(result, Finished):
             return Succeeded(values.dump(result.result), result.reason)

@@ -14,6 +14,8 @@ _FORMAT = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s", "
 class Excerpt:
     """The end of what was logged, up to a limit."""
 
+    __slots__ = ("_limit", "_lines", "_size")
+
     def __init__(self, limit: int = MAX_LOG) -> None:
         self._lines: deque[str] = deque()
         self._size = 0
@@ -29,7 +31,7 @@ class Excerpt:
 
     def text(self) -> str | None:
         """What is kept, or None if nothing was logged."""
-        return "\n".join(list(self._lines)) or None
+        return "\n".join(list(self._lines)) if self._lines else None
 
 
 CURRENT: ContextVar[Excerpt] = ContextVar("tenure_excerpt")

@@ -4,23 +4,40 @@ No pickle: a message holds plain values, and each side rebuilds only what it nam
 """
 
 import json
+from dataclasses import fields
+from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any
+from uuid import UUID
 
-from tenure._model.ids import Json
-from tenure._model.job import JobRow, NewJob
+from tenure._model.ids import Json, WorkerId
+from tenure._model.job import JobRow, NewJob, State
 from tenure._model.lease import Lease
-from tenure._model.outcome import Cancelled, Failed, Outcome, Released, Snoozed, Succeeded
+from tenure._model.outcome import (
+    SUCCEEDED,
+    Cancelled,
+    Failed,
+    Outcome,
+    Released,
+    Snoozed,
+    Succeeded,
+)
 from tenure._rules import values
 from tenure.job import Grip
 
+_JSON = json.JSONEncoder(ensure_ascii=True, default=str)
 _OUTCOMES: dict[str, type[Outcome]] = {
     kind.__name__: kind for kind in (Succeeded, Failed, Snoozed, Released, Cancelled)
 }
 
+_FIELDS = [field.name for field in fields(JobRow)]
+_INSTANTS = [field.name for field in fields(JobRow) if field.type in (datetime, datetime | None)]
+_values = attrgetter(*_FIELDS)
+
 
 def encode(message: dict[str, Json]) -> bytes:
     """One message as a line."""
-    return json.dumps(message, ensure_ascii=True, default=str).encode() + b"\n"
+    return _JSON.encode(message).encode() + b"\n"
 
 
 def decode(line: bytes) -> dict[str, Any]:
@@ -30,22 +47,26 @@ def decode(line: bytes) -> dict[str, Any]:
 
 
 def run(row: JobRow, lease: Lease) -> dict[str, Json]:
-    """To the process: run this job under this lease."""
-    return {"run": values.dump(row), "lease": values.dump(lease)}
+    """To the process: run this job under this lease. In the order of the fields, each as it is:
+    going by their annotations took longer than running a short handler."""
+    return {"run": _values(row), "lease": [lease.claimed_by.hex, lease.ttl.total_seconds()]}
 
 
 def read_run(message: dict[str, Any]) -> tuple[JobRow, Lease]:
     """The job and the lease of a `run`."""
-    row: JobRow = values.load(message["run"], JobRow)
-    lease: Lease = values.load(message["lease"], Lease)
-    return row, lease
+    owner, ttl = message["lease"]
+    worker = WorkerId(UUID(owner))
+    said = dict(zip(_FIELDS, message["run"], strict=True))
+    said |= {name: at and datetime.fromisoformat(at) for name in _INSTANTS for at in [said[name]]}
+    row = JobRow(**said | {"state": State(said["state"]), "claimed_by": worker})
+    return row, Lease(row.id, row.token, worker, timedelta(seconds=ttl))
 
 
 def ended(outcome: Outcome, log: str | None, grip: Grip) -> dict[str, Json]:
     """To the child: the handler has ended so."""
     return {
         "ended": type(outcome).__name__,
-        "outcome": values.dump(outcome),
+        "outcome": None if outcome is SUCCEEDED else values.dump(outcome),
         "log": log,
         "settled": grip.settled,
         "handed_over": grip.handed_over,
@@ -58,5 +79,7 @@ def read_ended(message: dict[str, Any], grip: Grip) -> tuple[Outcome, str | None
     grip.settled = message["settled"]
     grip.handed_over = message["handed_over"]
     grip.follow_ups = [values.load(job, NewJob) for job in message["follow_ups"]]
+    if message["outcome"] is None:
+        return SUCCEEDED, message["log"]
     outcome: Outcome = values.load(message["outcome"], _OUTCOMES[message["ended"]])
     return outcome, message["log"]

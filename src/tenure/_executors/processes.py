@@ -32,12 +32,15 @@ class CannotStart(Exception):
 
 
 class ProcessExecutor:
-    """Handlers in processes, which are kept for the next job. A suspect's is not."""
+    """Handlers in processes, which are kept for the next job. Few start at a time: after a worker
+    has died, all that it held are suspects, and starting a process for each at once would starve
+    what runs here."""
 
     def __init__(self, command: Sequence[str], *, keep: int) -> None:
         self._command = command
         self._keep = keep
         self._idle: list[_Process] = []
+        self._starts = asyncio.Semaphore(max(1, (os.cpu_count() or 1) // 2))
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, held: Held, tell: Told) -> "InProcess":
@@ -53,12 +56,15 @@ class ProcessExecutor:
         outcome: Outcome | None
         excerpt: str | None = None
         try:
-            fresh = held.suspect or not self._idle
-            running.process = await self._new() if fresh else self._idle.pop()
-            held.start_clock(boottime())
+            async with asyncio.timeout(None) as running.patience:
+                process = running.process = await self._free(held)
             if held.stopping is not None:
-                running.process.kill()
-            outcome, excerpt = await running.process.run(held)
+                process.kill()
+            held.start_clock(boottime())
+            outcome, excerpt = await process.run(held)
+        except TimeoutError:
+            # It was to stop before there was a process for it.
+            outcome = None
         except CannotStart as error:
             log.error("job %s: %s; it is tried again later, uncharged", held.job.id, error)
             outcome = Snoozed(_AFTER_NO_START)
@@ -67,28 +73,51 @@ class ProcessExecutor:
             outcome = None
         if outcome is None and held.stopping is not None:
             outcome = endings.stopped(held.stopping, held.time_limit)
-        if (process := running.process) is not None:
-            if outcome is None or process.ended or held.suspect or len(self._idle) >= self._keep:
-                await process.end()
-            else:
-                self._idle.append(process)
+        if running.process is not None:
+            await self._put_back(running.process, broken=outcome is None)
         tell(held, outcome, excerpt)
+
+    async def _put_back(self, process: "_Process", *, broken: bool) -> None:
+        if broken or process.ended or len(self._idle) >= self._keep:
+            await process.end()
+        else:
+            self._idle.append(process)
+
+    async def _free(self, held: Held) -> "_Process":
+        """A process that has nothing to do: one that is there, or has become free until there is
+        leave to start one. TimeoutError if the job is to stop by then."""
+        if not self._idle:
+            async with self._starts:
+                if held.stopping is not None:
+                    raise TimeoutError
+                if not self._idle:
+                    return await self._new()
+        return self._idle.pop()
 
     async def _new(self) -> "_Process":
         ours, theirs = socket.socketpair()
-        with theirs:
-            process = await asyncio.create_subprocess_exec(
-                *self._command,
-                str(os.getpid()),
-                str(theirs.fileno()),
-                pass_fds=[theirs.fileno()],
-                stdin=asyncio.subprocess.DEVNULL,
-                process_group=0,
-            )
-        reader, writer = await asyncio.open_connection(sock=ours, limit=_LONGEST_MESSAGE)
+        try:
+            with theirs:
+                process = await asyncio.create_subprocess_exec(
+                    *self._command,
+                    str(os.getpid()),
+                    str(theirs.fileno()),
+                    pass_fds=[theirs.fileno()],
+                    stdin=asyncio.subprocess.DEVNULL,
+                    process_group=0,
+                )
+            reader, writer = await asyncio.open_connection(sock=ours, limit=_LONGEST_MESSAGE)
+        except BaseException:
+            ours.close()
+            raise
         made = _Process(process, reader, writer)
-        if not await made.loaded():
-            await made.end()
+        loaded = False
+        try:
+            loaded = await made.loaded()
+        finally:
+            if not loaded:
+                await made.end()
+        if not loaded:
             raise CannotStart("the process for its handler could not load the app")
         return made
 
@@ -120,6 +149,9 @@ class _Process:
     async def run(self, held: Held) -> tuple[Outcome | None, str | None]:
         """Run one job; None if the process died under it."""
         self.send(messages.run(held.job, held.lease))
+        if held.grip.cancel_requested:
+            # Asked while it waited for this process.
+            self.send({"cancel": True})
         while line := await self._reader.readline():
             message = messages.decode(line)
             if "extended" in message:
@@ -156,11 +188,12 @@ class InProcess:
     def __init__(self, held: Held, loop: asyncio.AbstractEventLoop) -> None:
         self.held = held
         self.process: _Process | None = None
+        self.patience: asyncio.Timeout | None = None
         self._loop = loop
 
     def stop(self, why: Why) -> None:
-        """Have the process raise into the handler."""
-        self._later(lambda process: process.send({"stop": why.name}))
+        """Have the process raise into the handler; if there is none yet, wait for none."""
+        self._later(lambda process: process.send({"stop": why.name}), give_up=True)
 
     def cancel_requested(self) -> None:
         """Tell the process, whose handle has a flag of its own."""
@@ -168,13 +201,16 @@ class InProcess:
 
     def kill(self) -> bool:
         """End the process: the handler has ended when it is gone."""
-        self._later(lambda process: process.kill())
+        self._later(lambda process: process.kill(), give_up=True)
         return True
 
-    def _later(self, act: "Callable[[_Process], None]") -> None:
+    def _later(self, act: "Callable[[_Process], None]", *, give_up: bool = False) -> None:
         def now() -> None:
             if self.process is not None:
                 act(self.process)
+            elif give_up and self.patience is not None:
+                with contextlib.suppress(RuntimeError):  # it waits no longer
+                    self.patience.reschedule(self._loop.time())
 
         with contextlib.suppress(RuntimeError):  # the loop is gone, and its processes with it
             self._loop.call_soon_threadsafe(now)

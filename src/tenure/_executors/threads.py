@@ -5,40 +5,68 @@ import contextlib
 import os
 import socket
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
 from contextvars import Context
-from typing import TYPE_CHECKING
+from queue import SimpleQueue
 
 from tenure._executors import endings, logs
 from tenure._executors.base import Call, Told
 from tenure._executors.raising import raise_into, take_back
 from tenure._hooks.hooks import Hooks
+from tenure._model.outcome import Outcome
 from tenure._services.holdings import Held, Why
 from tenure._store.engine import Engine
 from tenure.errors import Stopped
 from tenure.job import CURRENT
 
-if TYPE_CHECKING:
-    from tenure._model.outcome import Outcome
-
 
 class ThreadExecutor:
-    """Handlers in a pool of threads, as many as there are slots."""
+    """Handlers in threads, as many as there are slots at the most. What has ended is told to the
+    loop together: waking it takes longer than many a handler does."""
 
     def __init__(self, engine: Engine, hooks: Hooks, *, slots: int) -> None:
         self._engine = engine
         self._hooks = hooks
+        self._slots = slots
         self._loop = asyncio.get_running_loop()
-        self._pool = ThreadPoolExecutor(slots, thread_name_prefix="tenure-job")
+        self._begun: SimpleQueue[tuple[InThread, Told] | None] = SimpleQueue()
+        self._ended: deque[tuple[Told, Held, Outcome, str | None]] = deque()
+        self._rung = False
+        self._running = 0
+        self._threads = 0
 
     def start(self, held: Held, tell: Told) -> "InThread":
         """Begin to run the handler in a thread."""
+        if self._running >= self._threads and self._threads < self._slots:
+            name = f"tenure-job_{self._threads}"
+            threading.Thread(target=self._work, name=name, daemon=True).start()
+            self._threads += 1
         running = InThread(held)
-        # A context of its own, so that what one job sets is not there for the next.
-        self._pool.submit(Context().run, self._run, running, tell)
+        self._running += 1
+        self._begun.put((running, tell))
         return running
 
-    def _run(self, running: "InThread", tell: Told) -> None:
+    def _work(self) -> None:
+        """Run handlers one after another, in one thread."""
+        while (begun := self._begun.get()) is not None:
+            running, tell = begun
+            # A context of its own, so that what one job sets is not there for the next.
+            outcome, log = Context().run(self._run, running)
+            self._ended.append((tell, running.held, outcome, log))
+            if not self._rung:
+                self._rung = True
+                with contextlib.suppress(RuntimeError):  # the loop is gone, and nobody listens
+                    self._loop.call_soon_threadsafe(self._tell)
+
+    def _tell(self) -> None:
+        """Tell what has ended. What ends from here on rings again."""
+        self._rung = False
+        while self._ended:
+            tell, held, outcome, log = self._ended.popleft()
+            self._running -= 1
+            tell(held, outcome, log)
+
+    def _run(self, running: "InThread") -> tuple[Outcome, str | None]:
         held = running.held
         call: Call | None = None
         outcome: Outcome
@@ -54,13 +82,12 @@ class ThreadExecutor:
         except BaseException as error:  # noqa: BLE001 - whatever it was, it ended the handler
             outcome = endings.raised(error, held.task, held.stopping, held.time_limit)
         running.leave()
-        log = call.excerpt.text() if call else None
-        with contextlib.suppress(RuntimeError):  # the loop is gone, and nobody listens
-            self._loop.call_soon_threadsafe(tell, held, outcome, log)
+        return outcome, call.excerpt.text() if call else None
 
     async def close(self) -> None:
         """Take no more work. A thread that does not end is left to the end of the process."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for _ in range(self._threads):
+            self._begun.put(None)
 
 
 class InThread:

@@ -13,17 +13,23 @@ from tenure._hooks.hooks import Manager
 
 def around(managers: Sequence[Manager], job: Any, call: Callable[[], Any]) -> Any:
     """Call inside these, the first outermost."""
-    if not managers:
-        return call()
+    entered: list[Any] = []
     raised: BaseException | None = None
     result = None
     try:
-        with managers[0](job):  # type: ignore[union-attr]  # Hooks has only sync ones for a def.
+        try:
+            for make in managers:
+                manager: Any = make(job)
+                manager.__enter__()
+                entered.append(manager)
+            result = call()
+        except BaseException as error:  # noqa: BLE001 - raised again, once all have seen it
+            raised = error
+        while entered:
             try:
-                result = around(managers[1:], job, call)
-            except BaseException as error:
+                entered.pop().__exit__(*_seen(raised))
+            except BaseException as error:  # noqa: BLE001 - its own takes the place of the first
                 raised = error
-                raise
         if raised is not None:
             raise raised
         return result
@@ -33,29 +39,37 @@ def around(managers: Sequence[Manager], job: Any, call: Callable[[], Any]) -> An
 
 async def aaround(managers: Sequence[Manager], job: Any, call: Callable[[], Awaitable[Any]]) -> Any:
     """The same around what is awaited, with sync and async ones."""
-    if not managers:
-        return await call()
-    manager = managers[0](job)
+    entered: list[Any] = []
     raised: BaseException | None = None
     result = None
-
-    async def inner() -> None:
-        nonlocal raised, result
-        try:
-            result = await aaround(managers[1:], job, call)
-        except BaseException as error:
-            raised = error
-            raise
-
     try:
-        if isinstance(manager, AbstractAsyncContextManager):
-            async with manager:
-                await inner()
-        else:
-            with manager:
-                await inner()
+        try:
+            for make in managers:
+                manager: Any = make(job)
+                if isinstance(manager, AbstractAsyncContextManager):
+                    await manager.__aenter__()
+                else:
+                    manager.__enter__()
+                entered.append(manager)
+            result = await call()
+        except BaseException as error:  # noqa: BLE001 - raised again, once all have seen it
+            raised = error
+        while entered:
+            manager = entered.pop()
+            try:
+                if isinstance(manager, AbstractAsyncContextManager):
+                    await manager.__aexit__(*_seen(raised))
+                else:
+                    manager.__exit__(*_seen(raised))
+            except BaseException as error:  # noqa: BLE001 - its own takes the place of the first
+                raised = error
         if raised is not None:
             raise raised
         return result
     finally:
         raised = None
+
+
+def _seen(error: BaseException | None) -> tuple[Any, Any, Any]:
+    """What a context manager is told of an error."""
+    return (None, None, None) if error is None else (type(error), error, error.__traceback__)

@@ -66,7 +66,10 @@ class Listeners:
         """Have an event told soon, if somebody wants it. From any thread; does not wait."""
         listeners = self._by_name.get(event.name)
         if listeners:
-            self._started().put(event, listeners)
+            teller = self._teller
+            if teller is None or teller.pid != os.getpid():
+                teller = self._started()
+            teller.put(event, listeners)
 
     def _started(self) -> "Teller":
         from tenure._hooks.teller import Teller  # noqa: PLC0415 - most programs have no listener

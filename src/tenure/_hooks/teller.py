@@ -8,13 +8,14 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
 
 from tenure._hooks.listeners import AT_THE_END, AtEnd, Event, Listener, name_of
 
 log = logging.getLogger("tenure")
 _MOST = 10_000
+_FAILED = "the listener %s failed at %r; nothing else is affected"
 
 
 class Teller:
@@ -26,6 +27,7 @@ class Teller:
         self._events: deque[tuple[Event, Sequence[Listener]]] = deque()
         self._dropped = 0
         self._closing = False
+        self._nudged = False
         self._something = asyncio.Event()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._main, name="tenure-listeners", daemon=True)
@@ -43,7 +45,9 @@ class Teller:
             log.warning("listeners: %d events were dropped", self._dropped)
             self._dropped = 0
         self._events.append((event, listeners))
-        self._nudge()
+        if not self._nudged:
+            self._nudged = True
+            self._nudge()
 
     def close(self, within: float) -> None:
         """Tell what waits, and end; after this long, leave the rest untold."""
@@ -70,23 +74,34 @@ class Teller:
 
     async def _run(self) -> None:
         while self._events or not self._closing:
+            # From here on an event nudges again: what came before it is told now.
+            self._nudged = False
+            self._something.clear()
             while self._events:
                 event, listeners = self._events.popleft()
                 for listener in listeners:
-                    # A context of its own, so that nothing is left there for the next.
-                    await self._loop.create_task(_call(listener, event), context=Context())
-            self._something.clear()
+                    if (task := self._tell(listener, event)) is not None:
+                        await task
             if not self._events and not self._closing:
                 await self._something.wait()
         await self._at_end()
 
+    def _tell(self, listener: Listener, event: Event) -> asyncio.Task[None] | None:
+        """Call one listener, in a context of its own: nothing is left there for the next. A task,
+        if it wants to be awaited."""
+        context = Context()
+        try:
+            answer = context.run(listener, event)
+        except BaseException:
+            log.exception(_FAILED, name_of(listener), event.name)
+            return None
+        if answer is None or not inspect.isawaitable(answer):
+            return None
+        return self._loop.create_task(_awaited(answer, listener, event), context=context)
 
-async def _call(listener: Listener, event: Event) -> None:
+
+async def _awaited(answer: Awaitable[object], listener: Listener, event: Event) -> None:
     try:
-        answer = listener(event)
-        if inspect.isawaitable(answer):
-            await answer
+        await answer
     except BaseException:
-        log.exception(
-            "the listener %s failed at %r; nothing else is affected", name_of(listener), event.name
-        )
+        log.exception(_FAILED, name_of(listener), event.name)

@@ -1,12 +1,15 @@
 """A job: what is asked for at enqueue, and the row as the store keeps it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import overload
 
 from tenure._model.ids import JobId, Json, Token, WorkerId
 
+# The most urgent first.
+PRIORITIES = range(9, -1, -1)
 DEFAULT_PRIORITY = 5
 # Where middleware's notes are in a job's meta, apart from what Tenure itself keeps there.
 _FIELDS = "fields"
@@ -51,6 +54,29 @@ class NewJob:
     meta: dict[str, Json] = field(default_factory=dict)
 
 
+class Alike(Sequence[NewJob]):
+    """Jobs that differ in nothing but their arguments. Each is made when it is looked at, and
+    nobody has to: a thousand of them are enqueued as one."""
+
+    __slots__ = ("args", "job")
+
+    def __init__(self, job: NewJob, args: Sequence[Json]) -> None:
+        self.job = job
+        self.args = args
+
+    def __len__(self) -> int:
+        return len(self.args)
+
+    @overload
+    def __getitem__(self, index: int) -> NewJob: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Alike": ...
+    def __getitem__(self, index: int | slice) -> "NewJob | Alike":
+        if isinstance(index, slice):
+            return Alike(self.job, self.args[index])
+        return replace(self.job, args=self.args[index])
+
+
 @dataclass(frozen=True, slots=True)
 class Enqueued:
     """The answer to an enqueue. `created` is False when the key already had a job."""
@@ -59,7 +85,8 @@ class Enqueued:
     created: bool
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen, though nothing changes it: that would make each one ten times as dear.
+@dataclass(slots=True)
 class JobRow:
     """A job as the store has it now: live, among the dead letters, or in the archive."""
 

@@ -76,6 +76,11 @@ class Settlement:
     charged: bool = True
 
 
+# How nearly every running period ends: with nothing of the handler's in it.
+SUCCEEDED = Succeeded()
+COMPLETED = Settlement(State.COMPLETED, Ending.COMPLETED, reason=SUCCEEDED.reason)
+
+
 @dataclass(frozen=True, slots=True)
 class Ended:
     """A lease whose running period is over, how, and the last of what it logged."""

@@ -10,6 +10,8 @@ from tenure._model.ids import Json
 from tenure._rules import values
 from tenure.errors import InvalidValue, PayloadError
 
+_EITHER = inspect.Parameter.POSITIONAL_OR_KEYWORD
+
 
 class Parameters:
     """The parameters of one handler, without the job's handle."""
@@ -26,19 +28,19 @@ class Parameters:
                 )
         self._signature = whole.replace(parameters=kept)
         self._types: Mapping[str, Any] | None = None
+        kinds = {parameter.kind for parameter in kept}
+        self._is_simple = kinds <= {_EITHER, inspect.Parameter.KEYWORD_ONLY}
+        self._places = [parameter.name for parameter in kept if parameter.kind is _EITHER]
+        self._names = {parameter.name for parameter in kept}
+        self._needed = {
+            parameter.name for parameter in kept if parameter.default is inspect.Parameter.empty
+        }
 
     def dump(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, Json]:
         """The arguments by name, in a form that JSON has; InvalidValue if they do not fit."""
-        try:
-            bound = self._signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise InvalidValue(
-                f"{self._function.__qualname__}{self._signature} cannot be called so: {error}; "
-                "pass what it asks for, by name"
-            ) from None
         hints = self._annotations()
         named: dict[str, Json] = {}
-        for name, value in bound.arguments.items():
+        for name, value in self._bound(args, kwargs).items():
             kind = self._signature.parameters[name].kind
             if kind is inspect.Parameter.VAR_KEYWORD:
                 if taken := named.keys() & value.keys():
@@ -57,11 +59,30 @@ class Parameters:
                     )
         return named
 
+    def _bound(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Mapping[str, Any]:
+        """The arguments by name. What plainly fits is not bound by `inspect`, which takes as long
+        as all the rest of a call."""
+        if self._is_simple and len(args) <= len(self._places):
+            named = dict(zip(self._places, args, strict=False))
+            fits = kwargs.keys() <= self._names and named.keys().isdisjoint(kwargs)
+            named |= kwargs
+            if fits and self._needed <= named.keys():
+                return named
+        try:
+            return self._signature.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            raise InvalidValue(
+                f"{self._function.__qualname__}{self._signature} cannot be called so: {error}; "
+                "pass what it asks for, by name"
+            ) from None
+
     def load(self, args: Json) -> tuple[list[Any], dict[str, Any]]:
         """What to call the handler with; PayloadError if the arguments no longer fit it."""
         if not isinstance(args, dict):
             raise PayloadError("the arguments are not an object of names and values")
         hints = self._annotations()
+        if self._is_simple and self._needed <= args.keys() <= self._names:
+            return [], {name: _loaded(name, args[name], hints.get(name)) for name in args}
         positional, named = [], {}
         rest = dict(args)
         rests: Any = None
@@ -84,12 +105,7 @@ class Parameters:
                 if parameter.kind is inspect.Parameter.POSITIONAL_ONLY and later(name):
                     positional.append(parameter.default)
                 continue
-            stored, hint = rest.pop(name), hints.get(name)
-            value = values.load(stored, hint, what=f"argument {name!r}")
-            if refusal := values.misfit(value, stored, hint):
-                raise PayloadError(
-                    f"argument {name!r} is {refusal}; enqueue it again with one that fits"
-                )
+            value = _loaded(name, rest.pop(name), hints.get(name))
             if parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
                 positional.append(value)
             else:
@@ -117,6 +133,14 @@ class Parameters:
         if self._types is None:
             self._types = _hints(self._function)
         return self._types
+
+
+def _loaded(name: str, stored: Json, hint: Any) -> Any:
+    """One argument as its annotation says; PayloadError if it does not fit."""
+    value = values.load(stored, hint, what=f"argument {name!r}")
+    if refusal := values.misfit(value, stored, hint):
+        raise PayloadError(f"argument {name!r} is {refusal}; enqueue it again with one that fits")
+    return value
 
 
 def _hints(function: Callable[..., object]) -> Mapping[str, Any]:

@@ -9,13 +9,17 @@ from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from tenure._model.ids import JobId
+from tenure._model.job import PRIORITIES
 from tenure._model.lease import Claims
 from tenure._model.queue import EVERY_QUEUE, Floor, Lane
 from tenure.config import DEFAULTS
 
-PRIORITIES = range(9, -1, -1)
+if TYPE_CHECKING:
+    from datetime import datetime
+
 LAG_ROWS = 1000
 PROBE_EMPTY_EVERY = 4
 SCAN_SHARE = 20
@@ -102,13 +106,15 @@ class LaneBook:
         read; a queue that was not read to its end (paused, limited) was not exhausted.
         """
         rows: Counter[tuple[str, int]] = Counter()
-        furthest: dict[tuple[str, int], Floor] = {}
+        reached: dict[tuple[str, int], tuple[datetime, JobId]] = {}
         for claimed in claims.jobs:
             if not claimed.returned:
-                place = claimed.job.queue, claimed.job.priority
+                job = claimed.job
+                place = job.queue, job.priority
                 rows[place] += 1
-                at = Floor(claimed.job.run_at, claimed.job.id)
-                furthest[place] = max(furthest.get(place, at), at)
+                at = job.run_at, job.id
+                reached[place] = max(reached.get(place, at), at)
+        furthest = {place: Floor(*at) for place, at in reached.items()}
         # A suspect that came alone, or was passed over, left due rows behind.
         whole = claims.found == len(claims.jobs)
         recent = Floor(claims.now - self._lag, JobId(0))

@@ -1,8 +1,8 @@
 """When a holder must stop, renew and be believed. All instants are the boot-time clock's."""
 
+from dataclasses import dataclass
 from datetime import timedelta
 
-from tenure._model.lease import Lease
 from tenure.config import DEFAULTS, LONGEST_LEASE, Defaults
 from tenure.errors import InvalidValue
 
@@ -12,21 +12,23 @@ def margin(ttl: timedelta, *, stop_within: timedelta, defaults: Defaults = DEFAU
     return max(defaults.margin, ttl / 10) + stop_within
 
 
-def trusted_until(
-    lease: Lease, *, asked_at: float, stop_within: timedelta, defaults: Defaults = DEFAULTS
-) -> float:
-    """The instant at which the holder must have stopped by itself.
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a lease of one length means to its holder, in seconds after it was asked for.
 
-    Anchored to when the claim or renewal was *sent*, so a slow round trip shortens the
-    trust instead of stretching it past the store's expiry.
+    Anchored to when the claim or renewal was *sent*, so a slow round trip shortens the trust
+    instead of stretching it past the store's expiry.
     """
-    kept = lease.ttl - margin(lease.ttl, stop_within=stop_within, defaults=defaults)
-    return asked_at + kept.total_seconds()
+
+    renew_after: float
+    trusted_for: float
+    stop_within: float
 
 
-def renew_at(lease: Lease, *, asked_at: float) -> float:
-    """The instant at which the lease is to be renewed: a third of it after it was asked for."""
-    return asked_at + lease.ttl.total_seconds() / 3
+def terms(ttl: timedelta, *, stop_within: timedelta, defaults: Defaults = DEFAULTS) -> Terms:
+    """It is renewed after a third of it; when the trust is over, the holder begins to stop."""
+    trusted = ttl - margin(ttl, stop_within=stop_within, defaults=defaults)
+    return Terms(ttl.total_seconds() / 3, trusted.total_seconds(), stop_within.total_seconds())
 
 
 def check_ttl(

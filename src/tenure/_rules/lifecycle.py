@@ -6,6 +6,8 @@ from typing import assert_never
 from tenure._model.ending import Ending
 from tenure._model.job import State
 from tenure._model.outcome import (
+    COMPLETED,
+    SUCCEEDED,
     Cancelled,
     Failed,
     Outcome,
@@ -28,6 +30,8 @@ MOVES: dict[State, frozenset[State]] = {
 
 def settle(outcome: Outcome, *, attempt: int, limit: int, backoff: timedelta) -> Settlement:
     """Decide how an attempt ends. The store adds `after` to its own clock."""
+    if outcome is SUCCEEDED:
+        return COMPLETED
     match outcome:
         case Succeeded(result, reason):
             return Settlement(State.COMPLETED, Ending.COMPLETED, reason=reason, result=result)

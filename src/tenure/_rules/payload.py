@@ -3,12 +3,12 @@
 import json
 import math
 import re
+from collections.abc import Sequence
 from datetime import timedelta
 from functools import lru_cache
 
 from tenure._model.ids import Json
-from tenure._model.job import NewJob
-from tenure._rules.lanes import PRIORITIES
+from tenure._model.job import PRIORITIES, NewJob
 from tenure._rules.leasing import check_ttl
 from tenure.config import LONGEST_WAIT
 from tenure.errors import InvalidValue, PayloadError
@@ -26,17 +26,30 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/<>@-]*")
 def encode(value: Json, *, limit: int = MAX_PAYLOAD, what: str = "the arguments") -> str:
     """The value as JSON text, or PayloadError with what to do about it."""
     _check(value, depth=0, what=what)
-    try:
-        text = _JSON.encode(value)
-        size = len(text) if text.isascii() else len(text.encode())
-    except (TypeError, ValueError) as error:
-        raise PayloadError(f"{what} cannot be written as JSON: {error}") from error
+    text, size = _written(value, what)
     if size > limit:
         raise PayloadError(
             f"{what} are {size:,} bytes of JSON, {limit:,} is the most; "
             "store the data elsewhere and pass a reference to it"
         )
     return text
+
+
+def encode_list(values: Sequence[Json]) -> str:
+    """The arguments of several jobs as the text of one list; each is checked as by `encode`."""
+    for value in values:
+        _check(value, depth=0, what="the arguments")
+    text, size = _written(values, "the arguments")
+    return text if size <= MAX_PAYLOAD else f"[{','.join(map(encode, values))}]"
+
+
+def _written(value: Json, what: str) -> tuple[str, int]:
+    """The text, and its length in bytes."""
+    try:
+        text = _JSON.encode(value)
+        return text, len(text) if text.isascii() else len(text.encode())
+    except (TypeError, ValueError) as error:
+        raise PayloadError(f"{what} cannot be written as JSON: {error}") from error
 
 
 def _check(value: Json, *, depth: int, what: str) -> None:

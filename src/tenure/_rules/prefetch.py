@@ -5,12 +5,19 @@ within a moment, by the rate of late, and nothing where jobs are long.
 """
 
 LONGEST_WAIT = 0.1
-LARGEST = 500
+LARGEST = 1000
+# More in one claim would hardly be cheaper, and while it is on its way nothing comes to run.
+AT_ONCE = 250
 
 
 def allowed(rate: float) -> int:
     """How many jobs may wait for a slot, when so many per second have begun of late."""
     return min(LARGEST, int(rate * LONGEST_WAIT))
+
+
+def refill_at(allowed: int) -> int:
+    """How many may still wait when more are asked for: half of them, or all but one claim."""
+    return max(allowed // 2, allowed - AT_ONCE)
 
 
 class Rate:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from tenure._model.ending import Ending
 from tenure._model.ids import Json
 from tenure._model.job import State
-from tenure._model.outcome import Ended, Error, Settlement
+from tenure._model.outcome import COMPLETED, Ended, Error, Settlement
 from tenure._rules.payload import MAX_RESULT, encode
 from tenure._rules.signature import signature
 
@@ -65,6 +65,8 @@ def error(value: Error) -> Error:
 def storable(ended: Ended) -> Ended:
     """The ending made fit for the store. A result that cannot be made fit fails the job."""
     settlement = ended.settlement
+    if settlement is COMPLETED and ended.log is None:
+        return ended
     log = None if ended.log is None else text(ended.log, MAX_LOG, keep="tail")
     try:
         settlement = replace(

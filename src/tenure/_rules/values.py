@@ -20,13 +20,15 @@ from tenure._model.ids import Json
 from tenure._rules.payload import MAX_DEPTH
 from tenure.errors import PayloadError
 
+_SCALARS = {type(None), bool, int, float, str}
+
 
 def dump(value: object, *, depth: int = 0) -> Json:
     """The value in a form that JSON has; what has none is left for the payload check to refuse."""
-    if depth > MAX_DEPTH:
+    if depth > MAX_DEPTH or type(value) in _SCALARS:
         return value
     match value:
-        case None | bool() | int() | float() | str() if not isinstance(value, Enum):
+        case int() | float() | str() if not isinstance(value, Enum):
             return value
         case Enum():
             return dump(value.value)
@@ -68,7 +70,7 @@ def load(value: Json, kind: Any, *, what: str = "the value") -> Any:
 def misfit(value: object, dumped: Json, kind: Any) -> str | None:
     """Why a value is not what a plain annotation says (`str`, `datetime`, a dataclass); None if it
     is, or if only a type checker can tell. The value itself, which may be a secret, is not told."""
-    if value is None or not isinstance(kind, type):
+    if value is None or type(value) is kind or not isinstance(kind, type):
         return None
     if kind in _PLAIN:
         # What JSON has no form for is refused as such, with what it has one for.

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from functools import cache
 
 from tenure._hooks.listeners import Listeners
 from tenure._model.ending import Ending
 from tenure._model.event import JobEvent, JobEventName, WorkerEvent, WorkerEventName
 from tenure._model.job import JobRow, State, fields
 from tenure._model.lease import Rescued, Settled, Settling
-from tenure._model.outcome import Ended, Settlement
+from tenure._model.outcome import Ended, Error, Settlement
 from tenure._rules.storable import storable, unstorable
 from tenure._services.holdings import Held
 
@@ -28,6 +28,7 @@ _RETURNS: dict[Ending, JobEventName] = {
 _INSTEAD = {State.CANCELLED: "requested", State.FAILED: "attempts"}
 
 
+@cache
 def told(state: State, ending: Ending) -> Sequence[JobEventName]:
     """The events of a running period that ended so and left its job in this state."""
     last = _ENDS.get(state) or _RETURNS.get(ending)
@@ -115,7 +116,18 @@ class Announcer:
             for name in names:
                 self._tell(name, job, job.state, reason=job.reason)
 
-    def _tell(self, name: JobEventName, job: JobRow | Rescued, state: State, **more: Any) -> None:
+    def _tell(
+        self,
+        name: JobEventName,
+        job: JobRow | Rescued,
+        state: State,
+        *,
+        attempt: int | None = None,
+        reason: str | None = None,
+        error: Error | None = None,
+        duration: timedelta | None = None,
+        after: timedelta | None = None,
+    ) -> None:
         if name in self._listeners:
             self._listeners.tell(
                 JobEvent(
@@ -124,11 +136,15 @@ class Announcer:
                     task=job.task,
                     queue=job.queue,
                     state=state,
+                    attempt=job.attempt if attempt is None else attempt,
                     max_attempts=job.max_attempts,
                     key=job.key,
                     meta=fields(job.meta),
+                    reason=reason,
+                    error=error,
+                    duration=duration,
+                    after=after,
                     worker=self._worker,
                     at=datetime.now(UTC),
-                    **{"attempt": job.attempt} | more,
                 )
             )

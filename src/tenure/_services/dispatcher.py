@@ -6,9 +6,11 @@ from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tenure._executors.base import Executor
+from tenure._model.job import JobRow
 from tenure._model.lease import Claimed, Claims
 from tenure._model.outcome import (
     Cancelled,
@@ -21,7 +23,8 @@ from tenure._model.outcome import (
     Succeeded,
 )
 from tenure._model.queue import EVERY_QUEUE
-from tenure._rules import backoff, lifecycle, prefetch
+from tenure._rules import backoff, leasing, lifecycle, prefetch
+from tenure._rules.leasing import Terms
 from tenure._services.base import log
 from tenure._services.board import Phase
 from tenure._services.holdings import Held, Holdings
@@ -85,6 +88,7 @@ class Dispatcher:
         self._ways = ways
         self._notes = notes
         self._defaults = defaults
+        self._terms = lru_cache(maxsize=256)(self._terms_of)
         self._ready: deque[Held] = deque()
         self._running = 0
         self._rate = prefetch.Rate()
@@ -117,21 +121,25 @@ class Dispatcher:
         ahead = 0
         if not limited and now >= self._no_prefetch_until:
             ahead = prefetch.allowed(self._rate.per_second(now))
-        if len(self._ready) > ahead // 2:
+        waiting = len(self._ready)
+        if waiting > prefetch.refill_at(ahead):
             # Large claims now and then, instead of a small one for every slot that is free.
             return 0
-        return self._slots - self._running - len(self._ready) + ahead
+        return min(self._slots - self._running - waiting + ahead, prefetch.AT_ONCE)
 
     def take(self, claims: Claims, asked_at: float) -> None:
         """Take up what was claimed, and start as much of it as there are slots for."""
+        taken = []
         for claimed in claims.jobs:
             task = self._tasks.get(claimed.job.task)
             if task is None:
                 self._leave_to_others(claimed)
-                continue
-            held = Held(claimed, task, asked_at=asked_at, defaults=self._defaults)
-            self._holdings.add(held)
-            if _expired(claimed):
+            else:
+                terms = self._terms(claimed.lease.ttl, task.stop_within)
+                taken.append(Held(claimed, task, terms, asked_at))
+        self._holdings.add(*taken)
+        for held in taken:
+            if _expired(held.job):
                 self._end(held, Cancelled("expired"), None)
             else:
                 self._ready.append(held)
@@ -140,6 +148,11 @@ class Dispatcher:
             self.give_back_all()
         self._start()
         self._give_back_last_attempts()
+
+    def _terms_of(self, ttl: timedelta, stop_within: timedelta) -> Terms:
+        # A lease may be shorter than its task thought; a third of it is left to work and renew.
+        within = min(stop_within, ttl / 3)
+        return leasing.terms(ttl, stop_within=within, defaults=self._defaults)
 
     def _leave_to_others(self, claimed: Claimed) -> None:
         """Give back a job of a task that is not known here: a newer release will know it."""
@@ -165,8 +178,12 @@ class Dispatcher:
 
     def _begin(self, held: Held) -> None:
         way = self._ways.choose(held)
-        held.start_clock(boottime())
-        held.mark(Phase.APART if way is self._ways.process else Phase.STARTED)
+        if way is self._ways.process:
+            # Its time begins when there is a process, for which it may have to wait.
+            held.mark(Phase.APART)
+        else:
+            held.start_clock(boottime())
+            held.mark(Phase.STARTED)
         try:
             held.running = way.start(held, self._ended)
         except (OSError, RuntimeError) as error:
@@ -212,7 +229,7 @@ class Dispatcher:
             outcome,
             attempt=held.job.attempt,
             limit=held.job.max_attempts,
-            backoff=self._backoff(held),
+            backoff=self._backoff(held) if isinstance(outcome, Failed) else timedelta(0),
         )
         if isinstance(outcome, Failed):
             _report(held, outcome.error, settlement)
@@ -280,10 +297,9 @@ def _report(held: Held, error: Error, settlement: Settlement) -> None:
     )
 
 
-def _expired(claimed: Claimed) -> bool:
+def _expired(job: JobRow) -> bool:
     """Whether the job is no longer worth running. Both instants are the database's."""
-    meta = claimed.job.meta or {}
-    limit = meta.get("expires_in")
-    if limit is None or claimed.job.claimed_at is None:
+    limit = job.meta.get("expires_in") if job.meta else None
+    if limit is None or job.claimed_at is None:
         return False
-    return bool(claimed.job.claimed_at - claimed.job.created_at > timedelta(seconds=limit))
+    return bool(job.claimed_at - job.created_at > timedelta(seconds=limit))

@@ -10,10 +10,9 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from tenure._model.lease import Claimed
-from tenure._rules import leasing
+from tenure._rules.leasing import Terms
 from tenure._services.board import NEVER, RUNNING, Board, Phase
-from tenure.config import Defaults
-from tenure.job import Grip
+from tenure.job import Grip, unheeded
 from tenure.task import Definition, time_limit
 
 if TYPE_CHECKING:
@@ -52,30 +51,34 @@ class Running(Protocol):
 class Held:
     """One lease and the running period it stands for."""
 
-    def __init__(
-        self, claimed: Claimed, task: Definition, *, asked_at: float, defaults: Defaults
-    ) -> None:
-        self.job: JobRow = claimed.job
+    __slots__ = (
+        "_board", "asked_at", "cancel_seen_at", "ended_at", "grip", "job", "lease", "phase",
+        "place", "renew_at", "running", "started_at", "stop_asked_at", "stopping", "suspect",
+        "task", "terms", "time_limit", "timeout_at", "trusted_until",
+    )  # fmt: skip
+
+    def __init__(self, claimed: Claimed, task: Definition, terms: Terms, asked_at: float) -> None:
+        job = claimed.job
+        self.job: JobRow = job
         self.lease: Lease = claimed.lease
         self.task: Definition = task
-        self.time_limit: timedelta | None = time_limit(task, claimed.job.meta)
-        # A lease may be shorter than its task thought; a third of it is left to work and renew.
-        self.stop_within: timedelta = min(task.stop_within, claimed.lease.ttl / 3)
-        self.suspect: bool = claimed.job.losses > 0
+        self.terms: Terms = terms
+        self.time_limit: timedelta | None = time_limit(task, job.meta)
+        self.suspect: bool = job.losses > 0
         self.grip: Grip = Grip(claimed.lease, extended=self.extend)
         self.running: Running | None = None
         self.phase: Phase = Phase.UNSTARTED
         self.started_at: float | None = None
-        self.took: timedelta | None = None
+        self.ended_at: float | None = None
         self.timeout_at: float = NEVER
         self.cancel_seen_at: float = NEVER
         self.stopping: Why | None = None
         self.stop_asked_at: float = NEVER
         self.place: int | None = None
         self._board: Board | None = None
-        self._defaults = defaults
         self.asked_at: float = asked_at
-        self.extend(asked_at)
+        self.renew_at: float = asked_at + terms.renew_after
+        self.trusted_until: float = asked_at + terms.trusted_for
 
     def extend(self, asked_at: float) -> None:
         """Trust the lease anew: it was asked for at this instant, and granted.
@@ -83,13 +86,8 @@ class Held:
         A renewal and a report may cross; the store's expiry is that of the later one at least.
         """
         asked_at = self.asked_at = max(asked_at, self.asked_at)
-        self.renew_at = leasing.renew_at(self.lease, asked_at=asked_at)
-        self.trusted_until = leasing.trusted_until(
-            self.lease,
-            asked_at=asked_at,
-            stop_within=self.stop_within,
-            defaults=self._defaults,
-        )
+        self.renew_at = asked_at + self.terms.renew_after
+        self.trusted_until = asked_at + self.terms.trusted_for
         if self._board is not None:
             with self._board.lock:
                 if self.place is not None:
@@ -102,41 +100,52 @@ class Held:
         self.timeout_at = NEVER if limit is None else now + limit.total_seconds()
 
     def stop_clock(self, now: float) -> None:
-        """The attempt has ended; if it had begun, it took so long."""
-        if self.started_at is not None:
-            self.took = timedelta(seconds=now - self.started_at)
+        """The attempt has ended."""
+        self.ended_at = now
+
+    @property
+    def took(self) -> timedelta | None:
+        """How long the attempt ran; None if it had not begun, or has not ended."""
+        if self.started_at is None or self.ended_at is None:
+            return None
+        return timedelta(seconds=self.ended_at - self.started_at)
 
     @property
     def must_end_at(self) -> float:
         """When the parent ends it, if nothing else has."""
-        return self.trusted_until + self.stop_within.total_seconds()
+        return self.trusted_until + self.terms.stop_within
 
     def show(self, board: Board) -> None:
-        """Put the lease where the parent sees it."""
+        """Put the lease where the parent sees it. With the board's lock."""
         self._board = board
-        with board.lock:
-            self.place = board.put(
-                self.lease,
-                stop_at=self.must_end_at,
-                attempt=self.job.attempt,
-                limit=self.job.max_attempts,
-            )
+        job = self.job
+        self.place = board.put(
+            self.lease, stop_at=self.must_end_at, attempt=job.attempt, limit=job.max_attempts
+        )
 
     def mark(self, phase: Phase) -> None:
-        """Note how far it has come, also where the parent sees it."""
+        """Note how far it has come, also where the parent sees it. From the thread that gives
+        places and takes them, which is the loop's."""
         self.phase = phase
-        if self._board is not None:
-            with self._board.lock:
-                if self.place is not None:
-                    self._board.mark(self.place, phase)
+        if self._board is not None and self.place is not None:
+            self._board.mark(self.place, phase)
 
-    def hide(self) -> None:
-        """Take the lease off the board: it is settled."""
+    def time_out(self) -> None:
+        """Note that it should have ended and has not. From the keeper's thread: by now the place
+        may be another's."""
+        self.phase = Phase.TIMED_OUT
         if self._board is not None:
             with self._board.lock:
                 if self.place is not None:
-                    self._board.clear(self.place)
-                    self.place = None
+                    self._board.mark(self.place, Phase.TIMED_OUT)
+
+    def let_go(self) -> None:
+        """Take the lease off the board: it is settled. With the board's lock."""
+        # They refer to each other, and would stay until the next garbage collection.
+        self.grip.extended = unheeded
+        if self._board is not None and self.place is not None:
+            self._board.clear(self.place)
+            self.place = None
 
     def stop(self, why: Why, now: float) -> None:
         """Ask the handler to stop, once for each reason."""
@@ -157,6 +166,7 @@ class Holdings:
         self._lock = threading.Lock()
         self._held: dict[tuple[JobId, Token], Held] = {}
         self._board = board
+        self._board_lock = threading.Lock() if board is None else board.lock
 
     def __len__(self) -> int:
         return len(self._held)
@@ -175,15 +185,17 @@ class Holdings:
         """How many handlers run."""
         return sum(held.phase in RUNNING for held in self)
 
-    def add(self, held: Held) -> None:
-        """Take up a lease that was just claimed."""
-        with self._lock:
-            if self._board is not None:
-                held.show(self._board)
-            self._held[held.lease.job_id, held.lease.token] = held
+    def add(self, *taken: Held) -> None:
+        """Take up leases that were just claimed."""
+        with self._lock, self._board_lock:
+            for held in taken:
+                if self._board is not None:
+                    held.show(self._board)
+                self._held[held.lease.job_id, held.lease.token] = held
 
-    def drop(self, held: Held) -> None:
-        """Let go of a lease that is settled."""
-        with self._lock:
-            if self._held.pop((held.lease.job_id, held.lease.token), None) is not None:
-                held.hide()
+    def drop(self, *settled: Held) -> None:
+        """Let go of leases that are settled."""
+        with self._lock, self._board_lock:
+            for held in settled:
+                if self._held.pop((held.lease.job_id, held.lease.token), None) is not None:
+                    held.let_go()

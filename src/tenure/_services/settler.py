@@ -89,23 +89,28 @@ class Settler(Service):
             self._empty.set()
             return 0
         plain = [item for item in batch if item.plain]
-        busy = 0
+        over: list[_Item] = []
         if plain:
             ended = [item.ended for item in plain if item.ended is not None]
             answers = await self._link.run(self._store.settle(ended))
             for item, answer in zip(plain, answers, strict=True):
-                busy += not self._answered(item, answer)
+                if self._answered(item, answer):
+                    over.append(item)
+            self._holdings.drop(*(item.held for item in over if item.held is not None))
         for item in batch:
-            if not item.plain:
-                busy += not self._answered(item, await self._settle_alone(item))
-        if busy == len(batch):
+            if not item.plain and self._answered(item, await self._settle_alone(item)):
+                over.append(item)
+                if item.held is not None:
+                    self._holdings.drop(item.held)
+        if not over:
             await asyncio.sleep(_BUSY)
         if not self._items:
             self._empty.set()
         return len(batch)
 
     def _answered(self, item: _Item, answer: Settled) -> bool:
-        """Forget what is settled; what somebody has locked is asked again behind the others."""
+        """Take note of the store's answer; True if the lease is over. What somebody has locked is
+        asked again behind the others."""
         self._items.remove(item)
         if answer.answer is Settling.BUSY:
             self._items.append(item)
@@ -118,12 +123,7 @@ class Settler(Service):
             )
         if item.held is not None and item.ended is not None:
             self.on_settled(item.held, item.ended, answer)
-        self._done(item)
         return True
-
-    def _done(self, item: _Item) -> None:
-        if item.held is not None:
-            self._holdings.drop(item.held)
 
     async def _settle_alone(self, item: _Item) -> Settled:
         if item.ended is None:

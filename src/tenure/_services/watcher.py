@@ -63,7 +63,7 @@ class Watcher(Service):
         return 0
 
     def _watch(self, held: Held, now: float) -> None:
-        stop_within = held.stop_within.total_seconds()
+        stop_within = held.terms.stop_within
         if held.grip.cancel_requested and held.cancel_seen_at == NEVER:
             held.cancel_seen_at = now
             if held.running is not None:
@@ -91,7 +91,7 @@ class Watcher(Service):
         elif why in (Why.LEASE, Why.TIMEOUT):
             held.stop_asked_at = NEVER
             if why is Why.TIMEOUT:
-                held.mark(Phase.TIMED_OUT)
+                held.time_out()
             self._on_doomed(held, why)
 
     def _look_at_loop(self, now: float) -> None:

@@ -38,20 +38,23 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Row: TypeAlias = Mapping[str, Any]
-Rows: TypeAlias = Sequence[Row]
+# Each by its columns' names, or a tuple where the query wants one.
+Rows: TypeAlias = Sequence[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
     """One statement of the store by its name, with its parameters by theirs.
 
-    `patient` has no deadline; `within` means something only inside a transaction.
+    `patient` has no deadline; `within` means something only inside a transaction; `tuples` wants
+    rows as tuples in the statement's order, where they come by the hundred.
     """
 
     name: str
     params: Mapping[str, object]
     patient: bool = False
     within: bool = False
+    tuples: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import cast
 
+from tenure._model.job import PRIORITIES
 from tenure._model.lease import Claims
 from tenure._model.queue import Lane
-from tenure._rules.lanes import PRIORITIES
 from tenure._store.engine import Engine
 from tenure._store.port import Op, Store
 from tenure.app import Tenure

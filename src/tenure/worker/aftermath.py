@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,14 @@ class Aftermath:
         if self._engine is None:
             self._engine = _wiring.engine(url, schema=schema)
             self._link = self._engine.link(f"tenure {self._name} parent")
+
+    async def expect(self, url: str, schema: str) -> None:
+        """A child is about to end: be connected by then, for the grace is short."""
+        self.know(url, schema)
+        if self._link is not None:
+            # If it fails now, `settle` tries again and says why.
+            with suppress(StoreError):
+                await self._link.open()
 
     async def settle(self, worker: WorkerId, entries: Sequence[Entry], *, on_purpose: bool) -> News:
         """End these leases of a worker that is gone, trying for as long as they can matter;

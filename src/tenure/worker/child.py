@@ -1,6 +1,7 @@
 """The child: the process that runs handlers. Started by the parent, with its orders as JSON."""
 
 import asyncio
+import gc
 import json
 import logging
 import os
@@ -27,6 +28,7 @@ from tenure.worker.news import End, Heard, News
 from tenure.worker.processes import die_with_parent, speak
 
 _REFUSED = 78
+_USUAL = 700, 10, 10
 _HANDLER = "from tenure.worker.handler import main; main()"
 
 
@@ -138,6 +140,7 @@ def main() -> None:
     except Exception as error:  # noqa: BLE001 - whatever the user's module does, it is told
         _say(channel, refused=_three_lines(error))
         os._exit(_REFUSED)
+    _spare_the_collector()
     _say(channel, url=engine.url, schema=engine.schema, listens=bool(app.hooks.listeners))
     try:
         with logs.excerpts():
@@ -145,6 +148,15 @@ def main() -> None:
     except SchemaError as error:
         _say(channel, refused=_three_lines(error))
         os._exit(_REFUSED)
+
+
+def _spare_the_collector() -> None:
+    """Look for garbage less often, unless the app has said how often: what a job leaves is freed at
+    once, and looking took a quarter of the time of jobs that do nothing. What is loaded stays."""
+    gc.collect()
+    gc.freeze()
+    if gc.get_threshold() == _USUAL:
+        gc.set_threshold(10_000, *_USUAL[1:])
 
 
 def _say(channel: socket.socket, **message: str | bool) -> None:

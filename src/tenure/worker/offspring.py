@@ -132,7 +132,7 @@ class Offspring:
     def tell(self, news: News) -> bool:
         """Tell it what was settled for another, if it has listeners; False if it has not loaded the
         app, or is about to end."""
-        if self._writer is None or "url" not in self.told or self.draining:
+        if self._writer is None or self.database is None or self.draining:
             return False
         if self.told["listens"]:
             self._writer.write(news.to_line())
@@ -145,6 +145,11 @@ class Offspring:
         self.schedules = True
         self._writer.write(TAKE_SCHEDULES)
         return True
+
+    @property
+    def database(self) -> tuple[str, str] | None:
+        """The address and the schema that its app has, once it has loaded it."""
+        return (self.told["url"], self.told["schema"]) if "url" in self.told else None
 
     @property
     def left(self) -> str | None:
@@ -192,7 +197,7 @@ class Offspring:
     async def ready(self) -> bool:
         """Return once it has loaded the app, or ended before it could."""
         await self._heard.wait()
-        return "url" in self.told
+        return self.database is not None
 
     def close(self) -> None:
         """Let go of the board."""

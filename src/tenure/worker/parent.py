@@ -101,8 +101,8 @@ class Parent:
             return
         code = await child.ended()
         self._forget(child)
-        if "url" in child.told:
-            self._aftermath.know(child.told["url"], child.told["schema"])
+        if database := child.database:
+            self._aftermath.know(*database)
         entries = child.entries()
         child.close()
         self._succeed(child, code)
@@ -267,6 +267,8 @@ class Parent:
         self._told_to_stop.set()
         for child in self._children:
             self._drain(child)
+        if database := next((child.database for child in self._children if child.database), None):
+            self._do(self._aftermath.expect(*database))
         self._end_with_the_last()
 
     def _stop(self) -> None:

@@ -49,9 +49,9 @@ class Base:
         query = self._query(name, **params)
         return replace(query, within=True)
 
-    def _send(self, name: str, /, **params: object) -> Op[Rows]:
+    def _send(self, name: str, /, *, tuples: bool = False, **params: object) -> Op[Rows]:
         """One statement as an operation."""
-        return (yield self._query(name, **params))
+        return (yield replace(self._query(name, **params), tuples=tuples))
 
     def _audit(
         self,

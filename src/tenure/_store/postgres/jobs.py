@@ -6,7 +6,7 @@ from tenure._model.answers import Page, Place
 from tenure._model.attempt import AttemptRow
 from tenure._model.ending import Ending
 from tenure._model.ids import JobId, Json
-from tenure._model.job import Enqueued, JobRow, NewJob, State
+from tenure._model.job import Alike, Enqueued, JobRow, NewJob, State
 from tenure._rules import payload
 from tenure._rules.uniqueness import first_of_each_key
 from tenure._store.port import Op, Query, atomically
@@ -14,6 +14,9 @@ from tenure._store.postgres.base import LAST_ID, Base, job_row
 from tenure.errors import QueryFailed
 
 _SEARCHED = 100_000
+# One list of arguments, as text, that surely fits into jsonb, which takes up to 256 MiB of its own
+# form: several times as much as some texts.
+_LONGEST_LIST = 16 * 1024 * 1024
 
 
 class Jobs(Base):
@@ -27,8 +30,18 @@ class Jobs(Base):
     def enqueue(self, jobs: Sequence[NewJob], *, wake: bool = True) -> Op[Sequence[Enqueued]]:
         """Put jobs into their queues; answers in the order asked.
 
-        Jobs with and without a key are two statements, and then one transaction.
+        Jobs that differ in their arguments alone are one short statement. Of others, those with
+        and those without a key are one each, and both one transaction.
         """
+        if len(jobs) == 1 and not isinstance(jobs, Alike):
+            jobs = Alike(jobs[0], [jobs[0].args])
+        if isinstance(jobs, Alike) and jobs.job.key is None:
+            payload.check(jobs.job)
+            args = payload.encode_list(jobs.args)
+            if len(args) <= _LONGEST_LIST:
+                rows = yield self._enqueue_alike(jobs.job, args, wake=wake)
+                return [Enqueued(job_id, created=True) for job_id, _ in rows]
+        jobs = list(jobs)
         for job in jobs:
             payload.check(job)
         sent, answers = first_of_each_key(jobs)
@@ -49,6 +62,26 @@ class Jobs(Base):
             result.append(answer if place not in said else Enqueued(answer.id, created=False))
             said.add(place)
         return result
+
+    def _enqueue_alike(self, job: NewJob, args: str, *, wake: bool) -> Query:
+        query = self._query(
+            "enqueue_alike",
+            args=args,
+            queue=job.queue,
+            task=job.task,
+            priority=job.priority,
+            run_at=job.run_at,
+            delay=job.delay,
+            max_attempts=job.max_attempts,
+            max_losses=job.max_losses,
+            lease=job.lease,
+            target=job.target,
+            meta=_meta(job),
+            held=job.held,
+            channel=self.channel,
+            wake=[job.queue] if wake else [],
+        )
+        return Query(query.name, query.params, tuples=True)
 
     def _enqueue_all(self, parts: list[tuple[Query, list[int]]]) -> Op[dict[int, Enqueued]]:
         answers: dict[int, Enqueued] = {}

@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 from tenure._model.ending import Ending
 from tenure._model.ids import JobId, Json, Token, WorkerId
-from tenure._model.job import NewJob, State
+from tenure._model.job import JobRow, NewJob, State
 from tenure._model.lease import (
     Claimed,
     Claims,
@@ -21,10 +22,9 @@ from tenure._model.lease import (
 from tenure._model.outcome import Settlement
 from tenure._model.queue import EVERY_QUEUE, Lane
 from tenure._rules import payload
-from tenure._store.port import Ddl, Op, Row, Rows, atomically
+from tenure._store.port import Ddl, Op, Rows, atomically
 from tenure._store.postgres.base import (
     check_isolation,
-    job_row,
     name_arrays,
     name_of,
     row_name,
@@ -33,7 +33,6 @@ from tenure._store.postgres.settling import Endings
 from tenure.config import LONGEST_LEASE
 from tenure.errors import LeaseLost
 
-_MILLISECOND = timedelta(milliseconds=1)
 _BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 
 
@@ -72,7 +71,7 @@ class Leases(Endings):
         )
 
     def _claim(self, asked: Mapping[str, object], worker: WorkerId, *, patient: bool) -> Op[Claims]:
-        rows = yield replace(self._query("claim", **asked), patient=patient)
+        rows = yield replace(self._query("claim", **asked), patient=patient, tuples=True)
         return (yield from self._answer(rows, asked, worker, limited=False))
 
     def _claim_limited(
@@ -92,7 +91,7 @@ class Leases(Endings):
             rescues = yield from self._rescue(day, floor=None, count=1000, queues=names)
             rescued = rescues.jobs
         locked = [row["name"] for row in limits]
-        rows = yield self._query("claim_limited", **asked, locked=locked)
+        rows = yield replace(self._query("claim_limited", **asked, locked=locked), tuples=True)
         claims = yield from self._answer(rows, asked, worker, limited=bool(limits))
         return replace(claims, rescued=rescued)
 
@@ -103,10 +102,9 @@ class Leases(Endings):
         if not rows:
             gate = (yield self._query("gate", names=asked["names"]))[0]
             return Claims([], 0, gate["limited"], frozenset(gate["unread"] or ()), gate["now"])
-        first = rows[0]
+        now, found, unread = rows[0][-3:]
         jobs = [_claimed(row, worker) for row in rows]
-        unread = frozenset(first["unread"] or ())
-        return Claims(jobs, first["found"], limited, unread, first["now"])
+        return Claims(jobs, found, limited, frozenset(unread or ()), now)
 
     def next_due(self, lanes: Sequence[Lane]) -> Op[tuple[datetime | None, datetime]]:
         """The earliest time ahead at which something is due in these lanes, and the time now."""
@@ -256,11 +254,23 @@ def _patiently(op: Op[Claims]) -> Op[Claims]:
     return (yield from op)
 
 
-def _claimed(row: Row, worker: WorkerId) -> Claimed:
-    job = job_row({**row, "state": State.RUNNING, "claimed_by": worker})
+def _claimed(row: tuple[Any, ...], worker: WorkerId) -> Claimed:
+    """One job from its row of a claim. In the order of the fields: by their names it would take
+    a third of a worker's time."""
+    (
+        job_id, token, queue, task, key, args, priority, attempt, max_attempts, losses,
+        run_at, created_at, claimed_at, expires_at, cursor, progress, items, meta, returned,
+        _now, _found, _unread,
+    ) = row  # fmt: skip
+    job = JobRow(
+        job_id, State.RUNNING, queue, task, args, priority, attempt, max_attempts, losses, token,
+        run_at, created_at, key, False, False, worker, claimed_at, expires_at,
+        None, None, None, cursor, progress, items, meta,
+    )  # fmt: skip
     # Whole milliseconds: the statement reads the clock once for each end.
-    ttl = (row["lease_expires_at"] - row["claimed_at"]) // _MILLISECOND * _MILLISECOND
-    return Claimed(job, Lease(job.id, job.token, worker, ttl), returned=row["returned"])
+    ttl = expires_at - claimed_at
+    ttl = timedelta(ttl.days, ttl.seconds, ttl.microseconds // 1000 * 1000)
+    return Claimed(job, Lease(job_id, token, worker, ttl), returned)
 
 
 def _lanes(lanes: Sequence[Lane]) -> dict[str, object]:

@@ -1,6 +1,7 @@
 """A connection for one service: made when first needed, and made anew after it broke."""
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -8,7 +9,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import psycopg
 from psycopg import sql
+from psycopg.types.json import set_json_loads
 
+from tenure._model.ids import Json
 from tenure._store.port import Op
 from tenure._store.postgres.connecting import aconnect
 from tenure._store.postgres.performing import DEADLINE
@@ -20,12 +23,20 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 log = logging.getLogger("tenure")
+_JSON = json.JSONDecoder()
 _SIGN_OF_LIFE = 5.0
 _LOOK_AGAIN = 60.0
 _UNHEARD = (
     "%s: a pooler stands before the server, so LISTEN is not used; workers poll, "
     "or hear of jobs by Redis"
 )
+
+
+def _read_json(data: str | bytes) -> Json:
+    """The value of a jsonb: UTF-8 without a space before it, which `json.loads` would look for."""
+    text = data if isinstance(data, str) else str(data, "utf-8")
+    value, _ = _JSON.raw_decode(text)
+    return value
 
 
 class PostgresLink:
@@ -74,6 +85,7 @@ class PostgresLink:
                 self._connection = await aconnect(self._url, name=self._name)
         except TimeoutError as error:
             raise Unreachable(f"{self._name}: no connection in {self._connecting:g} s") from error
+        set_json_loads(_read_json, self._connection)
         self._session = AsyncSession(
             self._connection, schema=self._schema, deadline=self._deadline, ring=self._ring
         )

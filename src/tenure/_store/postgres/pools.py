@@ -9,7 +9,12 @@ import os
 import select
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+)
 from time import monotonic
 from typing import Any
 
@@ -54,29 +59,25 @@ class Pools:
         self._sync: dict[str, ConnectionPool[Any]] = {}
         self._async: dict[asyncio.AbstractEventLoop, dict[str, AsyncConnectionPool[Any]]] = {}
 
-    @contextmanager
-    def own(self) -> Iterator[OwnConnection]:
-        """A connection of our own."""
-        with self._checked_out("own") as connection:
-            yield connection
+    def own(self) -> AbstractContextManager[OwnConnection]:
+        """A connection of our own. Its session leaves no transaction open."""
+        return self._checked_out("own")
 
-    @asynccontextmanager
-    async def aown(self) -> AsyncIterator[OwnAsyncConnection]:
+    def aown(self) -> AbstractAsyncContextManager[OwnAsyncConnection]:
         """The same in the async world."""
-        async with self._achecked_out("own") as connection:
-            yield connection
+        return self._achecked_out("own")
 
     @contextmanager
     def plain(self) -> Iterator[Connection[TupleRow]]:
         """A connection with the server's settings; a transaction begins with its first statement
         and is committed at the end, or rolled back if that comes by an error."""
-        with self._checked_out("plain") as connection:
+        with self._checked_out("plain") as connection, connection:
             yield connection
 
     @asynccontextmanager
     async def aplain(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
         """The same in the async world."""
-        async with self._achecked_out("plain") as connection:
+        async with self._achecked_out("plain") as connection, connection:
             yield connection
 
     @contextmanager
@@ -94,8 +95,7 @@ class Pools:
             connect(self._url).close()
             raise _all_taken(self.size) from None
         try:
-            with connection:
-                yield connection
+            yield connection
         finally:
             pool.putconn(connection)
 
@@ -114,8 +114,7 @@ class Pools:
             await (await aconnect(self._url)).close()
             raise _all_taken(self.size) from None
         try:
-            async with connection:
-                yield connection
+            yield connection
         finally:
             await pool.putconn(connection)
 

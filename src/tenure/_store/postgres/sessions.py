@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 import psycopg
 from psycopg import AsyncConnection, Connection, pq
 from psycopg.adapt import AdaptersMap
-from psycopg.rows import dict_row
+from psycopg.rows import RowFactory, dict_row, tuple_row
 from psycopg.types.datetime import TimestamptzLoader
 from psycopg.types.json import JsonbLoader
 
@@ -40,11 +40,29 @@ def is_unconfirmed(diagnostic: psycopg.errors.Diagnostic) -> bool:
     return diagnostic.sqlstate == _WARNING and diagnostic.severity_nonlocalized == "WARNING"
 
 
-def _read_plainly(adapters: AdaptersMap) -> None:
+def _registered(name: str, loader: type[Any]) -> type[Any] | None:
+    plain = AdaptersMap(psycopg.adapters)
+    plain.register_loader(name, loader)
+    return plain.get_loader(plain.types[name].oid, pq.Format.TEXT)
+
+
+_LOADERS: dict[str, type[Any]] = {"jsonb": JsonbLoader, "timestamptz": TimestamptzLoader}
+_OIDS = {name: psycopg.adapters.types[name].oid for name in _LOADERS}
+# What psycopg makes of these where it has a faster one of its own.
+_PLAIN = {name: _registered(name, loader) for name, loader in _LOADERS.items()}
+
+
+def _read_plainly(cursor: psycopg.RawCursor[Any] | psycopg.AsyncRawCursor[Any]) -> None:
     """Read JSON and instants as psycopg does by itself, whatever a caller has set on the
     connection: Django's reads jsonb as text, and instants without their zone."""
-    adapters.register_loader("jsonb", JsonbLoader)
-    adapters.register_loader("timestamptz", TimestamptzLoader)
+    for name, loader in _LOADERS.items():
+        if cursor.connection.adapters.get_loader(_OIDS[name], pq.Format.TEXT) is not _PLAIN[name]:
+            cursor.adapters.register_loader(name, loader)
+
+
+def _rows(step: Step) -> RowFactory[Any]:
+    """How the step wants its rows."""
+    return tuple_row if isinstance(step, Query) and step.tuples else dict_row
 
 
 class _Session(Performing):
@@ -110,7 +128,7 @@ class _Session(Performing):
             case Query(name, params):
                 self._note(params.get("wake"))
                 statement = self._statements[name]
-                return statement.text.encode(), [literal(v) for v in statement.arguments(params)]
+                return statement.encoded, [literal(v) for v in statement.arguments(params)]
             case Ddl(text):
                 return text.encode(), None
             case Mark():
@@ -187,9 +205,9 @@ class Session(_Session):
             return self._dressed(step)
         with self._named(step):
             text, arguments = self._text(step)
-            cursor = psycopg.RawCursor(self._connection, row_factory=dict_row)
+            cursor = psycopg.RawCursor(self._connection, row_factory=_rows(step))
             if not self._own:
-                _read_plainly(cursor.adapters)
+                _read_plainly(cursor)
             cursor.execute(text, arguments, prepare=True if self._own and arguments else None)
             return cursor.fetchall() if cursor.description else []
 
@@ -266,9 +284,9 @@ class AsyncSession(_Session):
 
     async def _execute(self, step: Step) -> Rows:
         text, arguments = self._text(step)
-        cursor = psycopg.AsyncRawCursor(self._connection, row_factory=dict_row)
+        cursor = psycopg.AsyncRawCursor(self._connection, row_factory=_rows(step))
         if not self._own:
-            _read_plainly(cursor.adapters)
+            _read_plainly(cursor)
         prepare = True if self._own and arguments else None
         await cursor.execute(text, arguments, prepare=prepare)
         return await cursor.fetchall() if cursor.description else []

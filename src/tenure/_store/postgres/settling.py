@@ -21,6 +21,9 @@ from tenure._store.postgres.jobs import Jobs
 from tenure._store.postgres.literals import Jsonb
 from tenure.errors import LeaseLost, QueryFailed
 
+_IN_TIME = Settled(Settling.SETTLED, State.COMPLETED)
+_LATE = Settled(Settling.SETTLED, State.COMPLETED, late=True)
+
 
 @dataclass(slots=True)
 class _Batch:
@@ -49,14 +52,14 @@ class Endings(Jobs):
 
     def settle(self, ended: Sequence[Ended]) -> Op[Sequence[Settled]]:
         """End running periods; answers in the order asked. Sending the same again is harmless."""
-        first = {name_of(e.lease): e for e in reversed(ended)}
+        names = [name_of(e.lease) for e in ended]
+        first = dict(zip(reversed(names), reversed(ended), strict=True))
         fit = sorted(map(storable, first.values()), key=lambda e: e.lease.job_id)
         batch = _Batch()
         yield from self._settle_batch(fit, batch)
         if rest := batch.unanswered(fit):
             batch.answers |= yield from self._repeat(rest)
         again = Settled(Settling.REPEATED)
-        names = [name_of(e.lease) for e in ended]
         return [
             batch.answers[name] if e is first[name] else again
             for name, e in zip(names, ended, strict=True)
@@ -108,9 +111,11 @@ class Endings(Jobs):
         """
         if completed := [e for e in ended if e.settlement.state is State.COMPLETED]:
             rows = yield from self._file("complete", _completions(completed), hurried=hurried)
-            for row in rows:
-                settled = Settled(Settling.SETTLED, State.COMPLETED, row["late"])
-                batch.answers[row_name(row)] = settled
+            for place, late, _ in rows:
+                name = name_of(completed[place - 1].lease)
+                batch.answers[name] = _LATE if late else _IN_TIME
+            if len(rows) == len(ended):
+                return []
         rest = batch.unanswered(ended)
         if not rest:
             return []
@@ -127,7 +132,9 @@ class Endings(Jobs):
         the one that is locked does not take as long again for each half."""
 
         def send(day: date | None) -> Op[Rows]:
-            op = self._send(name, filed_on=day, channel=self.ended_channel, **params)
+            op = self._send(
+                name, tuples=name == "complete", filed_on=day, channel=self.ended_channel, **params
+            )
             return atomically(_hurried(op)) if hurried else op
 
         return (yield from self._filed(send))

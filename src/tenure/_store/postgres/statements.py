@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 
@@ -20,10 +20,16 @@ class Statement:
     name: str
     text: str
     params: tuple[str, ...]
+    encoded: bytes = field(init=False, repr=False)
+    _named: frozenset[str] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "encoded", self.text.encode())
+        object.__setattr__(self, "_named", frozenset(self.params))
 
     def arguments(self, params: Mapping[str, object]) -> list[object]:
         """The parameters in the order the text wants them; a missing or unknown one is a defect."""
-        if params.keys() != set(self.params):
+        if params.keys() != self._named:
             raise AssertionError(f"{self.name} takes {self.params}, got {tuple(params)}")
         return [params[name] for name in self.params]
 

@@ -24,8 +24,9 @@ class Upkeep(Queues):
 
     def condition(self) -> Op[Mapping[str, Any]]:
         """What an operator should know of the server: version, role, durability, its clock."""
-        rows = yield self._query("condition")
-        return rows[0]
+        condition: Mapping[str, Any]
+        [condition] = yield self._query("condition")
+        return condition
 
     def maintain(self) -> Op[Upkept]:
         """Make the partitions ahead, drop what is past its retention.

@@ -40,7 +40,7 @@ class AsyncpgSession(Performing):
                     records = await self._connection.fetch(
                         as_texts(statement.text), *arguments, timeout=_SECONDS
                     )
-                    return [dict(record) for record in records]
+                    return [(tuple if step.tuples else dict)(record) for record in records]
                 case Ddl(text):
                     await self._connection.execute(text, timeout=_SECONDS)
                 case Mark():

@@ -1,12 +1,12 @@
 -- $1 ids, $2 tokens, $3 owners, $4 reasons, $5 results, $6 logs, $7 filed_on, $8 now, $9 channel
 -- End the running periods that these whole leases still name as completed, where the job has
 -- no key: the way nearly every job goes. What it leaves out, settle.sql takes. Who waits for
--- one of them is told.
+-- one of them is told. The answer names them by their place in the arrays, from 1 on.
 -- Uses job_pkey; locks jobs in the order given, which is by id.
 WITH asked AS MATERIALIZED (
     SELECT *
     FROM unnest($1::bigint[], $2::bigint[], $3::uuid[], $4::text[], $5::jsonb[], $6::text[])
-        AS a (id, token, claimed_by, reason, result, log)
+        WITH ORDINALITY AS a (id, token, claimed_by, reason, result, log, place)
 ), gone AS (
     DELETE FROM /*schema.*/job AS j
     USING asked AS a
@@ -14,7 +14,7 @@ WITH asked AS MATERIALIZED (
     RETURNING
         j.id, j.token, j.run_at, j.created_at, j.claimed_at, j.lease_expires_at, j.claimed_by,
         j.items, j.priority, j.attempt, j.max_attempts, j.losses, j.queue, j.task, j.renewals,
-        j.args, j.cursor, j.progress, j.meta, j.waited, a.reason, a.result, a.log,
+        j.args, j.cursor, j.progress, j.meta, j.waited, a.reason, a.result, a.log, a.place,
         coalesce($8::timestamptz, clock_timestamp()) AS ended_at
 ), filed AS (
     INSERT INTO /*schema.*/job_archive (
@@ -39,6 +39,6 @@ WITH asked AS MATERIALIZED (
         g.lease_expires_at <= g.ended_at, 'completed', g.queue, g.task, g.log
     FROM gone AS g
 )
-SELECT g.id, g.token, g.claimed_by, g.lease_expires_at <= g.ended_at AS late,
+SELECT g.place, g.lease_expires_at <= g.ended_at AS late,
     CASE WHEN g.waited THEN pg_notify($9::text, g.id::text) END AS told
 FROM gone AS g
