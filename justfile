@@ -77,7 +77,7 @@ docs:
     {{ bin }}/sphinx-build --fail-on-warning --keep-going --fresh-env --quiet \
         --doctree-dir .cache/docs/doctrees docs .cache/docs/html
 
-# The measurements.
+# The measurements: `just bench [speed|store|worker|schedules] [--short] [part …]`; speed if none is named.
 bench *args:
     {{ bin }}/python -m bench "$@"
 

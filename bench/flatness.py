@@ -31,7 +31,7 @@ INSERT INTO tenure.job (queue, task, args, priority, created_at, run_at, max_att
 SELECT %(queue)s, 'noop', '{}', n %% 10, now(), %(run_at)s::timestamptz + n * interval '1 ms', 3, 3
 FROM generate_series(1, %(count)s) AS n
 """
-_ARCHIVE = """
+ARCHIVE = """
 WITH filed AS (
     INSERT INTO tenure.job_archive (
         id, token, run_at, created_at, claimed_at, lease_expires_at, ended_at, claimed_by, filed_on,
@@ -136,7 +136,7 @@ def _later(count: int) -> Callable[[Condition], None]:
 
 def _archived(count: int) -> Callable[[Condition], None]:
     def prepare(condition: Condition) -> None:
-        condition.admin.execute(_ARCHIVE, {"count": count})
+        condition.admin.execute(ARCHIVE, {"count": count})
 
     return prepare
 

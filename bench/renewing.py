@@ -28,7 +28,7 @@ def run(server: Server, report: Report) -> None:
     url = server.database()
     tenure = server.tenure(url)
     report.title("Renewing 5,000 leases of 50 workers every 10 s")
-    held = _hold(tenure)
+    held = hold(tenure)
     batches, single = [], []
     for _ in range(5):
         batches.append(_share(tenure, held) / EVERY)
@@ -45,9 +45,10 @@ def run(server: Server, report: Report) -> None:
     server.drop(url)
 
 
-def _hold(tenure: Tenure) -> list[list[Lease]]:
+def hold(tenure: Tenure, workers: int = WORKERS) -> list[list[Lease]]:
+    """Leases of as many workers, 100 each."""
     held = []
-    for number in range(1, WORKERS + 1):
+    for number in range(1, workers + 1):
         tenure.enqueue(EACH, "{}")
         worker = WorkerId(UUID(int=number))
         claims: Any = tenure.session.run(

@@ -14,7 +14,7 @@ from support.store import install
 from tenure._store.postgres.connecting import connect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from psycopg import Connection
 
@@ -38,6 +38,10 @@ class Server:
     def database(self, template: str | None = None) -> str:
         """The URL of a fresh database, copied from a template."""
         return self._databases.create(template or self._databases.template("bench", _prepare))
+
+    def prepared(self, name: str, prepare: Callable[[str], None]) -> str:
+        """The URL of a fresh database, copied from one that was prepared once in this run."""
+        return self._databases.create(self._databases.template(name, prepare))
 
     def drop(self, url: str) -> None:
         self._databases.drop(url)
