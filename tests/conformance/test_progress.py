@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -177,9 +176,9 @@ async def test_a_report_without_a_lease_is_refused_and_leaves_nothing(
         case "rescued":
             await lose(db, claimed)
         case "another's":
-            lease = replace(lease, claimed_by=B)
+            lease = lease._replace(claimed_by=B)
         case _:
-            lease = replace(lease, job_id=await enqueue(db))
+            lease = lease._replace(job_id=await enqueue(db))
     before = await get(db, claimed.job.id)
 
     with pytest.raises(LeaseLost, match="stop"):

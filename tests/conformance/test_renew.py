@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -81,10 +80,10 @@ async def test_a_renewal_is_guarded_by_job_owner_and_token(db: Database) -> None
     db.clock.advance(SECOND)
 
     for stranger in (
-        replace(claimed.lease, claimed_by=B),
-        replace(claimed.lease, token=Token(claimed.lease.token + 1)),
-        replace(claimed.lease, token=Token(claimed.lease.token - 1)),
-        replace(claimed.lease, job_id=other.job.id, token=Token(other.lease.token + 1)),
+        claimed.lease._replace(claimed_by=B),
+        claimed.lease._replace(token=Token(claimed.lease.token + 1)),
+        claimed.lease._replace(token=Token(claimed.lease.token - 1)),
+        claimed.lease._replace(job_id=other.job.id, token=Token(other.lease.token + 1)),
     ):
         assert await renew(db, stranger) == LOST
     assert await get(db, claimed.job.id) == before

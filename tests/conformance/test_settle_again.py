@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -172,10 +171,10 @@ async def test_a_lease_that_never_was_is_refused(db: Database) -> None:
     claimed = await running(db)
     before = await get(db, claimed.job.id)
     for lease in (
-        replace(claimed.lease, claimed_by=B),
-        replace(claimed.lease, token=Token(claimed.lease.token + 1)),
-        replace(claimed.lease, token=Token(0)),
+        claimed.lease._replace(claimed_by=B),
+        claimed.lease._replace(token=Token(claimed.lease.token + 1)),
+        claimed.lease._replace(token=Token(0)),
     ):
-        assert await settle(db, replace(claimed, lease=lease), Succeeded()) == REFUSED
+        assert await settle(db, claimed._replace(lease=lease), Succeeded()) == REFUSED
     assert await get(db, claimed.job.id) == before
     assert await count(db, "attempt") == 0

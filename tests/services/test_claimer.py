@@ -12,6 +12,7 @@ from support.store import SECOND
 from tenure._model.job import NewJob, State
 from tenure._model.outcome import Succeeded
 from tenure._rules.lanes import LaneBook
+from tenure._rules.prefetch import AT_ONCE
 from tenure._services.board import Board
 
 if TYPE_CHECKING:
@@ -88,6 +89,34 @@ async def test_what_is_claimed_ahead_is_no_more_than_begins_within_a_moment(benc
     assert len(bench.loop_way.started) == 3
 
 
+async def test_a_second_claim_goes_beside_the_first_for_a_backlog(bench: Bench) -> None:
+    """Both take jobs, no job twice; for the third the slots are no whole claim any more."""
+    bench.task()
+    dispatcher = bench.dispatcher(slots=4 * AT_ONCE - 1)
+    claimer = bench.claimer(dispatcher)
+    second, third = bench.link("claimer 2"), bench.link("claimer 3")
+    await bench.enqueue(4 * AT_ONCE)
+    assert await claimer.second(second) == 0, "nobody knows of a backlog yet"
+    await claimer.tick()
+    claimed = await asyncio.gather(claimer.tick(), claimer.second(second), claimer.second(third))
+
+    assert list(claimed) == [AT_ONCE, AT_ONCE, 0]
+    assert (second.runs, third.runs) == (1, 0)
+    assert len(bench.holdings) == 3 * AT_ONCE
+    assert await state_of(bench) == [("queued", AT_ONCE), ("running", 3 * AT_ONCE)]
+
+
+async def test_the_second_claim_is_left_out_where_there_is_no_backlog(bench: Bench) -> None:
+    bench.task()
+    dispatcher = bench.dispatcher(slots=2 * AT_ONCE)
+    claimer = bench.claimer(dispatcher)
+    link = bench.link("claimer 2")
+    await bench.enqueue(AT_ONCE - 1)
+    await claimer.tick()
+
+    assert (await claimer.second(link), link.runs) == (0, 0)
+
+
 async def test_nothing_is_claimed_ahead_from_a_queue_with_a_limit(bench: Bench) -> None:
     """What waits here would count against it."""
     bench.task()
@@ -115,7 +144,7 @@ async def test_no_job_waits_here_on_its_last_attempt(bench: Bench) -> None:
     await bench.settler.tick()
 
     assert await state_of(bench) == [("queued", 18), ("running", 2)]
-    assert dispatcher.room(limited=False) == 0
+    assert dispatcher.room(coming=0, limited=False) == 0
     [row] = await bench.db.fetch("SELECT max(attempt) AS n FROM tenure.job WHERE state = 'queued'")
     assert row["n"] == 0
 

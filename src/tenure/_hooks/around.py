@@ -5,21 +5,20 @@ on all the same: a job must not count as done because of an `except` too wide.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from tenure._hooks.hooks import Manager
+from tenure._hooks.hooks import Layer
 
 
-def around(managers: Sequence[Manager], job: Any, call: Callable[[], Any]) -> Any:
+def around(layers: Sequence[Layer], job: Any, call: Callable[[], Any]) -> Any:
     """Call inside these, the first outermost."""
     entered: list[Any] = []
     raised: BaseException | None = None
     result = None
     try:
         try:
-            for make in managers:
-                manager: Any = make(job)
+            for layer in layers:
+                manager: Any = layer.manager(job)
                 manager.__enter__()
                 entered.append(manager)
             result = call()
@@ -37,27 +36,27 @@ def around(managers: Sequence[Manager], job: Any, call: Callable[[], Any]) -> An
         raised = None  # An error that its own frame refers to would stay until the next GC.
 
 
-async def aaround(managers: Sequence[Manager], job: Any, call: Callable[[], Awaitable[Any]]) -> Any:
+async def aaround(layers: Sequence[Layer], job: Any, call: Callable[[], Awaitable[Any]]) -> Any:
     """The same around what is awaited, with sync and async ones."""
-    entered: list[Any] = []
+    entered: list[tuple[Any, bool]] = []
     raised: BaseException | None = None
     result = None
     try:
         try:
-            for make in managers:
-                manager: Any = make(job)
-                if isinstance(manager, AbstractAsyncContextManager):
+            for layer in layers:
+                manager: Any = layer.manager(job)
+                if layer.awaits:
                     await manager.__aenter__()
                 else:
                     manager.__enter__()
-                entered.append(manager)
+                entered.append((manager, layer.awaits))
             result = await call()
         except BaseException as error:  # noqa: BLE001 - raised again, once all have seen it
             raised = error
         while entered:
-            manager = entered.pop()
+            manager, awaits = entered.pop()
             try:
-                if isinstance(manager, AbstractAsyncContextManager):
+                if awaits:
                     await manager.__aexit__(*_seen(raised))
                 else:
                     manager.__exit__(*_seen(raised))

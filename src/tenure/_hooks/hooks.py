@@ -27,7 +27,7 @@ _KINDS = ("def", "async")
 
 
 @dataclass(frozen=True, slots=True)
-class _Around:
+class Layer:
     """One middleware around run."""
 
     name: str
@@ -46,14 +46,14 @@ class Hooks:
     def __init__(self, *, at_end: AtEnd) -> None:
         self.listeners: Listeners = Listeners(at_end)
         self._enqueue: list[Callable[[Draft], AbstractContextManager[None]]] = []
-        self._run: list[_Around] = []
-        self._by_kind: dict[bool, Sequence[Manager]] = {True: (), False: ()}
+        self._run: list[Layer] = []
+        self._by_kind: dict[bool, Sequence[Layer]] = {True: (), False: ()}
 
     def passage(self, *, many: bool = False) -> Passage:
         """The way into the store for a call that is about to be enqueued, or many."""
         return Passage(self._enqueue, self.listeners, many=many)
 
-    def around(self, *, is_async: bool) -> Sequence[Manager]:
+    def around(self, *, is_async: bool) -> Sequence[Layer]:
         """What goes around handlers of this kind, the outermost first."""
         return self._by_kind[is_async]
 
@@ -84,9 +84,9 @@ class Hooks:
             self._enqueue.append(contextmanager(function))
             return
         manager = asynccontextmanager(function) if awaits else contextmanager(function)
-        self._run.append(_Around(_name(function), manager, awaits, only))
+        self._run.append(Layer(_name(function), manager, awaits, only))
         self._by_kind = {
-            kind: tuple(each.manager for each in self._run if each.fits(is_async=kind))
+            kind: tuple(each for each in self._run if each.fits(is_async=kind))
             for kind in (True, False)
         }
 

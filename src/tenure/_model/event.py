@@ -1,9 +1,10 @@
 """What a listener is told: something that has happened to a job, or to a worker."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal, get_args
+from types import MappingProxyType
+from typing import Literal, NamedTuple, get_args
 
 from tenure._model.ids import JobId, Json
 from tenure._model.job import State
@@ -25,8 +26,7 @@ WorkerEventName = Literal["worker_started", "worker_stopping", "worker_stopped"]
 EVENTS: tuple[str, ...] = (*get_args(JobEventName), *get_args(WorkerEventName))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobEvent:
+class JobEvent(NamedTuple):
     """Something that has happened to a job, told after the fact by the process that saw to it.
 
     `state` is where the job was then. `attempt` is 0 and `max_attempts` may be None before the
@@ -41,14 +41,14 @@ class JobEvent:
     state: State
     attempt: int
     max_attempts: int | None
+    at: datetime
     key: str | None = None
-    meta: Mapping[str, Json] = field(default_factory=dict)
+    meta: Mapping[str, Json] = MappingProxyType({})
     reason: str | None = None
     error: Error | None = None
     duration: timedelta | None = None
     after: timedelta | None = None
     worker: str | None = None
-    at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import NamedTuple
 
 from tenure._model.ending import Ending
 from tenure._model.ids import JobId, Json, Token, WorkerId
 from tenure._model.job import JobRow, State
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(NamedTuple):
     """The right to run one attempt of one job, until the store says otherwise.
 
     The store is the judge: each renew and settle names the whole lease and touches nothing
@@ -25,8 +25,7 @@ class Lease:
     ttl: timedelta
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
+class Claimed(NamedTuple):
     """A job and the lease it was claimed under; `returned` if it had been given back before."""
 
     job: JobRow

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import NamedTuple
 
 from tenure._model.ending import Ending
 from tenure._model.ids import Json
@@ -81,8 +82,7 @@ SUCCEEDED = Succeeded()
 COMPLETED = Settlement(State.COMPLETED, Ending.COMPLETED, reason=SUCCEEDED.reason)
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(NamedTuple):
     """A lease whose running period is over, how, and the last of what it logged."""
 
     lease: Lease

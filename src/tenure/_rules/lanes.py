@@ -5,7 +5,7 @@ what was claimed, so that enqueues which commit a little late are still above it
 below all the same is found by scanning a lane from zero, now and then.
 """
 
-from collections import Counter, deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -105,16 +105,11 @@ class LaneBook:
         What was given back keeps its old time and says nothing of how far its lane was
         read; a queue that was not read to its end (paused, limited) was not exhausted.
         """
-        rows: Counter[tuple[str, int]] = Counter()
-        reached: dict[tuple[str, int], tuple[datetime, JobId]] = {}
-        for claimed in claims.jobs:
-            if not claimed.returned:
-                job = claimed.job
-                place = job.queue, job.priority
-                rows[place] += 1
-                at = job.run_at, job.id
-                reached[place] = max(reached.get(place, at), at)
-        furthest = {place: Floor(*at) for place, at in reached.items()}
+        rows: defaultdict[tuple[str, int], list[tuple[datetime, JobId]]] = defaultdict(list)
+        for job, _lease, returned in claims.jobs:
+            if not returned:
+                rows[job.queue, job.priority].append((job.run_at, job.id))
+        furthest = {place: Floor(*max(there)) for place, there in rows.items()}
         # A suspect that came alone, or was passed over, left due rows behind.
         whole = claims.found == len(claims.jobs)
         recent = Floor(claims.now - self._lag, JobId(0))
@@ -130,7 +125,7 @@ class LaneBook:
             if read or not known:
                 memory.empty = exhausted and place not in rows
             if place in rows:
-                memory.note(rows[place], furthest[place])
+                memory.note(len(rows[place]), furthest[place])
             if whole and read:
                 memory.move(recent, reached=None if exhausted else furthest[place])
 

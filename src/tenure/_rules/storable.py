@@ -76,15 +76,15 @@ def storable(ended: Ended) -> Ended:
             reason=None if settlement.reason is None else text(settlement.reason, MAX_REASON),
         )
     except Exception as why:  # noqa: BLE001 - one ending that cannot be read holds up no other
-        return unstorable(replace(ended, log=log), str(why))
-    return replace(ended, settlement=settlement, log=log)
+        return unstorable(ended._replace(log=log), str(why))
+    return ended._replace(settlement=settlement, log=log)
 
 
 def unstorable(ended: Ended, why: str) -> Ended:
     """The ending of a job whose own ending the store refuses: failed, and not tried again."""
     told = error(Error("Unstorable", why))
     failed = Settlement(State.FAILED, Ending.FAILED, reason="unstorable", error=told)
-    return replace(ended, settlement=failed)
+    return ended._replace(settlement=failed)
 
 
 def evidence(ended: Ended) -> str:

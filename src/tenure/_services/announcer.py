@@ -76,9 +76,9 @@ class Announcer:
             ended = storable(ended)
             if ended.settlement.state is State.COMPLETED:
                 ended = unstorable(ended, "the store refused the result")
-        if state is State.QUEUED and held.took is None:
-            return
-        self.ended(held.job, state, ended.settlement, attempt=held.job.attempt, took=held.took)
+        took = held.took
+        if state is not State.QUEUED or took is not None:
+            self.ended(held.job, state, ended.settlement, attempt=held.job.attempt, took=took)
 
     def ended(
         self,
@@ -94,6 +94,8 @@ class Announcer:
         if state is not settlement.state:
             reason = _INSTEAD.get(state)
         for name in told(state, settlement.ending):
+            if name not in self._listeners:
+                continue
             self._tell(
                 name,
                 job,
@@ -114,7 +116,8 @@ class Announcer:
             if job.state in _ENDS:
                 names.append(_ENDS[job.state])
             for name in names:
-                self._tell(name, job, job.state, reason=job.reason)
+                if name in self._listeners:
+                    self._tell(name, job, job.state, reason=job.reason)
 
     def _tell(
         self,
@@ -128,23 +131,22 @@ class Announcer:
         duration: timedelta | None = None,
         after: timedelta | None = None,
     ) -> None:
-        if name in self._listeners:
-            self._listeners.tell(
-                JobEvent(
-                    name=name,
-                    job_id=job.job_id if isinstance(job, Rescued) else job.id,
-                    task=job.task,
-                    queue=job.queue,
-                    state=state,
-                    attempt=job.attempt if attempt is None else attempt,
-                    max_attempts=job.max_attempts,
-                    key=job.key,
-                    meta=fields(job.meta),
-                    reason=reason,
-                    error=error,
-                    duration=duration,
-                    after=after,
-                    worker=self._worker,
-                    at=datetime.now(UTC),
-                )
+        self._listeners.tell(
+            JobEvent(
+                name=name,
+                job_id=job.job_id if isinstance(job, Rescued) else job.id,
+                task=job.task,
+                queue=job.queue,
+                state=state,
+                attempt=job.attempt if attempt is None else attempt,
+                max_attempts=job.max_attempts,
+                at=datetime.now(UTC),
+                key=job.key,
+                meta=fields(job.meta),
+                reason=reason,
+                error=error,
+                duration=duration,
+                after=after,
+                worker=self._worker,
             )
+        )

@@ -10,6 +10,7 @@ from tenure._model.lease import Claims
 from tenure._model.queue import EVERY_QUEUE, Lane
 from tenure._model.schedule import SCHEDULES_CHANGED
 from tenure._rules.lanes import LaneBook, next_scan
+from tenure._rules.prefetch import AT_ONCE
 from tenure._services.base import Service
 from tenure._services.dispatcher import Dispatcher, Notes
 from tenure._services.holdings import Holdings
@@ -60,11 +61,13 @@ class Claimer(Service):
         self._limited = False
         self._woken = True
         self._filled = False
+        self._coming = 0
         self._starved = False
         self._misses = 0
         self._scan_at = boottime() + self._poll
         self._names_at = 0.0
         self._sweep_at = 0.0
+        self.on_backlog: Callable[[], None] = lambda: None
         self.on_empty: Callable[[], None] = lambda: None
         self.on_rescued: Callable[[Sequence[Rescued]], None] = lambda _jobs: None
         self.empty_claims = 0
@@ -84,7 +87,7 @@ class Claimer(Service):
 
     async def tick(self) -> int:
         """One claim; after one that was not filled, sleep until more may be due."""
-        room = min(self._dispatcher.room(limited=self._limited), self._holdings.room)
+        room = self._room()
         self._starved = room <= 0
         if self._starved:
             return 0
@@ -94,11 +97,7 @@ class Claimer(Service):
         self._woken = False
         # Lanes that were empty are left out while claims are filled; before a sleep, none is.
         asked = self._book.ask(woken=woken or not self._filled)
-        claims = await self._claim(asked, room)
-        self._book.learn(asked, claims, wanted=room)
-        if claims.unread:
-            self._dispatcher.give_back_from(claims.unread)
-        self._filled = claims.found >= room
+        claims = await self._claim_above(asked, room, self._link)
         self._misses = 0 if claims.jobs else self._misses + woken
         if boottime() >= self._scan_at and not self._filled:
             claims = await self._scan(room - len(claims.jobs)) or claims
@@ -106,9 +105,33 @@ class Claimer(Service):
         if not claims.jobs:
             self._have_swept()
         if self._filled:
+            self.on_backlog()
             return len(claims.jobs)
         await self._sleep()
         return 1
+
+    async def second(self, link: Link) -> int:
+        """One more claim by another connection, beside the one that is on its way: only for a
+        backlog, and as large as claims are. Others' claims are passed over as ever."""
+        room = self._room()
+        if not self._filled or self._limited or room < AT_ONCE:
+            return 0
+        claims = await self._claim_above(self._book.ask(), room, link)
+        return len(claims.jobs)
+
+    def _room(self) -> int:
+        """How many jobs may be asked for, beside those that were and have not come yet."""
+        room = self._dispatcher.room(coming=self._coming, limited=self._limited)
+        return min(room, self._holdings.room - self._coming)
+
+    async def _claim_above(self, asked: list[Lane], room: int, link: Link) -> Claims:
+        """A claim above the floors, which move by what it finds."""
+        claims = await self._claim(asked, room, link)
+        self._book.learn(asked, claims, wanted=room)
+        if claims.unread:
+            self._dispatcher.give_back_from(claims.unread)
+        self._filled = claims.found >= room
+        return claims
 
     def _have_swept(self) -> None:
         """Found nothing: perhaps there is a lease that has run out. At most once per poll."""
@@ -116,19 +139,24 @@ class Claimer(Service):
             self._sweep_at = boottime() + self._poll
             self.on_empty()
 
-    async def _claim(self, asked: list[Lane], room: int, *, patient: bool = False) -> Claims:
+    async def _claim(
+        self, asked: list[Lane], room: int, link: Link, *, patient: bool = False
+    ) -> Claims:
         asked_at = boottime()
-        claims = await self._link.run(
-            self._store.claim(
-                asked,
-                count=room,
-                worker=self._worker,
-                ttl=self._ttl,
-                limited=self._limited,
-                patient=patient,
-                strangers=list(self._notes.strangers),
-            )
+        op = self._store.claim(
+            asked,
+            count=room,
+            worker=self._worker,
+            ttl=self._ttl,
+            limited=self._limited,
+            patient=patient,
+            strangers=list(self._notes.strangers),
         )
+        self._coming += room
+        try:
+            claims = await link.run(op)
+        finally:
+            self._coming -= room
         self._limited = claims.limited
         self.on_rescued(claims.rescued)
         self._dispatcher.take(claims, asked_at)
@@ -144,7 +172,7 @@ class Claimer(Service):
             )
             return None
         began = boottime()
-        claims = await self._claim(lanes, room, patient=True)
+        claims = await self._claim(lanes, room, self._link, patient=True)
         self._book.learn_scan(lanes, claims, wanted=room)
         took = timedelta(seconds=boottime() - began)
         wait = next_scan(took, processes=self._notes.processes)

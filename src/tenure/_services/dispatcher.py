@@ -115,17 +115,18 @@ class Dispatcher:
             self._ended_one.clear()
             await self._ended_one.wait()
 
-    def room(self, *, limited: bool) -> int:
-        """How many jobs may be claimed now: free slots, and the prefetch where it is allowed."""
+    def room(self, *, coming: int, limited: bool) -> int:
+        """How many jobs may be claimed now: free slots, and the prefetch where it is allowed, less
+        what is on its way."""
         now = boottime()
         ahead = 0
         if not limited and now >= self._no_prefetch_until:
             ahead = prefetch.allowed(self._rate.per_second(now))
-        waiting = len(self._ready)
+        waiting = len(self._ready) + coming - (self._slots - self._running)
         if waiting > prefetch.refill_at(ahead):
             # Large claims now and then, instead of a small one for every slot that is free.
             return 0
-        return min(self._slots - self._running - waiting + ahead, prefetch.AT_ONCE)
+        return min(ahead - waiting, prefetch.AT_ONCE)
 
     def take(self, claims: Claims, asked_at: float) -> None:
         """Take up what was claimed, and start as much of it as there are slots for."""

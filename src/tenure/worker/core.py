@@ -26,6 +26,7 @@ from tenure._services.presence import Herald
 from tenure._services.pruner import Pruner
 from tenure._services.renewer import Renewer, deadline
 from tenure._services.rescuer import Rescuer
+from tenure._services.seconder import Seconder
 from tenure._services.settler import Settler
 from tenure._services.supervisor import Supervisor
 from tenure._services.watcher import Watcher
@@ -103,6 +104,9 @@ class Core:
             notes=self._notes,
             defaults=self._defaults,
         )
+        self._seconder = Seconder(
+            self._claimer, engine.link(f"{name} claimer 2"), defaults=self._defaults
+        )
         self._dispatcher.on_free = self._claimer.slot_freed
         self.announcer: Announcer = Announcer(app.hooks.listeners, worker=shape.name)
         self._dispatcher.on_started = self.announcer.started
@@ -113,7 +117,9 @@ class Core:
         self._scheduling: Scheduling | None = None
         hearing = wakeups(app, shape.name, self._heard)
         pruner = Pruner(store, engine.link(f"{name} pruner"))
-        self._supervisor = Supervisor([self._settler, self._claimer, *hearing, pruner])
+        self._supervisor = Supervisor(
+            [self._settler, self._claimer, self._seconder, *hearing, pruner]
+        )
         self._herald: Herald | None = None
         self._retired = False
         self._thread = threading.get_ident()
@@ -218,6 +224,7 @@ class Core:
         if self._scheduling is not None:
             self._scheduling.retire()
         self._claimer.stop()
+        self._seconder.stop()
         self._dispatcher.retire()
 
     async def drain(self, grace: float) -> bool:
@@ -229,7 +236,8 @@ class Core:
         began = boottime()
         self.retire()
         # A claim that was on its way is given back before anything is judged.
-        await self._supervisor.stop(self._claimer, within=min(grace, _CLAIM_WITHIN))
+        for claiming in (self._claimer, self._seconder):
+            await self._supervisor.stop(claiming, within=min(grace, _CLAIM_WITHIN))
         stop_within = self._defaults.stop_within.total_seconds()
         if not await self._idle_by(began + max(grace - stop_within, 0)):
             for held in self._holdings:

@@ -6,6 +6,7 @@ small integer), and arrays of a thousand rows are cheap to write.
 """
 
 import json
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timedelta
 from enum import Enum
 from functools import lru_cache
@@ -43,7 +44,7 @@ def literal(value: object) -> str | None:
         case Jsonb():
             return json.dumps(value.value, ensure_ascii=False)
         case list() | tuple():
-            return "{" + ",".join(map(_element, value)) + "}"
+            return "{" + ",".join(_elements(value)) + "}"
         case _:
             raise TypeError(f"no literal for a {type(value).__name__}")
 
@@ -57,6 +58,16 @@ def _uuid(value: UUID) -> str:
 def interval(value: timedelta) -> str:
     """The duration in microseconds: exact, and free of days, whose length a zone can change."""
     return f"{value // timedelta(microseconds=1)} microseconds"
+
+
+def _elements(values: Sequence[object]) -> Iterable[str]:
+    """The elements of an array. What is the same for all, as most of a batch of completions is,
+    is written once."""
+    if values and values[0] is values[-1]:
+        first = values[0]
+        if isinstance(first, str | UUID | None) and values.count(first) == len(values):
+            return [_element(first)] * len(values)
+    return map(_element, values)
 
 
 def _element(value: object) -> str:
