@@ -9,7 +9,7 @@ from tenure._model.ending import Ending
 from tenure._model.event import JobEvent, JobEventName, WorkerEvent, WorkerEventName
 from tenure._model.job import JobRow, State, fields
 from tenure._model.lease import Rescued, Settled, Settling
-from tenure._model.outcome import Ended, Error, Settlement
+from tenure._model.outcome import COMPLETED, Ended, Settlement
 from tenure._rules.storable import storable, unstorable
 from tenure._services.holdings import Held
 
@@ -18,6 +18,7 @@ _ENDS: dict[State, JobEventName] = {
     State.FAILED: "failed",
     State.CANCELLED: "cancelled",
 }
+_USUAL: Sequence[JobEventName] = ("completed",)
 _RETURNS: dict[Ending, JobEventName] = {
     Ending.FAILED: "retrying",
     Ending.TIMED_OUT: "retrying",
@@ -93,19 +94,17 @@ class Announcer:
         reason = settlement.reason
         if state is not settlement.state:
             reason = _INSTEAD.get(state)
-        for name in told(state, settlement.ending):
-            if name not in self._listeners:
-                continue
-            self._tell(
-                name,
-                job,
-                state,
-                attempt=attempt,
-                reason=reason,
-                error=settlement.error,
-                duration=took,
-                after=settlement.after if state is State.QUEUED else None,
-            )
+        # Enums are looked up slowly, and nearly all ends are this one.
+        usual = settlement is COMPLETED and state is State.COMPLETED
+        for name in _USUAL if usual else told(state, settlement.ending):
+            if name in self._listeners:
+                after = settlement.after if state is State.QUEUED else None
+                event = JobEvent(
+                    name, job.id, job.task, job.queue, state, attempt, job.max_attempts,
+                    datetime.now(UTC), job.key, fields(job.meta), reason, settlement.error, took,
+                    after, self._worker,
+                )  # fmt: skip
+                self._listeners.tell(event)
 
     def rescued(self, jobs: Sequence[Rescued]) -> None:
         """Leases that had run out were ended here."""
@@ -125,11 +124,8 @@ class Announcer:
         job: JobRow | Rescued,
         state: State,
         *,
-        attempt: int | None = None,
         reason: str | None = None,
-        error: Error | None = None,
         duration: timedelta | None = None,
-        after: timedelta | None = None,
     ) -> None:
         self._listeners.tell(
             JobEvent(
@@ -138,15 +134,13 @@ class Announcer:
                 task=job.task,
                 queue=job.queue,
                 state=state,
-                attempt=job.attempt if attempt is None else attempt,
+                attempt=job.attempt,
                 max_attempts=job.max_attempts,
                 at=datetime.now(UTC),
                 key=job.key,
                 meta=fields(job.meta),
                 reason=reason,
-                error=error,
                 duration=duration,
-                after=after,
                 worker=self._worker,
             )
         )
