@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import overload
+from typing import NamedTuple, overload
 
 from tenure._model.ids import JobId, Json, Token, WorkerId
 
@@ -77,8 +77,7 @@ class Alike(Sequence[NewJob]):
         return replace(self.job, args=self.args[index])
 
 
-@dataclass(frozen=True, slots=True)
-class Enqueued:
+class Enqueued(NamedTuple):
     """The answer to an enqueue. `created` is False when the key already had a job."""
 
     id: JobId

@@ -60,6 +60,11 @@ def _read_plainly(cursor: psycopg.RawCursor[Any] | psycopg.AsyncRawCursor[Any]) 
             cursor.adapters.register_loader(name, loader)
 
 
+def _answers(cursor: psycopg.RawCursor[Any] | psycopg.AsyncRawCursor[Any]) -> bool:
+    """Whether there are rows to fetch; to describe them takes longer than to read one."""
+    return cursor.pgresult is not None and cursor.pgresult.nfields > 0
+
+
 def _rows(step: Step) -> RowFactory[Any]:
     """How the step wants its rows."""
     return tuple_row if isinstance(step, Query) and step.tuples else dict_row
@@ -209,7 +214,7 @@ class Session(_Session):
             if not self._own:
                 _read_plainly(cursor)
             cursor.execute(text, arguments, prepare=True if self._own and arguments else None)
-            return cursor.fetchall() if cursor.description else []
+            return cursor.fetchall() if _answers(cursor) else []
 
     def _dressed(self, step: Step) -> Rows:
         """The statement as a transaction of its own."""
@@ -289,7 +294,7 @@ class AsyncSession(_Session):
             _read_plainly(cursor)
         prepare = True if self._own and arguments else None
         await cursor.execute(text, arguments, prepare=prepare)
-        return await cursor.fetchall() if cursor.description else []
+        return await cursor.fetchall() if _answers(cursor) else []
 
     async def _uncancelled(self, sent: Coroutine[Any, Any, Rows]) -> Rows:
         """Await what was sent; if cancelled, shut the socket: psycopg would send a cancel."""
