@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tenure._model.audit import By
 from tenure._model.job import NewJob
+from tenure._store.port import Single
 from tenure._store.postgres.connecting import connect
 from tenure._store.postgres.sessions import Session
 from tenure._store.postgres.store import PostgresStore
@@ -85,7 +86,7 @@ class Scheduler(Session):
 
     def send(self) -> None:
         """Send the next step without waiting for its answer."""
-        assert self._step is not None
+        assert isinstance(self._step, Single)
         text, arguments = self._text(self._step)
         values = [None if value is None else value.encode() for value in arguments or ()]
         self.connection.pgconn.send_query_params(text, values)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from tenure.errors import InvalidValue, PayloadError
+from tenure.errors import InvalidValue, PayloadError, QueryFailed
 from tests.app.acts import fetch, rows
 
 if TYPE_CHECKING:
@@ -153,6 +153,58 @@ async def test_an_error_of_the_callers_own_among_many_leaves_none(
     with pytest.raises(LookupError):
         await app.aenqueue_many(calls())
     assert rows(url) == []
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of ten, so that few calls are many batches."""
+    monkeypatch.setattr("tenure.many._BATCH", 10)
+
+
+@pytest.mark.usefixtures("small")
+async def test_more_batches_than_are_sent_at_once_keep_their_order(
+    app: Tenure, double: Double, url: str
+) -> None:
+    """Also where those in the middle are not alike, or have keys, and go one by one."""
+
+    def calls() -> Iterator[Bound[int]]:
+        yield from (double.bind(n) for n in range(405))
+        yield from (double.using(priority=n % 10).bind(n) for n in range(405, 430))
+        yield double.using(key="one").bind(430)
+        yield from (double.bind(n) for n in range(431, 700))
+
+    handles = app.enqueue_many(calls())
+    handles += await app.aenqueue_many(double.bind(n) for n in range(700, 1_100))
+    by_id = {each["id"]: each["args"]["n"] for each in rows(url)}
+    assert [by_id[handle.id] for handle in handles] == list(range(1_100))
+
+
+@pytest.mark.usefixtures("small")
+async def test_what_the_server_refuses_among_what_is_on_its_way_leaves_none(
+    app: Tenure, double: Double, url: str
+) -> None:
+    """It is told as ever, and the connection serves on."""
+    fetch(url, "ALTER TABLE tenure.job ADD CHECK (args <> '{\"n\": 77}')")
+    serving = "SELECT pid FROM pg_stat_activity WHERE application_name = 'tenure' ORDER BY pid"
+    app.enqueue_many([double.bind(0)])
+    await app.aenqueue_many([double.bind(0)])
+    before = fetch(url, serving)
+    with pytest.raises(QueryFailed, match="check constraint") as refused:
+        app.enqueue_many(double.bind(n) for n in range(300))
+    with pytest.raises(QueryFailed, match="check constraint"):
+        await app.aenqueue_many(double.bind(n) for n in range(300))
+    assert (refused.value.statement, refused.value.sqlstate) == ("enqueue_alike", "23514")
+    app.enqueue_many(double.bind(n) for n in range(50))
+    assert len(rows(url)) == 52
+    assert fetch(url, serving) == before
+
+
+async def test_arguments_too_long_for_one_list_are_sent_in_several(
+    app: Tenure, double: Double, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenure._store.postgres.jobs._LONGEST_LIST", 200)
+    app.enqueue_many(double.bind(n) for n in range(300))
+    assert numbers(url) == list(range(300))
 
 
 def test_what_is_no_call_is_refused_with_what_to_write(

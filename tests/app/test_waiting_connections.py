@@ -21,7 +21,7 @@ from tests.app.acts import Aside, complete, connections, is_waited_for, row, ter
 
 if TYPE_CHECKING:
     from tenure import Tenure
-    from tenure._store.port import Rows, Step
+    from tenure._store.port import Rows, Single
     from tenure.task import Task
     from tests.app.acts import Apps
 
@@ -98,7 +98,7 @@ async def test_a_wait_that_is_cancelled_just_when_an_answer_comes_is_cancelled_t
     handle = await work.aenqueue(1)
     execute = AsyncSession._execute
 
-    async def execute_and_cancel(session: AsyncSession, step: Step) -> Rows:
+    async def execute_and_cancel(session: AsyncSession, step: Single) -> Rows:
         answer = await execute(session, step)
         waiter.cancel()
         return answer

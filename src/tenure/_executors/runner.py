@@ -38,7 +38,7 @@ class Runner:
         self._engine = engine
         self._hooks = hooks
         self._channel = channel
-        self._jobs: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._jobs: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._why: Why | None = None
         self._grip: Grip | None = None

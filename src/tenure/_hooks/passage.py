@@ -84,6 +84,11 @@ class Passage:
     def __enter__(self) -> Self:
         return self
 
+    @property
+    def is_clear(self) -> bool:
+        """Whether no middleware goes around what is enqueued."""
+        return self._stack is None
+
     def admit(self, jobs: Sequence[NewJob]) -> Sequence[NewJob]:
         """The jobs as the middleware wants them stored; what it raises refuses them all."""
         if self._stack is None:

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 from tenure._store.schedules import ScheduleStore
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime, timedelta
 
     from tenure._model.answers import Cancelling, Page, Place, Retried, Upkept
     from tenure._model.attempt import AttemptRow
     from tenure._model.audit import AuditRow, By
     from tenure._model.ids import JobId, Json, WorkerId
-    from tenure._model.job import Enqueued, JobRow, NewJob, State
+    from tenure._model.job import Alike, Enqueued, JobRow, NewJob, State
     from tenure._model.lease import (
         Claims,
         Lease,
@@ -68,6 +69,15 @@ class Ddl:
     session: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """Queries of one name that need nothing of each other's answers: sent one behind the other,
+    where the session can without waiting in between. The answer is the rows of each."""
+
+    name: str
+    queries: Iterable[Query]
+
+
 class Mark(Enum):
     """The edges of a transaction; inside another one, or a caller's, of a part of it."""
 
@@ -76,7 +86,8 @@ class Mark(Enum):
     ROLLBACK = "ROLLBACK"
 
 
-Step: TypeAlias = Query | Ddl | Mark
+Single: TypeAlias = Query | Ddl | Mark
+Step: TypeAlias = Single | Flow
 Op: TypeAlias = Generator[Step, Rows, T]
 
 
@@ -98,6 +109,10 @@ class Store(ScheduleStore, Protocol):
     # Jobs
     def enqueue(self, jobs: Sequence[NewJob], *, wake: bool = True) -> Op[Sequence[Enqueued]]:
         """Put jobs into their queues; answers in the order asked."""
+
+    def enqueue_flow(self, batches: Iterable[Alike]) -> Op[Sequence[Enqueued]]:
+        """Put batches of jobs without a key into their queues, one behind the other; answers for
+        all of them in the order asked."""
 
     def get(self, job_id: JobId) -> Op[JobRow | None]:
         """The job wherever it is now, or None."""

@@ -1,13 +1,13 @@
 """`inline`: what is enqueued runs at once, where it is enqueued."""
 
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from typing import Any, TypeVar, cast
 
 from tenure._model.ids import JobId
-from tenure._model.job import Enqueued, JobRow, NewJob, State
+from tenure._model.job import Alike, Enqueued, JobRow, NewJob, State
 from tenure._model.lease import Claims, Lease, Reported
 from tenure._model.outcome import Ended, Released, Settlement
 from tenure._model.queue import Floor, Lane
@@ -49,6 +49,12 @@ class _Noting:
         """Enqueue, and note what is new."""
         answers = yield from self._inner.enqueue(jobs, wake=wake)
         self._noted.extend(answer.id for answer in answers if answer.created)
+        return answers
+
+    def enqueue_flow(self, batches: Iterable[Alike]) -> Op[Sequence[Enqueued]]:
+        """The same, batch behind batch."""
+        answers = yield from self._inner.enqueue_flow(batches)
+        self._noted.extend(answer.id for answer in answers)
         return answers
 
     def settle_within(

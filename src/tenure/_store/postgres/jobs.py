@@ -1,6 +1,6 @@
 """Jobs: enqueue and read. What needs a lease is in `leases` and `settling`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tenure._model.answers import Page, Place
 from tenure._model.attempt import AttemptRow
@@ -9,7 +9,7 @@ from tenure._model.ids import JobId, Json
 from tenure._model.job import Alike, Enqueued, JobRow, NewJob, State
 from tenure._rules import payload
 from tenure._rules.uniqueness import first_of_each_key
-from tenure._store.port import Op, Query, atomically
+from tenure._store.port import Flow, Op, Query, atomically
 from tenure._store.postgres.base import LAST_ID, Base, job_row
 from tenure.errors import QueryFailed
 
@@ -62,6 +62,26 @@ class Jobs(Base):
             result.append(answer if place not in said else Enqueued(answer.id, created=False))
             said.add(place)
         return result
+
+    def enqueue_flow(self, batches: Iterable[Alike]) -> Op[Sequence[Enqueued]]:
+        """Put batches of jobs without a key into their queues, one behind the other; answers for
+        all of them in the order asked."""
+        errors: list[Exception] = []
+        answers = yield Flow("enqueue_alike", _until_error(self._flowing(batches), errors))
+        if errors:
+            raise errors[0]
+        return [Enqueued(job_id, created=True) for rows in answers for job_id, _ in rows]
+
+    def _flowing(self, batches: Iterable[Alike]) -> Iterator[Query]:
+        """Each batch, halved as long as its arguments are too long for one list."""
+        for jobs in batches:
+            payload.check(jobs.job)
+            args = payload.encode_list(jobs.args)
+            if len(args) <= _LONGEST_LIST:
+                yield self._enqueue_alike(jobs.job, args, wake=True)
+            else:
+                middle = len(jobs) // 2
+                yield from self._flowing((jobs[:middle], jobs[middle:]))
 
     def _enqueue_alike(self, job: NewJob, args: str, *, wake: bool) -> Query:
         query = self._query(
@@ -208,6 +228,15 @@ class Jobs(Base):
         """The job's result items by key, above a key."""
         rows = yield self._query("items", job_id=job_id, after=after, count=count)
         return {row["key"]: row["data"] for row in rows}
+
+
+def _until_error(queries: Iterator[Query], errors: list[Exception]) -> Iterator[Query]:
+    """The queries up to an error of who makes them, which is kept: it is to be raised inside the
+    operation, and not where the queries are sent."""
+    try:
+        yield from queries
+    except Exception as error:  # noqa: BLE001 - the caller's own code is among it
+        errors.append(error)
 
 
 def _meta(job: NewJob) -> str | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
-from tenure._store.port import Mark, Query, Step
+from tenure._store.port import Flow, Mark, Query, Step
 from tenure._store.postgres.statements import statements
 from tenure.errors import InvalidValue, QueryFailed, SchemaTooOld
 
@@ -71,4 +71,4 @@ class Performing:
 
 def label(step: Step) -> str:
     """A step's name in messages."""
-    return step.name if isinstance(step, Query) else type(step).__name__.lower()
+    return step.name if isinstance(step, Query | Flow) else type(step).__name__.lower()

@@ -18,7 +18,7 @@ from psycopg.rows import RowFactory, dict_row, tuple_row
 from psycopg.types.datetime import TimestamptzLoader
 from psycopg.types.json import JsonbLoader
 
-from tenure._store.port import Ddl, Mark, Op, Query, Rows, Step
+from tenure._store.port import Ddl, Flow, Mark, Op, Query, Rows, Single, Step
 from tenure._store.postgres.connecting import LOCALLY
 from tenure._store.postgres.literals import literal
 from tenure._store.postgres.performing import DEADLINE, Performing, label
@@ -65,7 +65,7 @@ def _answers(cursor: psycopg.RawCursor[Any] | psycopg.AsyncRawCursor[Any]) -> bo
     return cursor.pgresult is not None and cursor.pgresult.nfields > 0
 
 
-def _rows(step: Step) -> RowFactory[Any]:
+def _rows(step: Single) -> RowFactory[Any]:
     """How the step wants its rows."""
     return tuple_row if isinstance(step, Query) and step.tuples else dict_row
 
@@ -108,7 +108,7 @@ class _Session(Performing):
                 "give the database's own address, as in: tenure db migrate --database-url …"
             )
 
-    def _bare(self, step: Step) -> bool:
+    def _bare(self, step: Single) -> bool:
         """Whether a statement would go to the server without our settings and deadlines: what a
         pooler hands out has them for one transaction only."""
         if not self._pooled or self._inside() or isinstance(step, Mark):
@@ -128,7 +128,7 @@ class _Session(Performing):
         if self._ring and woken:
             self._ring(woken)
 
-    def _text(self, step: Step) -> tuple[bytes, list[str | None] | None]:
+    def _text(self, step: Single) -> tuple[bytes, list[str | None] | None]:
         match step:
             case Query(name, params):
                 self._note(params.get("wake"))
@@ -138,6 +138,11 @@ class _Session(Performing):
                 return text.encode(), None
             case Mark():
                 return self._mark(step).encode(), None
+
+    def _can_flow(self) -> bool:
+        """Whether statements may be sent before those ahead of them are answered: not on a caller's
+        connection, which may be in a pipeline of the caller's, nor through a pooler."""
+        return self._own and not self._pooled and psycopg.Pipeline.is_supported()
 
     def _note(self, queues: object) -> None:
         """Keep in mind which queues a statement wakes."""
@@ -205,6 +210,8 @@ class Session(_Session):
             return run(op, self._perform)
 
     def _perform(self, step: Step) -> Rows:
+        if isinstance(step, Flow):
+            return self._flow(step)
         self._may(step)
         if self._bare(step):
             return self._dressed(step)
@@ -216,7 +223,21 @@ class Session(_Session):
             cursor.execute(text, arguments, prepare=True if self._own and arguments else None)
             return cursor.fetchall() if _answers(cursor) else []
 
-    def _dressed(self, step: Step) -> Rows:
+    def _flow(self, flow: Flow) -> Rows:
+        """Send all, then read all. What one of them raises is raised when its answer is read."""
+        if not self._can_flow():
+            return [self._perform(query) for query in flow.queries]
+        with self._named(flow):
+            with self._connection.pipeline():
+                cursors = [self._sent(query) for query in flow.queries]
+            return [cursor.fetchall() for cursor in cursors]
+
+    def _sent(self, query: Query) -> psycopg.RawCursor[Any]:
+        text, arguments = self._text(query)
+        cursor = psycopg.RawCursor(self._connection, row_factory=_rows(query))
+        return cursor.execute(text, arguments, prepare=True)
+
+    def _dressed(self, step: Single) -> Rows:
         """The statement as a transaction of its own."""
         self._perform(Mark.BEGIN)
         try:
@@ -262,6 +283,8 @@ class AsyncSession(_Session):
         await self._perform(Ddl("SELECT 1"))
 
     async def _perform(self, step: Step) -> Rows:
+        if isinstance(step, Flow):
+            return await self._flow(step)
         self._may(step)
         if self._bare(step):
             return await self._dressed(step)
@@ -275,7 +298,31 @@ class AsyncSession(_Session):
             if timer:
                 timer.cancel()
 
-    async def _dressed(self, step: Step) -> Rows:
+    async def _flow(self, flow: Flow) -> Rows:
+        """Send all, then read all. What one of them raises is raised when its answer is read. The
+        deadline is the server's: not the time that the queries take to be made."""
+        if not self._can_flow():
+            return [await self._perform(query) for query in flow.queries]
+        alarm = _Alarm(self._deadline, self._shut)
+        try:
+            with self._named(flow):
+                return await self._uncancelled(self._execute_flow(flow, alarm))
+        finally:
+            alarm.off()
+
+    async def _execute_flow(self, flow: Flow, alarm: "_Alarm") -> Rows:
+        cursors = []
+        async with self._connection.pipeline():
+            for query in flow.queries:
+                alarm.on()
+                text, arguments = self._text(query)
+                cursor = psycopg.AsyncRawCursor(self._connection, row_factory=_rows(query))
+                cursors.append(await cursor.execute(text, arguments, prepare=True))
+                alarm.off()
+            alarm.on()
+        return [await cursor.fetchall() for cursor in cursors]
+
+    async def _dressed(self, step: Single) -> Rows:
         """The statement as a transaction of its own."""
         await self._perform(Mark.BEGIN)
         try:
@@ -287,7 +334,7 @@ class AsyncSession(_Session):
         await self._perform(Mark.COMMIT)
         return rows
 
-    async def _execute(self, step: Step) -> Rows:
+    async def _execute(self, step: Single) -> Rows:
         text, arguments = self._text(step)
         cursor = psycopg.AsyncRawCursor(self._connection, row_factory=_rows(step))
         if not self._own:
@@ -312,3 +359,22 @@ class AsyncSession(_Session):
             return
         with socket.socket(fileno=os.dup(self._pgconn.socket)) as copy:
             copy.shutdown(socket.SHUT_RDWR)
+
+
+class _Alarm:
+    """A deadline that is on while the server is waited for, and off while the caller is."""
+
+    def __init__(self, seconds: float, act: Callable[[], None]) -> None:
+        self._seconds = seconds
+        self._act = act
+        self._timer: asyncio.TimerHandle | None = None
+
+    def on(self) -> None:
+        """From now on."""
+        self.off()
+        self._timer = asyncio.get_running_loop().call_later(self._seconds, self._act)
+
+    def off(self) -> None:
+        """No longer."""
+        if self._timer is not None:
+            self._timer.cancel()

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
-from tenure._store.port import Ddl, Mark, Op, Query, Rows, Step
+from tenure._store.port import Ddl, Flow, Mark, Op, Query, Rows, Step
 from tenure._store.postgres.literals import literal
 from tenure._store.postgres.performing import DEADLINE, Performing, label
 from tenure._store.runner import arun
@@ -31,6 +31,8 @@ class AsyncpgSession(Performing):
             return await arun(op, self._perform)
 
     async def _perform(self, step: Step) -> Rows:
+        if isinstance(step, Flow):
+            return [await self._perform(query) for query in step.queries]
         self._may(step)
         with self._named(step):
             match step:
