@@ -102,3 +102,17 @@ def test_a_floor_that_went_back_rises_again() -> None:
     scan(book, table, wanted=10)
     book.learn(book.ask(woken=True), answer([], now=NOW), wanted=1)
     assert floors(book)["a", 5] == before
+
+
+def test_a_claim_that_was_on_its_way_when_a_scan_put_a_floor_back_does_not_raise_it() -> None:
+    """Both go by connections of their own. What the claim found lies above the backlog."""
+    book, table = at_rest("a"), Table()
+    asked = book.ask()
+    for number in range(30):
+        table.add(1_000 + number)
+    scan(book, table, wanted=10)
+    back = floors(book)["a", 5]
+    book.learn(asked, answer([], now=NOW + 10_000), wanted=1)
+
+    assert floors(book)["a", 5] == back
+    assert len(table.claim(book.ask(woken=True), wanted=100, now=NOW).jobs) == 20

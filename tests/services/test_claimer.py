@@ -10,8 +10,8 @@ import pytest
 from support.moves import BY, held
 from support.store import SECOND
 from tenure._model.job import NewJob, State
+from tenure._model.lease import Claims
 from tenure._model.outcome import Succeeded
-from tenure._rules.lanes import LaneBook
 from tenure._rules.prefetch import AT_ONCE
 from tenure._services.board import Board
 
@@ -165,7 +165,6 @@ async def test_it_sleeps_until_the_next_job_is_due(bench: Bench, rests: list[flo
     """At most a poll, which is a second and up to a fifth."""
     bench.task()
     claimer = bench.claimer(bench.dispatcher())
-    claimer._scan_at = bench.boot.now + 100
     await claimer.tick()
     await bench.enqueue(delay=0.25 * SECOND)
     await claimer.tick()
@@ -208,7 +207,6 @@ async def test_who_was_too_slow_lately_comes_a_little_later(
 ) -> None:
     """A thousand workers that wake for one job do not all ask at once."""
     claimer = bench.claimer(bench.dispatcher())
-    claimer._scan_at = bench.boot.now + 100
     for _ in range(4):
         claimer._woken = True
         await claimer.tick()
@@ -256,6 +254,7 @@ async def test_a_scan_finds_what_lies_below_the_floor(bench: Bench) -> None:
     """A transaction that committed long after its job was due."""
     bench.task()
     claimer = bench.claimer(bench.dispatcher())
+    link = bench.link("claimer 2")
     claimer._scan_at = bench.boot.now + 1
     await bench.enqueue(2)
     await claimer.tick()
@@ -267,12 +266,43 @@ async def test_a_scan_finds_what_lies_below_the_floor(bench: Bench) -> None:
         await claimer.tick()
         await claimer.tick()
     await claimer.tick()
+    assert (await claimer.scan(link), link.runs) == (0, 0), "it is not time yet"
     assert len(bench.loop_way.started) == 3
 
     bench.boot.advance(1)
-    await claimer.tick()
+    assert await claimer.scan(link) == 1
     assert len(bench.loop_way.started) == 4
-    assert claimer._scan_at > bench.boot.now
+    assert claimer.until_scan > 0.1
+
+
+async def test_what_a_scan_finds_when_claims_have_filled_the_slots_is_given_back(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Claims do not wait for a scan, and nothing waits here for a slot that is long in coming."""
+    bench.task()
+    dispatcher = bench.dispatcher(slots=1)
+    claimer = bench.claimer(dispatcher)
+    link = bench.link("claimer 2")
+    [late] = await bench.enqueue()
+    bench.db.clock.advance(60 * SECOND)
+    [fresh] = await bench.enqueue()
+    claimer._book.learn(
+        claimer._book.ask(), Claims([], 0, False, frozenset(), bench.db.clock.now), wanted=1
+    )
+    claimer._scan_at = bench.boot.now
+    original = link.run
+
+    async def claimed_meanwhile(op: Any) -> Any:
+        await claimer.tick()
+        return await original(op)
+
+    monkeypatch.setattr(link, "run", claimed_meanwhile)
+    await claimer.scan(link)
+    await bench.settler.tick()
+
+    assert (await bench.get(fresh)).state is State.RUNNING
+    job = await bench.get(late)
+    assert (job.state, job.attempt) == (State.QUEUED, 0)
 
 
 async def test_a_scan_is_a_share_of_all_that_look(bench: Bench) -> None:
@@ -281,10 +311,9 @@ async def test_a_scan_is_a_share_of_all_that_look(bench: Bench) -> None:
     bench.notes.processes = 50
     claimer = bench.claimer(bench.dispatcher())
     claimer._scan_at = bench.boot.now
-    await claimer.tick()
+    await claimer.scan(bench.link("claimer 2"))
 
-    assert isinstance(claimer._book, LaneBook)
-    assert claimer._scan_at >= bench.boot.now + 0.2
+    assert claimer.until_scan >= 0.2
 
 
 async def test_a_paused_queue_gives_nothing_and_takes_back_what_has_not_started(

@@ -37,6 +37,10 @@ class _Memory:
     marks: deque[tuple[int, Floor]] = field(default_factory=deque)
     empty: bool = False
 
+    def is_below(self, floor: Floor) -> bool:
+        """Whether the floor is lower than this one."""
+        return self.floor is None or self.floor < floor
+
     def note(self, rows: int, last: Floor) -> None:
         """Remember that `rows` more rows were claimed, the furthest at `last`."""
         self.claimed += rows
@@ -118,6 +122,10 @@ class LaneBook:
             if place not in self._lanes:
                 continue
             memory = self._lanes[place]
+            if lane.floor is not None and memory.is_below(lane.floor):
+                # A scan has put it back meanwhile: what was found above says nothing of what is
+                # there.
+                continue
             known = whole and claims.unread.isdisjoint((lane.queue, EVERY_QUEUE))
             exhausted = known and claims.found < wanted
             # Neither: the claim was filled before it came to this lane, and says nothing of it.

@@ -99,8 +99,6 @@ class Claimer(Service):
         asked = self._book.ask(woken=woken or not self._filled)
         claims = await self._claim_above(asked, room, self._link)
         self._misses = 0 if claims.jobs else self._misses + woken
-        if boottime() >= self._scan_at and not self._filled:
-            claims = await self._scan(room - len(claims.jobs)) or claims
         self.empty_claims = 0 if claims.jobs else self.empty_claims + 1
         if not claims.jobs:
             self._have_swept()
@@ -152,32 +150,43 @@ class Claimer(Service):
             patient=patient,
             strangers=list(self._notes.strangers),
         )
-        self._coming += room
+        # A scan may take long, and finds little: nobody waits for what it has asked for.
+        coming = 0 if patient else room
+        self._coming += coming
         try:
             claims = await link.run(op)
         finally:
-            self._coming -= room
+            self._coming -= coming
         self._limited = claims.limited
         self.on_rescued(claims.rescued)
         self._dispatcher.take(claims, asked_at)
         return claims
 
-    async def _scan(self, room: int) -> Claims | None:
-        """Look below the floors, for what was committed late or locked when they passed."""
-        lanes = self._book.scan()
-        if not lanes or room <= 0:
-            self._scan_at = (
-                boottime()
-                + next_scan(timedelta(0), processes=self._notes.processes).total_seconds()
-            )
-            return None
+    async def scan(self, link: Link) -> int:
+        """Look below the floors, for what was committed late or locked when they passed; by another
+        connection, for it may take long, and claims go on meanwhile. What they have left no slot
+        for is given back."""
         began = boottime()
-        claims = await self._claim(lanes, room, self._link, patient=True)
-        self._book.learn_scan(lanes, claims, wanted=room)
+        if began < self._scan_at or self._filled:
+            return 0
+        found = 0
+        room, lanes = self._room(), self._book.scan()
+        if lanes and room > 0:
+            claims = await self._claim(lanes, room, link, patient=True)
+            self._book.learn_scan(lanes, claims, wanted=room)
+            found = len(claims.jobs)
+            if found:
+                self._dispatcher.give_back_surplus(limited=self._limited)
+                self.empty_claims = 0
         took = timedelta(seconds=boottime() - began)
         wait = next_scan(took, processes=self._notes.processes)
         self._scan_at = boottime() + wait.total_seconds()
-        return claims if claims.jobs else None
+        return found
+
+    @property
+    def until_scan(self) -> float:
+        """How long until it is time to look below the floors; a poll while claims are filled."""
+        return self._poll if self._filled else max(self._scan_at - boottime(), _SHORTEST_SLEEP)
 
     async def _sleep(self) -> None:
         """Until a wakeup, a free slot, the next time at which something is due, or the poll."""
@@ -189,7 +198,6 @@ class Claimer(Service):
             due, now = await self._link.run(self._store.next_due(lanes))
             if due is not None:
                 wait = min(wait, max((due - now).total_seconds(), _SHORTEST_SLEEP))
-        wait = min(wait, max(self._scan_at - boottime(), _SHORTEST_SLEEP))
         await self.rest(wait)
 
     async def _spread(self, woken: bool) -> None:

@@ -118,15 +118,18 @@ class Dispatcher:
     def room(self, *, coming: int, limited: bool) -> int:
         """How many jobs may be claimed now: free slots, and the prefetch where it is allowed, less
         what is on its way."""
-        now = boottime()
-        ahead = 0
-        if not limited and now >= self._no_prefetch_until:
-            ahead = prefetch.allowed(self._rate.per_second(now))
+        ahead = self._ahead(limited=limited)
         waiting = len(self._ready) + coming - (self._slots - self._running)
         if waiting > prefetch.refill_at(ahead):
             # Large claims now and then, instead of a small one for every slot that is free.
             return 0
         return min(ahead - waiting, prefetch.AT_ONCE)
+
+    def _ahead(self, *, limited: bool) -> int:
+        now = boottime()
+        if limited or now < self._no_prefetch_until:
+            return 0
+        return prefetch.allowed(self._rate.per_second(now))
 
     def take(self, claims: Claims, asked_at: float) -> None:
         """Take up what was claimed, and start as much of it as there are slots for."""
@@ -262,6 +265,12 @@ class Dispatcher:
             self._ready.remove(held)
             self._end(held, Released(), None)
             self._ended_one.set()
+
+    def give_back_surplus(self, *, limited: bool) -> None:
+        """Release what came last and waits beyond what may be claimed ahead."""
+        surplus = len(self._ready) - self._ahead(limited=limited)
+        for held in list(self._ready)[len(self._ready) - surplus :] if surplus > 0 else ():
+            self.give_back(held)
 
     def give_back_from(self, queues: Collection[str]) -> None:
         """Release what has not started and came from these queues, which are paused or limited."""

@@ -1,7 +1,8 @@
-"""A second claim on its way while the first one's jobs are read, where there is a backlog.
+"""What claims beside the claimer, over a connection of its own.
 
-Without it the server waits while this process reads what it claimed, and this process waits while
-the server claims: an eighth of the rate. It has a connection of its own, opened by the first need.
+Where there is a backlog: a second claim is on its way while the first one's jobs are read. Without
+it the server waits while this process reads what it claimed, and this process waits while the
+server claims. And at all times: the look below the floors, which may take long.
 """
 
 from tenure._services.base import Service
@@ -11,7 +12,7 @@ from tenure.config import Defaults
 
 
 class Seconder(Service):
-    """Claims beside the claimer as long as that one's claims are filled."""
+    """Does for the claimer what must not keep it waiting."""
 
     name = "claimer 2"
 
@@ -22,8 +23,11 @@ class Seconder(Service):
         claimer.on_backlog = self.nudge
 
     async def tick(self) -> int:
-        """One more claim, if there is a backlog and room for a whole one."""
-        return await self._claimer.second(self._link)
+        """One more claim, if there is a backlog; else a scan, once it is time for one."""
+        claimed = await self._claimer.second(self._link) or await self._claimer.scan(self._link)
+        if not claimed:
+            await self.rest(self._claimer.until_scan)
+        return 1
 
     async def close(self) -> None:
         """Close the connection, if there is one."""

@@ -236,8 +236,9 @@ class Core:
         began = boottime()
         self.retire()
         # A claim that was on its way is given back before anything is judged.
-        for claiming in (self._claimer, self._seconder):
-            await self._supervisor.stop(claiming, within=min(grace, _CLAIM_WITHIN))
+        within = min(grace, _CLAIM_WITHIN)
+        claiming = (self._claimer, self._seconder)
+        await asyncio.gather(*(self._supervisor.stop(each, within=within) for each in claiming))
         stop_within = self._defaults.stop_within.total_seconds()
         if not await self._idle_by(began + max(grace - stop_within, 0)):
             for held in self._holdings:
