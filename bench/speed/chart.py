@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FIGURES = Path(".cache/bench/speed.json")
+# Drawn by the run itself, from every wait.
+ENDURANCE = FIGURES.with_name("endurance.svg")
 PICTURES = Path("docs/pictures")
 NAMES, BARS, ROW, TOP = 250, 430, 28, 64
 _STYLE = """
@@ -113,7 +115,10 @@ def main() -> int:
         print(f"no {FIGURES}; run: just bench speed draining")
         return 1
     PICTURES.mkdir(exist_ok=True)
-    for name, text in charts(json.loads(FIGURES.read_text())["figures"]).items():
+    pictures = charts(json.loads(FIGURES.read_text())["figures"])
+    if ENDURANCE.exists():
+        pictures[ENDURANCE.name] = ENDURANCE.read_text()
+    for name, text in pictures.items():
         (PICTURES / name).write_text(text)
         print(f"written: {PICTURES / name}")
     return 0

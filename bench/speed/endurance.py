@@ -8,11 +8,11 @@ import statistics
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 
+from bench.speed.chart import ENDURANCE
 from bench.speed.contender import tenure
 from bench.speed.counting import STAMP, now
 from bench.speed.history import History, Loss
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 LONG = 1.0
 WINDOW, LONGEST, RETURN, GROWTH = 10.0, 2000.0, 1.3, 10.0
-CHART = Path(".cache/bench/endurance.svg")
 _LOST = """
 SELECT job_id, extract(epoch FROM started_at)::float8, extract(epoch FROM ended_at)::float8
 FROM tenure.attempt WHERE outcome = 'lost'
@@ -203,6 +202,6 @@ def _tell(
     title = f"{form.rate:,} jobs/s for {form.seconds / 60:.2g} min: p50, p95 and p99 wait"
     marks = [at - saw.began for at in saw.kills]
     chart = Timeline(title, WINDOW, windows, marks, form.pinned, "a transaction is held open")
-    CHART.parent.mkdir(parents=True, exist_ok=True)
-    CHART.write_text(chart.svg())
-    print(f"  chart: {CHART}")
+    ENDURANCE.parent.mkdir(parents=True, exist_ok=True)
+    ENDURANCE.write_text(chart.svg())
+    print(f"  chart: {ENDURANCE}")

@@ -9,20 +9,13 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from bench.speed import wait_tables
 from bench.speed.chart import FIGURES, drained
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from bench.speed.markdown import table
 
 PAGE = Path("docs/benchmarks.md")
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1) -> str:
-    """Markdown, the first columns to the left, being words, and the others to the right."""
-    lines = [_row(head), "|" + "---|" * words + "--:|" * (len(head) - words), *map(_row, rows)]
-    return "\n".join(lines)
 
 
 def drain(figures: dict[str, Any]) -> str:
@@ -121,6 +114,7 @@ TABLES = {
     "bars": bars,
     "absent": absent,
     "versions": versions,
+    **wait_tables.TABLES,
 }
 
 
@@ -132,10 +126,6 @@ def fill(page: str, figures: dict[str, Any]) -> str:
         if mark:
             page = f"{before}{begin}{made(figures)}\n{end}{rest.partition(end)[2]}"
     return page
-
-
-def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
 
 
 def _spread(value: dict[str, float]) -> str:

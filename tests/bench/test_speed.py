@@ -46,6 +46,24 @@ FIGURES: dict[str, Any] = {
 }
 
 
+_WAITED = {"count": 3, "p50": 3.5, "p95": 6.0, "p99": 1600.0, "worst": 2000.0}
+_COST = {"database_us": 40.0, "worker_us": 50.0}
+WAITS: dict[str, Any] = {
+    "arrive:20:tenure": _WAITED,
+    "arrive:20:tenure:calm": _WAITED,
+    "arrive:20:PgQueuer": _WAITED,
+    "arrive:500:one by one": _WAITED,
+    "arrive:500:one by one:shares": {"came": 495.0},
+    "steady:0.5": {"came": 9_300.0, "left": 0} | _COST | _WAITED,
+    "slots:1": _COST,
+    "slots": {"rate": _spread(8_500), "busy": 85.0},
+    "growth:empty": _COST | _WAITED,
+    "endure:jobs": {"acknowledged": 1_000_000, "archived": 1_000_000, "accepted": 1_000_000},
+    "endure:losses": {"losses": 90, "returns": [31.0, 30.5, 36.0]},
+    "endure:machine": {"late": 0},
+}
+
+
 def _round(rate: float) -> Round:
     return Round(rate, 1, 1, 1, 1, 1, 1)
 
@@ -125,11 +143,27 @@ def test_the_page_says_where_it_was_measured() -> None:
     assert "Run on 2026-11-15, on 2 cores, with PostgreSQL 15.18 and Python 3.11.7." in text
 
 
-@pytest.mark.parametrize("name", sorted(tables.TABLES.keys() - {"machine", "charts"}))
+_PROSE = {"machine", "charts", "slots", "endurance"}
+
+
+@pytest.mark.parametrize("name", sorted(tables.TABLES.keys() - _PROSE))
 def test_rows_have_as_many_cells_as_their_head(name: str) -> None:
-    lines = tables.TABLES[name](FIGURES).splitlines()
+    lines = tables.TABLES[name](FIGURES | WAITS).splitlines()
     assert len({line.count("|") for line in lines}) == 1
     assert len(lines) > 2
+
+
+def test_waits_are_told_by_who_and_how() -> None:
+    lines = tables.TABLES["arrivals"](WAITS).splitlines()[2:]
+    assert lines == [
+        "| 20/s | Tenure | 3.5 ms | 6 ms | 1.6 s | 2 s |",
+        "| 20/s | PgQueuer | 3.5 ms | 6 ms | 1.6 s | 2 s |",
+        "| 500/s, one by one | Tenure | 3.5 ms | 6 ms | 1.6 s | 2 s |",
+    ]
+    assert "8,500 jobs/s (7,650–9,350), 50 µs" in tables.TABLES["slots"](WAITS)
+    told = tables.TABLES["endurance"](WAITS)
+    assert "90 were lost with a killed worker and began again 31.0 s after the kill" in told
+    assert "36.0 s at the most" in told
 
 
 def test_counts_of_all_processes_are_added(tmp_path: Any) -> None:

@@ -1,0 +1,101 @@
+"""Tables of how long jobs wait: for docs/benchmarks.md, filled in by `bench.speed.tables`."""
+
+from __future__ import annotations
+
+import statistics
+from typing import TYPE_CHECKING, Any
+
+from bench.speed.markdown import table
+from bench.speed.timeline import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Figures = dict[str, Any]
+_WAITS = ["p50", "p95", "p99", "worst"]
+
+
+def arrivals(figures: Figures) -> str:
+    """Jobs that come one by one, at rates a worker has no trouble with."""
+    names = {"tenure": "Tenure"}
+    rows = []
+    for key, value in _under(figures, "arrive:"):
+        rate, _, who = key.partition(":")
+        if who.endswith((":calm", ":shares")) or "p50" not in value:
+            continue
+        how = "" if who in (*names, "PgQueuer") else f", {who}"
+        rows.append([f"{rate}/s{how}", names.get(who, "PgQueuer" if not how else "Tenure")])
+        rows[-1] += _waits(value)
+    return table(["jobs come at", "", *_WAITS], rows, words=2)
+
+
+def steady(figures: Figures) -> str:
+    """Inserts and work at once."""
+    head = ["of the drain rate", "came", "left at the end", *_WAITS, "database, µs", "worker, µs"]
+    return table(
+        head,
+        [
+            [
+                f"{float(share):.0%}",
+                f"{value['came']:,.0f}/s",
+                f"{value['left']:,}",
+                *_waits(value),
+                f"{value['database_us']:.0f}",
+                f"{value['worker_us']:.0f}",
+            ]
+            for share, value in _under(figures, "steady:")
+        ],
+    )
+
+
+def slots(figures: Figures) -> str:
+    """Handlers that wait for 10 ms."""
+    one, rate = figures["slots:1"], figures["slots"]["rate"]
+    return (
+        f"{rate['median']:,.0f} jobs/s ({rate['low']:,.0f}–{rate['high']:,.0f}), "
+        f"{one['worker_us']:.0f} µs of the worker for each: its core is full, and "
+        f"{figures['slots']['busy']:.0f} slots are busy at a time."
+    )
+
+
+def growth(figures: Figures) -> str:
+    """What a job costs and waits beside much else."""
+    return table(
+        ["what is there", "database, µs", "worker, µs", *_WAITS],
+        [
+            [name, f"{value['database_us']:.0f}", f"{value['worker_us']:.0f}", *_waits(value)]
+            for name, value in _under(figures, "growth:")
+        ],
+    )
+
+
+def endurance(figures: Figures) -> str:
+    """What became of the jobs of ten minutes."""
+    jobs, losses, machine = (figures[f"endure:{name}"] for name in ("jobs", "losses", "machine"))
+    back = losses["returns"] or [0.0]
+    return (
+        f"{jobs['acknowledged']:,} jobs were acknowledged, {jobs['archived']:,} are done, each by "
+        f"one accepted result. {losses['losses']:,} were lost with a killed worker and began again "
+        f"{statistics.median(back):.1f} s after the kill at the median, {max(back):.1f} s at the "
+        f"most. Of all others, {machine['late']:,} waited for more than 2 s.\n\n"
+        "![Waits over ten minutes](pictures/endurance.svg)"
+    )
+
+
+TABLES = {
+    "arrivals": arrivals,
+    "steady": steady,
+    "slots": slots,
+    "growth": growth,
+    "endurance": endurance,
+}
+
+
+def _under(figures: Figures, prefix: str) -> Iterator[tuple[str, Any]]:
+    for key, value in figures.items():
+        if key.startswith(prefix):
+            yield key.removeprefix(prefix), value
+
+
+def _waits(value: dict[str, float]) -> list[str]:
+    return [duration(value[name]) for name in _WAITS]
