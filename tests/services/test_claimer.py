@@ -106,6 +106,18 @@ async def test_a_second_claim_goes_beside_the_first_for_a_backlog(bench: Bench) 
     assert await state_of(bench) == [("queued", AT_ONCE), ("running", 3 * AT_ONCE)]
 
 
+async def test_what_a_scan_has_asked_for_has_its_places_on_the_board(bench: Bench) -> None:
+    """It counts against no slot, and claims go on; but all that comes can be held."""
+    bench.task()
+    bench.holdings._board = Board(Board.make(places=3), places=3)
+    claimer = bench.claimer(bench.dispatcher(slots=2))
+    await bench.enqueue(9)
+    with claimer._asking(2, bench.link("claimer 2"), patient=True):
+        assert (claimer.beside, claimer._room()) == (1, 1)
+        await claimer.tick()
+    assert (claimer.beside, len(bench.holdings)) == (0, 1)
+
+
 async def test_the_second_claim_is_left_out_where_there_is_no_backlog(bench: Bench) -> None:
     bench.task()
     dispatcher = bench.dispatcher(slots=2 * AT_ONCE)

@@ -1,7 +1,8 @@
 """Claims jobs for the slots that are free, and sleeps until there may be more."""
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -61,6 +62,7 @@ class Claimer(Service):
         self._limited = False
         self._woken = True
         self._filled = False
+        self._asked = 0
         self._coming = 0
         self._starved = False
         self._misses = 0
@@ -71,6 +73,7 @@ class Claimer(Service):
         self.on_empty: Callable[[], None] = lambda: None
         self.on_rescued: Callable[[Sequence[Rescued]], None] = lambda _jobs: None
         self.empty_claims = 0
+        self.beside = 0
 
     def wake(self, queue: str = "") -> None:
         """There may be something in this queue, or in any; what is about schedules is not."""
@@ -120,7 +123,7 @@ class Claimer(Service):
     def _room(self) -> int:
         """How many jobs may be asked for, beside those that were and have not come yet."""
         room = self._dispatcher.room(coming=self._coming, limited=self._limited)
-        return min(room, self._holdings.room - self._coming)
+        return min(room, self._holdings.room - self._asked)
 
     async def _claim_above(self, asked: list[Lane], room: int, link: Link) -> Claims:
         """A claim above the floors, which move by what it finds."""
@@ -150,17 +153,29 @@ class Claimer(Service):
             patient=patient,
             strangers=list(self._notes.strangers),
         )
-        # A scan may take long, and finds little: nobody waits for what it has asked for.
-        coming = 0 if patient else room
-        self._coming += coming
-        try:
+        with self._asking(room, link, patient=patient):
             claims = await link.run(op)
-        finally:
-            self._coming -= coming
         self._limited = claims.limited
         self.on_rescued(claims.rescued)
         self._dispatcher.take(claims, asked_at)
         return claims
+
+    @contextmanager
+    def _asking(self, room: int, link: Link, *, patient: bool) -> Iterator[None]:
+        """Count what is asked for until it is answered: against the slots, but for a scan, which
+        may take long and finds little; and always against what can be held."""
+        coming = 0 if patient else room
+        beside = link is not self._link
+        self._asked += room
+        self._coming += coming
+        self.beside += beside
+        try:
+            yield
+        finally:
+            self._asked -= room
+            self._coming -= coming
+            self.beside -= beside
+            self.slot_freed()
 
     async def scan(self, link: Link) -> int:
         """Look below the floors, for what was committed late or locked when they passed; by another

@@ -205,8 +205,9 @@ class Core:
     async def until_empty(self) -> None:
         """Return once nothing is due and nothing runs."""
         while True:
-            if not self._dispatcher.idle or len(self._holdings):
-                # What runs or is being settled may yet enqueue: the claims since then count.
+            if not self._dispatcher.idle or len(self._holdings) or self._claimer.beside:
+                # What runs or is being settled may yet enqueue, and what is being claimed beside
+                # is locked: the claims since then count.
                 self._claimer.empty_claims = 0
             elif self._claimer.empty_claims >= _EMPTY_CLAIMS:
                 return
