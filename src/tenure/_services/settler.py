@@ -1,6 +1,7 @@
 """Settles what has ended: one alone at once, many together while the last batch was on its way."""
 
 import asyncio
+import itertools
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -84,7 +85,7 @@ class Settler(Service):
 
     async def tick(self) -> int:
         """Settle what there is, up to a batch."""
-        batch = [self._items[n] for n in range(min(len(self._items), _BATCH))]
+        batch = list(itertools.islice(self._items, _BATCH))
         if not batch:
             self._empty.set()
             return 0
