@@ -26,6 +26,7 @@ Spans = list[tuple[float, float]]
 
 
 def run(server: Server, report: Report) -> None:
+    report.forget("arrive:", "bar:arrive:")
     rounds, seconds = (1, 8) if report.short else (3, 30)
     light(
         server,

@@ -70,6 +70,7 @@ class Saw:
 
 
 def run(server: Server, report: Report) -> None:
+    report.forget("endure:", "bar:endure:")
     form = SHORT if report.short else FULL
     report.title(
         f"{form.rate:,} jobs/s with inserts of {form.batch} for {form.seconds:g} s, one of a "

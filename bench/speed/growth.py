@@ -65,6 +65,7 @@ class Case:
 
 
 def run(server: Server, report: Report) -> None:
+    report.forget("growth:", "bar:growth:")
     sizes = SHORT if report.short else FULL
     report.title(
         f"Growth: {sizes.rounds} rounds of {sizes.jobs:,} jobs drained by a worker, then {RATE}/s "

@@ -18,6 +18,7 @@ SLOTS, SECONDS = 1000, 0.010
 
 
 def run(server: Server, report: Report) -> None:
+    report.forget("slots")
     rounds, jobs = (1, 10_000) if report.short else (3, 40_000)
     report.title(f"Handlers of 10 ms at {SLOTS:,} slots, {rounds} rounds of {jobs:,}")
     entry = Entry("Tenure", tenure("sleep", BENCH_SLOTS=str(SLOTS)))

@@ -22,6 +22,7 @@ LEASE, EVERY = 30, 0.010
 
 
 def run(server: Server, report: Report) -> None:
+    report.forget("steady:", "bar:steady:")
     jobs, seconds = (10_000, 6) if report.short else (50_000, 20)
     rate = drain(Entry("Tenure", tenure()), server, None, jobs).rate
     report.title(f"Steady state for {seconds} s each; drained alone: {rate:,.0f} jobs/s")
