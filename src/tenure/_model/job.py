@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import NamedTuple, overload
+from typing import overload
 
 from tenure._model.ids import JobId, Json, Token, WorkerId
 
@@ -77,7 +77,8 @@ class Alike(Sequence[NewJob]):
         return replace(self.job, args=self.args[index])
 
 
-class Enqueued(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Enqueued:
     """The answer to an enqueue. `created` is False when the key already had a job."""
 
     id: JobId
