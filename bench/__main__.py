@@ -44,6 +44,8 @@ def main() -> int:
     subject = arguments.subject
     report = Report(short=arguments.short)
     package, parts = SUBJECTS[subject]
+    if unknown := [part for part in arguments.parts if part not in parts]:
+        parser.error(f"{subject} has no part {unknown[0]!r}; it has: {', '.join(parts)}")
     if arguments.short:
         parts = SHORT.get(subject, parts)
     file = Path(

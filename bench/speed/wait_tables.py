@@ -17,15 +17,14 @@ _WAITS = ["p50", "p95", "p99", "worst"]
 
 def arrivals(figures: Figures) -> str:
     """Jobs that come one by one, at rates a worker has no trouble with."""
-    names = {"tenure": "Tenure"}
+    subjects = {"tenure": "Tenure", "PgQueuer": "PgQueuer"}
     rows = []
     for key, value in _under(figures, "arrive:"):
-        rate, _, who = key.partition(":")
-        if who.endswith((":calm", ":shares")) or "p50" not in value:
+        rate, _, what = key.partition(":")
+        if what.endswith((":calm", ":shares")) or "p50" not in value:
             continue
-        how = "" if who in (*names, "PgQueuer") else f", {who}"
-        rows.append([f"{rate}/s{how}", names.get(who, "PgQueuer" if not how else "Tenure")])
-        rows[-1] += _waits(value)
+        how = f"{rate}/s" if what in subjects else f"{rate}/s, {what}"
+        rows.append([how, subjects.get(what, "Tenure"), *_waits(value)])
     return table(["jobs come at", "", *_WAITS], rows, words=2)
 
 

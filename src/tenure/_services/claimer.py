@@ -62,7 +62,7 @@ class Claimer(Service):
         self._limited = False
         self._woken = True
         self._filled = False
-        self._asked = 0
+        self._wanted = 0
         self._coming = 0
         self._starved = False
         self._misses = 0
@@ -123,7 +123,7 @@ class Claimer(Service):
     def _room(self) -> int:
         """How many jobs may be asked for, beside those that were and have not come yet."""
         room = self._dispatcher.room(coming=self._coming, limited=self._limited)
-        return min(room, self._holdings.room - self._asked)
+        return min(room, self._holdings.room - self._wanted)
 
     async def _claim_above(self, asked: list[Lane], room: int, link: Link) -> Claims:
         """A claim above the floors, which move by what it finds."""
@@ -166,13 +166,13 @@ class Claimer(Service):
         may take long and finds little; and always against what can be held."""
         coming = 0 if patient else room
         beside = link is not self._link
-        self._asked += room
+        self._wanted += room
         self._coming += coming
         self.beside += beside
         try:
             yield
         finally:
-            self._asked -= room
+            self._wanted -= room
             self._coming -= coming
             self.beside -= beside
             self.slot_freed()

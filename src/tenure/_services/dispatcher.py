@@ -13,8 +13,6 @@ from tenure._executors.base import Executor
 from tenure._model.job import JobRow
 from tenure._model.lease import Claimed, Claims
 from tenure._model.outcome import (
-    COMPLETED,
-    SUCCEEDED,
     Cancelled,
     Ended,
     Error,
@@ -231,11 +229,6 @@ class Dispatcher:
         if outcome is None:
             self._settler.forfeit(held)
             return
-        grip = held.grip
-        if outcome is SUCCEEDED and not grip.follow_ups and not grip.handed_over:
-            # Nearly all go this way.
-            self._settler.put(held, Ended(held.lease, COMPLETED, excerpt))
-            return
         settlement = lifecycle.settle(
             outcome,
             attempt=held.job.attempt,
@@ -245,12 +238,12 @@ class Dispatcher:
         if isinstance(outcome, Failed):
             _report(held, outcome.error, settlement)
         succeeded = isinstance(outcome, Succeeded)
-        follow_ups = grip.follow_ups if succeeded else []
+        follow_ups = held.grip.follow_ups if succeeded else []
         self._settler.put(
             held,
             Ended(held.lease, settlement, excerpt),
             follow_ups=follow_ups,
-            handed_over=succeeded and grip.handed_over,
+            handed_over=succeeded and held.grip.handed_over,
         )
 
     def _backoff(self, held: Held) -> timedelta:

@@ -72,7 +72,11 @@ class Ddl:
 @dataclass(frozen=True, slots=True)
 class Flow:
     """Queries of one name that need nothing of each other's answers: sent one behind the other,
-    where the session can without waiting in between. The answer is the rows of each."""
+    where the session can without waiting in between. The answer is the rows of each.
+
+    For the inside of a transaction: by themselves, they would be one or several of them, as the
+    session sends them.
+    """
 
     name: str
     queries: Iterable[Query]
@@ -112,7 +116,8 @@ class Store(ScheduleStore, Protocol):
 
     def enqueue_flow(self, batches: Iterable[Alike]) -> Op[Sequence[Enqueued]]:
         """Put batches of jobs without a key into their queues, one behind the other; answers for
-        all of them in the order asked."""
+        all of them in the order asked. To be performed atomically: what the batches' own iterator
+        raises is raised after some of them were sent."""
 
     def get(self, job_id: JobId) -> Op[JobRow | None]:
         """The job wherever it is now, or None."""

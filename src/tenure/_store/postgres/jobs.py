@@ -65,7 +65,7 @@ class Jobs(Base):
 
     def enqueue_flow(self, batches: Iterable[Alike]) -> Op[Sequence[Enqueued]]:
         """Put batches of jobs without a key into their queues, one behind the other; answers for
-        all of them in the order asked."""
+        all of them in the order asked. To be performed atomically."""
         errors: list[Exception] = []
         answers = yield Flow("enqueue_alike", _until_error(self._flowing(batches), errors))
         if errors:

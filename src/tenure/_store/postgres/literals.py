@@ -9,7 +9,6 @@ import json
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timedelta
 from enum import Enum
-from functools import lru_cache
 from uuid import UUID
 
 
@@ -49,12 +48,6 @@ def literal(value: object) -> str | None:
             raise TypeError(f"no literal for a {type(value).__name__}")
 
 
-@lru_cache(maxsize=1024)
-def _uuid(value: UUID) -> str:
-    """A worker's id, which a batch of leases names as often as it has leases."""
-    return str(value)
-
-
 def interval(value: timedelta) -> str:
     """The duration in microseconds: exact, and free of days, whose length a zone can change."""
     return f"{value // timedelta(microseconds=1)} microseconds"
@@ -73,9 +66,7 @@ def _elements(values: Sequence[object]) -> Iterable[str]:
 def _element(value: object) -> str:
     if type(value) is int:
         return str(value)
-    if value is None:
-        return "NULL"
-    text = _uuid(value) if type(value) is UUID else literal(value)
+    text = literal(value)
     if text is None:
         return "NULL"
     if "\\" in text or '"' in text:
