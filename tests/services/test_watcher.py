@@ -229,3 +229,27 @@ async def test_a_blocked_loop_is_reported_with_its_stack_and_cleared_when_it_mov
     await asyncio.to_thread(thread.join, 5)
     await watcher.tick()
     assert (watcher.blocked, watcher._stopping) == (None, True)
+
+
+async def test_a_loop_that_moves_while_its_stack_is_taken_was_blocked_for_a_finite_time(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by `just prove faults`: -Infinity is no JSON, and the beat that told it was refused."""
+    watcher = bench.watcher()
+    monkeypatch.setattr(watcher, "_on_loop", lambda _: None)
+    await watcher.tick()
+    bench.advance(bench.defaults.blocked_after.total_seconds() + 1)
+
+    def stack() -> str:
+        watcher._alive()
+        return "here"
+
+    monkeypatch.setattr(watcher, "_stack", stack)
+    await watcher.tick()
+    assert watcher.blocked == {
+        "seconds": bench.defaults.blocked_after.total_seconds() + 1,
+        "stack": "here",
+    }
+
+    await watcher.tick()
+    assert watcher.blocked is None

@@ -59,8 +59,8 @@ class Herald(Service):
 
     async def _beat(self) -> None:
         meta: dict[str, Any] = {}
-        if self._watcher.blocked is not None:
-            meta["blocked"] = self._watcher.blocked
+        if (blocked := self._watcher.blocked) is not None:
+            meta["blocked"] = blocked
         if self._notes.strangers:
             meta["unknown_tasks"] = list(self._notes.strangers)
 

@@ -47,7 +47,7 @@ class Watcher(Service):
         self._on_doomed = on_doomed
         self._blocked_after = defaults.blocked_after.total_seconds()
         self._asked_at = NEVER
-        self._reported = False
+        self._heard_at = NEVER
         self.blocked: dict[str, Any] | None = None
 
     async def tick(self) -> int:
@@ -96,13 +96,17 @@ class Watcher(Service):
 
     def _look_at_loop(self, now: float) -> None:
         """Ask the loop for a sign of life; report it with its stack while none comes."""
+        if self._heard_at != NEVER:
+            if self.blocked is not None:
+                blocked = self._heard_at - self._asked_at
+                log.info("the event loop moves again, after %.1f s", blocked)
+            self._asked_at, self.blocked = NEVER, None
         if self._asked_at == NEVER:
-            self._asked_at = now
+            self._asked_at, self._heard_at = now, NEVER
             self._on_loop(self._alive)
         elif now - self._asked_at >= self._blocked_after:
             stack = self._stack()
-            if not self._reported:
-                self._reported = True
+            if self.blocked is None:
                 log.warning(
                     "the event loop is blocked for %.1f s; leases are kept, but nothing else "
                     "moves. Move the blocking call to a thread. It is here:\n%s",
@@ -112,9 +116,8 @@ class Watcher(Service):
             self.blocked = {"seconds": round(now - self._asked_at, 1), "stack": stack}
 
     def _alive(self) -> None:
-        if self._reported:
-            log.info("the event loop moves again, after %.1f s", boottime() - self._asked_at)
-        self._asked_at, self._reported, self.blocked = NEVER, False, None
+        # All that the loop's thread writes: the rest is this thread's own, and holds still.
+        self._heard_at = boottime()
 
     def _stack(self) -> str:
         frame = sys._current_frames().get(self._thread)  # noqa: SLF001 - the only way to see it

@@ -192,10 +192,11 @@ class Pools:
 
 
 def _all_taken(size: int) -> Unreachable:
-    """Where the server answers, that is why there was no connection; where not, it told."""
+    """Where the server answers, that is why there was no connection; where not, it told. While it
+    comes back, both are true in turn."""
     return Unreachable(
-        f"all {size} connections of the pool were in use for {_WAIT:g} s; "
-        "give Tenure a larger pool_size, or hold them for less long"
+        f"none of the {size} connections of the pool was free within {_WAIT:g} s; if the server "
+        "was not away, give Tenure a larger pool_size, or hold them for less long"
     )
 
 
