@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
+import secrets
 import shutil
 import signal
 import socket
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 import psycopg
 
-from support import binaries
+from support import binaries, segments
 from support.processes import alive, children, die_with_parent, send, wait_for
 
 if TYPE_CHECKING:
@@ -51,7 +53,8 @@ class Cluster:
 
     It ends with the thread that started it, even by SIGKILL (only its directory then
     stays behind), so start it from a thread that lives as long as it should.
-    The port is kept across `restart` and `kill`, so that URLs stay good.
+    The port is kept across `restart` and `kill`, so that URLs stay good. Its directory is made
+    in `parent`, or in the usual place; `environment` is added to that of its processes.
     """
 
     def __init__(
@@ -60,9 +63,12 @@ class Cluster:
         settings: Mapping[str, str] | None = None,
         *,
         in_memory: bool = False,
+        parent: Path | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.major = major
-        self._parent = _memory() if in_memory else None
+        self._parent = memory() if in_memory else parent
+        self._extra = environment or {}
         self.settings = {**SETTINGS, **(settings or {})}
         self._uid, self._gid = unprivileged_user()
         self._process: subprocess.Popen[bytes] | None = None
@@ -88,6 +94,11 @@ class Cluster:
         if self._process is None:
             raise ClusterError("the cluster is not running; call start()")
         return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether the server runs; one that ended by itself does not."""
+        return self._process is not None and self._process.poll() is None
 
     @property
     def port(self) -> int:
@@ -127,6 +138,7 @@ class Cluster:
         """End the server, gently if it lets us, and remove its directory."""
         self._shut_down()
         if self._directory is not None:
+            segments.remove(self._directory / "data")
             shutil.rmtree(self._directory, ignore_errors=True)
             self._directory = None
             self._port = None
@@ -154,21 +166,24 @@ class Cluster:
         if self._uid is not None and self._gid is not None:
             os.chown(self._directory, self._uid, self._gid)
             self._bin = self._reachable(self._installed)
-        made = self._popen(
-            "initdb",
-            *("--pgdata", "data", "--username", "postgres", "--auth", "trust"),
+        program, *arguments = self._making()
+        if self._popen(program, *arguments).wait() != 0:
+            raise ClusterError(f"{program} failed:\n{self._log_end()}")
+
+    def _making(self) -> list[str]:
+        """What makes the directory `data`."""
+        return [
+            *("initdb", "--pgdata", "data", "--username", "postgres", "--auth", "trust"),
             *("--encoding", "UTF8", "--locale", "C.UTF-8", "--no-sync", "--no-instructions"),
-        )
-        if made.wait() != 0:
-            raise ClusterError(f"initdb failed:\n{self._log_end()}")
+        ]
 
     def _launch(self) -> None:
         chosen = self._port
         for tries_left in (2, 1, 0):
             self._port = chosen or free_port()
             settings = {
-                **self.settings,
                 "listen_addresses": "127.0.0.1",
+                **self.settings,
                 "port": str(self._port),
                 "unix_socket_directories": str(self.directory),
             }
@@ -215,7 +230,7 @@ class Cluster:
             return subprocess.Popen(
                 [self._bin / program, *arguments],
                 cwd=self.directory,
-                env=_environment(),
+                env={**_environment(), **self._extra},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -272,7 +287,18 @@ def free_port() -> int:
         return port
 
 
-def _memory() -> Path | None:
+def kept_port() -> int:
+    """A free port that no client is given while its server is away and others call there."""
+    first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    for _ in range(100):
+        port = first - 1 - secrets.randbelow(first // 2)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise ClusterError(f"no free port below {first}")
+
+
+def memory() -> Path | None:
     """Where files are kept in memory, if there is room enough; else None, for the usual place.
 
     The suites make a database for every test, of 600 files: twice as quick as on a disk.

@@ -31,11 +31,13 @@ class Daemon:
 
     program: ClassVar[str]
     package: ClassVar[str]
+    # What it hears when the thread that started it ends.
+    orphaned: ClassVar[signal.Signals] = signal.SIGKILL
 
-    def __init__(self) -> None:
+    def __init__(self, *, within: Path | None = None) -> None:
         self.port = free_port()
         self._uid, self._gid = unprivileged_user()
-        self.directory = Path(tempfile.mkdtemp(prefix=f"tenure-{self.program}-"))
+        self.directory = Path(tempfile.mkdtemp(prefix=f"tenure-{self.program}-", dir=within))
         if self._uid is not None and self._gid is not None:
             os.chown(self.directory, self._uid, self._gid)
         self._process: subprocess.Popen[bytes] | None = None
@@ -57,6 +59,10 @@ class Daemon:
         """What the program is called with; writes its configuration first, if it needs one."""
         raise NotImplementedError
 
+    def command(self, program: str) -> list[str]:
+        """The program, found on this machine, with its arguments."""
+        return [program, *self.arguments()]
+
     def start(self) -> None:
         """Start the server and wait until it can be connected to."""
         # Debian has some of these where only root looks.
@@ -65,13 +71,13 @@ class Daemon:
             raise DaemonError(f"no {self.program}; run: apt-get install {self.package}")
         with (self.directory / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [program, *self.arguments()],
+                self.command(program),
                 cwd=self.directory,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,  # a Ctrl-C is for the tests, not for the server
-                preexec_fn=die_with_parent(signal.SIGKILL),  # noqa: PLW1509 - it takes no lock
+                preexec_fn=die_with_parent(self.orphaned),  # noqa: PLW1509 - it takes no lock
                 user=self._uid,
                 group=self._gid,
                 extra_groups=None if self._uid is None else [],

@@ -22,7 +22,7 @@ from tenure import _wiring
 from tenure._model.audit import By
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
@@ -36,18 +36,22 @@ if TYPE_CHECKING:
 class Worker:
     """One `tenure worker`, from its start to its end; what it says goes to a file."""
 
-    def __init__(self, target: str, url: str, directory: Path, **options: object) -> None:
+    def __init__(
+        self,
+        target: str,
+        url: str,
+        directory: Path,
+        environment: Mapping[str, str] | None = None,
+        **options: object,
+    ) -> None:
         self._log = directory / f"worker-{time.monotonic_ns()}.log"
         words = [f"--{name}={value}" for name, value in options.items()]
-        environment = os.environ | {
-            "TENURE_DATABASE_URL": url,
-            "TENURE_RUN_DIR": str(directory / "run"),
-        }
+        addresses = {"TENURE_DATABASE_URL": url, "TENURE_RUN_DIR": str(directory / "run")}
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tenure", "worker", target, *words],
                 cwd=ROOT,
-                env=environment,
+                env={**os.environ, **addresses, **(environment or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

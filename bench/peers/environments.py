@@ -30,6 +30,11 @@ PYTHON: Mapping[str, tuple[Store, Sequence[str]]] = {
     "dramatiq": ("redis", ["dramatiq[redis]==2.2.1", "redis==8.1.0"]),
     "oban": ("postgresql", ["oban"]),
 }
+# Not measured; `just prove peers` asks them what becomes of a job.
+UNMEASURED: Mapping[str, tuple[Store, Sequence[str]]] = {
+    "rq": ("redis", ["rq==2.12.0", "redis==8.1.0"]),
+    "arq": ("redis", ["arq==0.28.0", "redis==5.3.1"]),
+}
 NODE = ("pg-boss", "graphile-worker")  # Their versions are in node/package.json.
 
 
@@ -57,6 +62,14 @@ class _NotInstalled(Exception):
 def peers(names: Sequence[str] | None = None) -> list[Peer | Unavailable]:
     """Those named, or all, installed if they are not yet."""
     return [_peer(name) for name in names or (*PYTHON, *NODE)]
+
+
+def python(name: str) -> Path | Unavailable:
+    """The Python of a peer's environment, which is made if it is not there yet."""
+    try:
+        return _python(name, {**PYTHON, **UNMEASURED}[name][1])
+    except _NotInstalled as error:
+        return Unavailable(name, str(error))
 
 
 def _peer(name: str) -> Peer | Unavailable:

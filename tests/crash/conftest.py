@@ -62,7 +62,7 @@ def hire(bed: Bed, tmp_path: Path) -> Iterator[Hire]:
     hired: list[Worker] = []
 
     def hire(url: str | None = None, **options: object) -> Worker:
-        hired.append(Worker(TARGET, url or bed.url, tmp_path, **options))
+        hired.append(Worker(TARGET, url or bed.url, tmp_path, None, **options))
         return hired[-1]
 
     yield hire
