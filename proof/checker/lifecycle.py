@@ -1,0 +1,123 @@
+"""The life cycle of one job: what may follow what, as the lease protocol tells it.
+
+Written from the protocol's text, not from the code that it judges. The attempts of a job name
+every change of its state but a cancel in the queue, in their order; so the life cycle gives a
+few courses at the most, each a chain of steps with a place between any two.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from proof.checker.events import JobHistory
+
+ENDED = frozenset({"completed", "failed", "cancelled"})
+STATES = ENDED | {"queued", "running"}
+# Ends of a running period that end the job, whatever else.
+FOR_GOOD = {"completed": "completed", "cancelled": "cancelled", "revoked": "cancelled"}
+# Ends against the holder's will: they raise the token.
+FORCED = frozenset({"lost", "revoked"})
+# Ends that give the attempt back.
+UNCHARGED = frozenset({"released", "snoozed"})
+FAILURES = frozenset({"failed", "timed_out"})
+OUTCOMES = FOR_GOOD.keys() | FORCED | UNCHARGED | FAILURES
+
+_QUEUED = frozenset({"queued"})
+_FAILED = frozenset({"failed"})
+_CANCELLED = frozenset({"cancelled"})
+_EITHER = _QUEUED | _FAILED
+
+
+class Place(NamedTuple):
+    """Where a job is between two steps: its state, the tokens that a read may show there, and
+    whether a cancel there is a request that the rest of the course heeds."""
+
+    state: str
+    low: int
+    high: int
+    heeds: bool = False
+
+
+class Step(NamedTuple):
+    """A change of state: `create`, `claim`, `end` or `cancel`, with the token and the outcome."""
+
+    name: str
+    token: int = 0
+    outcome: str = ""
+
+
+class Course(NamedTuple):
+    """One way to the final state. `places` has one more than `steps`; `by_request` where a cancel
+    must have been requested in the last running period."""
+
+    steps: list[Step]
+    places: list[Place]
+    by_request: bool = False
+
+
+def leads_to(outcome: str, *, asked: bool, at_cap: bool) -> frozenset[str]:
+    """The states in which a job may be after a period that ended so; `asked` to cancel or not."""
+    if outcome in FOR_GOOD:
+        return frozenset({FOR_GOOD[outcome]})
+    if asked:
+        return _CANCELLED
+    if outcome in UNCHARGED:
+        return _QUEUED
+    if at_cap:
+        return _FAILED
+    return _EITHER if outcome in FAILURES else _QUEUED
+
+
+def capped(history: JobHistory) -> Iterator[bool]:
+    """Of each attempt, whether the job was at a cap when it ended."""
+    charged = losses = 0
+    for _, outcome in history.final.attempts:
+        charged += outcome not in UNCHARGED
+        losses += outcome == "lost"
+        yield charged >= history.max_attempts or (
+            outcome == "lost" and losses >= history.max_losses
+        )
+
+
+def after(state: str, token: int, outcome: str) -> Place:
+    """The place behind the end of a period."""
+    if outcome == "completed":
+        return Place(state, token, token)
+    return Place(state, token + 1 if outcome in FORCED else token, token + 1)
+
+
+def courses(history: JobHistory) -> list[Course]:
+    """Every course that ends in the final state; none if the life cycle has no such end."""
+    attempts, state = history.final.attempts, history.final.state
+    steps = [Step("create")]
+    places = [Place("absent", 0, 0), Place("queued", 0, 0)]
+    if not attempts:
+        return [_cancelled_at_the_end(steps, places)] if state == "cancelled" else []
+    at_cap = False
+    for number, ((token, outcome), at_cap) in enumerate(
+        zip(attempts, capped(history), strict=True), start=1
+    ):
+        steps += (Step("claim", token), Step("end", token, outcome))
+        places.append(Place("running", token, token))
+        if number < len(attempts):
+            if "queued" not in leads_to(outcome, asked=False, at_cap=at_cap):
+                return []
+            places.append(after("queued", token, outcome))
+    token, outcome = attempts[-1]
+    found = []
+    unasked = leads_to(outcome, asked=False, at_cap=at_cap)
+    asked = state in leads_to(outcome, asked=True, at_cap=at_cap)
+    if state in unasked or asked:
+        running = places[-1]._replace(heeds=asked)
+        ways = [*places[:-1], running, after(state, token, outcome)]
+        found.append(Course(steps, ways, by_request=state not in unasked))
+    if state == "cancelled" and "queued" in unasked:
+        found.append(_cancelled_at_the_end(steps, [*places, after("queued", token, outcome)]))
+    return found
+
+
+def _cancelled_at_the_end(steps: list[Step], places: list[Place]) -> Course:
+    return Course([*steps, Step("cancel")], [*places, places[-1]._replace(state="cancelled")])

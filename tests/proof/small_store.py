@@ -1,0 +1,99 @@
+"""The database of the small world that histories come from: one job's row, and its statements."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Row:
+    """The job in the database, with what its statements do."""
+
+    max_attempts: int
+    max_losses: int
+    state: str = "absent"
+    token: int = 0
+    held: bool = False
+    expires: float = math.inf
+    due: float = 0.0
+    asked: bool = False
+    attempt: int = 0
+    losses: int = 0
+    timeline: int = 0
+    result: int | None = None
+    entries: list[int] = field(default_factory=list)
+    attempts: list[tuple[int, str]] = field(default_factory=list)
+
+    def enqueue(self) -> bool:
+        """Once, however often it is asked for: the key is the job's."""
+        if self.state == "absent":
+            self.state = "queued"
+        return True
+
+    def claim(self, now: float, lease: float) -> int | None:
+        """The token, if it could be had."""
+        if self.state != "queued" or self.due > now:
+            return None
+        self.token = max(self.token + 1, self.timeline << 40)
+        self.state, self.held, self.expires = "running", True, now + lease
+        self.attempt += 1
+        return self.token
+
+    def renew(self, token: int, now: float, lease: float) -> None:
+        """Only while it has not run out."""
+        if self.held and self.token == token and self.expires > now:
+            self.expires = now + lease
+
+    def settle(self, token: int, outcome: str, now: float, *, retry: bool = True) -> bool:
+        """False if the lease is not its own any more."""
+        if not self.held or self.token != token:
+            return False
+        self.attempts.append((token, outcome))
+        self.held = False
+        if outcome == "completed":
+            self.state = "completed"
+        elif self.asked or outcome == "cancelled":
+            self.state = "cancelled"
+        elif outcome in {"released", "snoozed"}:
+            self.state, self.attempt = "queued", self.attempt - 1
+        else:
+            again = retry and self.attempt < self.max_attempts
+            self.state, self.due = ("queued", now + 0.2) if again else ("failed", now)
+        return True
+
+    def commit(self, token: int, now: float) -> bool:
+        """The job's transaction: its entry and its completion, or neither."""
+        held = self.settle(token, "completed", now)
+        if held:
+            self.entries.append(token)
+        return held
+
+    def read(self) -> tuple[str, int]:
+        """Its state and its token."""
+        return self.state, self.token
+
+    def rescue(self, now: float) -> None:
+        """Take it from a holder whose lease has run out."""
+        if not self.held or self.expires > now:
+            return
+        self.attempts.append((self.token, "lost"))
+        self.held, self.token, self.losses = False, self.token + 1, self.losses + 1
+        spent = self.losses >= self.max_losses or self.attempt >= self.max_attempts
+        self.state = "cancelled" if self.asked else "failed" if spent else "queued"
+
+    def cancel(self) -> str:
+        """What became of it."""
+        if self.state == "queued":
+            self.state = "cancelled"
+            return "ended"
+        if self.state == "running":
+            self.asked = True
+            return "requested"
+        return "nothing"
+
+    def revoke(self) -> None:
+        """Take it from its holder, and end it."""
+        if self.held:
+            self.attempts.append((self.token, "revoked"))
+            self.held, self.token, self.state = False, self.token + 1, "cancelled"

@@ -1,0 +1,157 @@
+"""Stores with a bug in their protocol, in the small world of the histories: the checker finds them.
+
+Nothing is corrupted here. Each history is what clients and handlers of such a store would see.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from proof.checker.check import check
+from tests.proof.histories import history
+from tests.proof.small_store import Row
+
+SEEDS = range(600)
+
+
+class SettlesWithoutToken(Row):
+    """Any holder may settle for any other."""
+
+    def settle(self, token: int, outcome: str, now: float, *, retry: bool = True) -> bool:
+        if not self.held:
+            return False
+        current, self.token = self.token, token
+        done = super().settle(token, outcome, now, retry=retry)
+        self.token = current
+        return done
+
+
+class SettlesWithoutLease(Row):
+    """The token is compared only with the newest, also when the period is over."""
+
+    def settle(self, token: int, outcome: str, now: float, *, retry: bool = True) -> bool:
+        self.held = self.held or self.token - 1 == token
+        self.token = token if self.token - 1 == token else self.token
+        return super().settle(token, outcome, now, retry=retry)
+
+
+class WritesBeforeItsGuard(Row):
+    """The entry stays when the lease is gone."""
+
+    def commit(self, token: int, now: float) -> bool:
+        if not (held := super().commit(token, now)):
+            self.entries.append(token)
+        return held
+
+
+class ResetsTokens(Row):
+    """A failure starts again from one."""
+
+    def settle(self, token: int, outcome: str, now: float, *, retry: bool = True) -> bool:
+        done = super().settle(token, outcome, now, retry=retry)
+        if done and self.state == "queued" and outcome == "failed":
+            self.token = 0
+        return done
+
+
+class ForgetsRaising(Row):
+    """A rescue leaves the token as it is."""
+
+    def rescue(self, now: float) -> None:
+        before, losses = self.token, self.losses
+        super().rescue(now)
+        if self.losses > losses:
+            self.token = before
+
+
+class ClaimsWhatRuns(Row):
+    """A claim does not look whether somebody has it."""
+
+    def claim(self, now: float, lease: float) -> int | None:
+        if self.state == "running":
+            self.state = "queued"
+        return super().claim(now, lease)
+
+
+class LosesEnqueues(Row):
+    """Some are acknowledged before they are durable."""
+
+    def enqueue(self) -> bool:
+        return self.max_attempts == 3 or super().enqueue()
+
+
+class ForgetsRequests(Row):
+    """A rescue does not heed that a cancel was requested."""
+
+    def rescue(self, now: float) -> None:
+        self.asked = False
+        super().rescue(now)
+
+
+class CancelsWhatHasEnded(Row):
+    """A cancel ends also what has ended."""
+
+    def cancel(self) -> str:
+        if self.state == "completed":
+            self.state = "cancelled"
+            return "ended"
+        return super().cancel()
+
+
+class CountsNoLosses(Row):
+    """A lost attempt is given back, and no loss is counted."""
+
+    def rescue(self, now: float) -> None:
+        before = len(self.attempts)
+        super().rescue(now)
+        if len(self.attempts) > before and self.state == "queued":
+            self.attempt, self.losses = self.attempt - 1, 0
+
+
+class NeverRescues(Row):
+    """A job whose holder died stays with it."""
+
+    def rescue(self, now: float) -> None:
+        pass
+
+
+class ReadsFromReplica(Row):
+    """A read may show what was, not what is."""
+
+    shown = ("absent", 0)
+
+    def read(self) -> tuple[str, int]:
+        self.shown, old = super().read(), self.shown
+        return old
+
+
+class FailsAtOnce(Row):
+    """The first loss is the last."""
+
+    def rescue(self, now: float) -> None:
+        allowed, self.max_losses = self.max_losses, 1
+        super().rescue(now)
+        self.max_losses = allowed
+
+
+@pytest.mark.parametrize(
+    ("bug", "invariant"),
+    [
+        (SettlesWithoutToken, "I2"),
+        (SettlesWithoutLease, "I2"),
+        (WritesBeforeItsGuard, "I4"),
+        (ResetsTokens, "I8"),
+        (ForgetsRaising, "I8"),
+        (ClaimsWhatRuns, "I8"),
+        (LosesEnqueues, "I1"),
+        (ForgetsRequests, "I2"),
+        (CancelsWhatHasEnded, "I2"),
+        (CountsNoLosses, "I9"),
+        (NeverRescues, "I6"),
+        (ReadsFromReplica, "I2"),
+        (FailsAtOnce, "I9"),
+    ],
+)
+def test_a_bug_of_the_store_is_found(bug: type[Row], invariant: str) -> None:
+    found = {one.invariant for seed in SEEDS for one in check(history(seed, bug))}
+    assert invariant in found
