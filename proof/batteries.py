@@ -15,7 +15,7 @@ from proof import crowd
 from support.binaries import ROOT
 
 # Subjects of their own, with a suite that is a short form of them.
-_OTHERS = {"test_crashes.py", "test_crowd.py"}
+_OTHERS = {"test_crashes.py", "test_crowd.py", "test_failover.py"}
 
 
 def _all() -> list[str]:

@@ -1,12 +1,15 @@
-"""What a proof found: figures, each beside its bar, with a verdict. Lines and JSON."""
+"""What a proof found: figures, each beside its bar, with a verdict. Lines, JSON and Markdown."""
 
 from __future__ import annotations
 
 import json
-import platform
+import time
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+
+from proof.told import markdown, versions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,10 +23,22 @@ class Report:
     figures: dict[str, Any] = field(default_factory=dict)
     missed: list[str] = field(default_factory=list)
     title: str = ""
+    jobs: int = 0
+    faults: list[tuple[str, float, float]] = field(default_factory=list)
+    parts: list[tuple[str, float]] = field(default_factory=list)
+    # Jobs that ended per second, by seconds since the beginning, if somebody watches.
+    pace: list[tuple[float, float]] = field(default_factory=list)
+    began_at: float = field(default_factory=time.monotonic)
+
+    def fault(self, kind: str, lasted: float = 0.0) -> None:
+        """A fault was injected, which is over now; `lasted` is how many seconds it was in force."""
+        until = time.monotonic() - self.began_at
+        self.faults.append((kind, until - lasted, until))
 
     def part(self, title: str) -> None:
         """Begin a part; the names of its figures begin with its title."""
         self.title = title
+        self.parts.append((title, time.monotonic() - self.began_at))
         print(f"\n## {title}", flush=True)
 
     def note(self, what: str, value: object, unit: str = "") -> None:
@@ -56,7 +71,7 @@ class Report:
         ok: bool | None = None,
     ) -> None:
         key = f"{self.title}: {what}"
-        self.figures[key] = {"value": value, "bar": bar, "ok": ok}
+        self.figures[key] = {"value": value, "bar": bar, "ok": ok, "sign": sign, "unit": unit}
         shown = f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"
         beside = "" if bar is None else f"{sign} {bar:,g}{unit}"
         verdict = {None: "", True: "ok", False: "MISSED"}[ok]
@@ -65,11 +80,18 @@ class Report:
             self.missed.append(f"{key}: {shown}{unit}, bar {sign} {bar:,g}{unit}")
 
     def close(self, path: Path) -> None:
-        """Write the JSON, and say whether every bar is met."""
+        """Write the JSON and, beside it, the Markdown; say whether every bar is met."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        about = {"at": datetime.now(UTC).isoformat(), "python": platform.python_version()}
-        whole = about | self.about | {"missed": self.missed, "figures": self.figures}
+        about = {"at": datetime.now(UTC).isoformat(timespec="seconds")} | versions() | self.about
+        whole = about | {
+            "seconds": round(time.monotonic() - self.began_at, 1),
+            "jobs": self.jobs,
+            "faults": dict(Counter(kind for kind, _, _ in self.faults)),
+            "missed": self.missed,
+            "figures": self.figures,
+        }
         path.write_text(json.dumps(whole, indent=1, default=str))
+        path.with_suffix(".md").write_text(markdown(path.stem, about, whole))
         print(f"\nwritten: {path}")
         for miss in self.missed:
             print(f"missed: {miss}")

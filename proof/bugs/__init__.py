@@ -1,5 +1,6 @@
-"""Deliberate bugs of the protocol: mutations of the .sql files, applied in memory alone."""
+"""Deliberate bugs of the protocol, applied in memory alone, and the runs that notice them."""
 
-from proof.bugs.catalogue import BUGS, Bug, Edit, apply
+from proof.bugs.bug import Bug, Edit, Run
+from proof.bugs.catalogue import BUGS, apply, named
 
-__all__ = ["BUGS", "Bug", "Edit", "apply"]
+__all__ = ["BUGS", "Bug", "Edit", "Run", "apply", "named"]

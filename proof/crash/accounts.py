@@ -9,6 +9,8 @@ from proof.crash import jobs, through
 from proof.crash.history import REFUSED
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from proof.crash.bed import Bed
     from proof.report import Report
 
@@ -25,7 +27,7 @@ GROUP BY a.job_id
 _FOREIGN = """
 SELECT f.id, f.token, f.result
 FROM tenure.job_archive AS f
-WHERE f.task = %(task)s AND f.result IS DISTINCT FROM to_jsonb(f.token)
+WHERE f.task = ANY (%(tasks)s) AND f.result IS DISTINCT FROM to_jsonb(f.token)
 """
 _OVERLAPS = """
 SELECT p.job_id, p.token
@@ -38,7 +40,13 @@ WHERE p.started_at < p.before
 """
 
 
-def settle(bed: Bed, report: Report) -> None:
+def settle(
+    bed: Bed,
+    report: Report,
+    *,
+    answering: Sequence[str] = (jobs.answer.name,),
+    entering: Sequence[str] = (*jobs.ENTERING, *through.ENTERING),
+) -> None:
     """Hold every job to its promise: completed once, by its last token, its effect once."""
     report.note("jobs that were to complete", len(bed.enqueued))
     found = {row[0]: row[1:] for row in bed.rows(_COMPLETED)}
@@ -50,21 +58,23 @@ def settle(bed: Bed, report: Report) -> None:
         [j for j, (_, token, filed, last, _) in found.items() if not token == filed == last],
     )
     # The handler returns its own token: whose result it is shows in the result itself.
-    report.none("results of another running period", bed.rows(_FOREIGN, task=jobs.answer.name))
+    report.none("results of another running period", bed.rows(_FOREIGN, tasks=[*answering]))
     report.none("running periods of one job that overlap", bed.rows(_OVERLAPS))
     late = sum(1 for row in found.values() if row[4])
-    _ledger(bed, report, {(job, row[1]) for job, row in found.items()})
+    _ledger(bed, report, entering, {(job, row[1]) for job, row in found.items()})
     report.note("late results, accepted as nobody had taken the job", late)
     [(refused,)] = bed.rows("SELECT count(*) FROM tenure.attempt WHERE refused IS NOT NULL")
     stale = len(bed.history.periods(REFUSED))
     report.note("stale results refused (by the settler, in transactions)", refused + stale)
 
 
-def _ledger(bed: Bed, report: Report, completed: set[tuple[int, int]]) -> None:
+def _ledger(
+    bed: Bed, report: Report, tasks: Sequence[str], completed: set[tuple[int, int]]
+) -> None:
     rows = [(job, token) for job, token in bed.rows("SELECT job_id, token FROM ledger")]
     entering = bed.rows(
         "SELECT id FROM tenure.job_archive WHERE task = ANY (%(tasks)s)",
-        tasks=[*jobs.ENTERING, *through.ENTERING],
+        tasks=[*tasks],
     )
     effects = Counter(job for job, _ in rows)
     report.none("jobs without exactly one ledger row", [j for (j,) in entering if effects[j] != 1])

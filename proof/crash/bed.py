@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import psycopg
 
 from proof.crash import jobs
-from proof.crash.fleet import Fleet
+from proof.crash.fleet import TARGET, Fleet, Place
 from proof.crash.history import History
 from support.processes import wait_for
 from tenure import _wiring
@@ -45,18 +45,26 @@ class Bed:
     """One database with its workers. Leave it, and all its processes have ended."""
 
     def __init__(
-        self, url: str, directory: Path, shape: Shape, rng: Random, bug: str | None
+        self,
+        url: str,
+        directory: Path,
+        shape: Shape,
+        rng: Random,
+        bug: str | None,
+        *,
+        target: str = TARGET,
+        places: Sequence[Place] = (Place(),),
     ) -> None:
         directory.mkdir(parents=True)
         self.rng = rng
         self.history = History(directory / "history")
-        environment = {
+        self.environment = {
             "TENURE_DATABASE_URL": url,
             "TENURE_RUN_DIR": str(directory / "run"),
             "PROOF_HISTORY": str(self.history.path),
             "PROOF_BUG": bug or "",
         }
-        self.fleet = Fleet(shape, directory, environment)
+        self.fleet = Fleet(shape, directory, self.environment, target=target, places=places)
         self.enqueued: list[int] = []
         self._engine = _wiring.engine(url)
         self._connection = psycopg.connect(url, autocommit=True)

@@ -7,19 +7,21 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from support.binaries import ROOT
 from support.processes import alive, children, die_with_parent, send, wait_for
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 _GRACE = 4
+TARGET = "proof.crash.jobs:app"
 _WORK = (
     "import sys; from tenure.worker import main; "
-    "sys.exit(main('proof.crash.jobs:app', concurrency=int(sys.argv[1]), "
+    "sys.exit(main(sys.argv[4], concurrency=int(sys.argv[1]), "
     f"processes=int(sys.argv[2]), grace={_GRACE}, name=sys.argv[3]))"
 )
 _END_WITHIN = 15.0
@@ -40,12 +42,21 @@ class Shape:
         return self.workers * self.processes * self.slots
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a worker runs: the command before its own, and what its environment has else."""
+
+    before: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
 class Worker:
     """One worker: its parent process, and what can be seen of it from outside."""
 
-    def __init__(self, process: subprocess.Popen[bytes], name: str) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], name: str, place: Place) -> None:
         self.process = process
         self.name = name
+        self.place = place
         self.pid = process.pid
 
     def children(self) -> list[int]:
@@ -66,43 +77,55 @@ class Worker:
 class Fleet:
     """Some workers. What it starts must be ended; the kernel does so if the suite cannot."""
 
-    def __init__(self, shape: Shape, directory: Path, environment: dict[str, str]) -> None:
+    def __init__(
+        self,
+        shape: Shape,
+        directory: Path,
+        environment: dict[str, str],
+        *,
+        target: str = TARGET,
+        places: Sequence[Place] = (Place(),),
+    ) -> None:
         self.shape = shape
         self.workers: list[Worker] = []
         self.outlived: list[int] = []
         self._directory = directory
         self._environment = os.environ | environment
+        self._target = target
+        self._places = places
         self._number = 0
         self._dying: list[tuple[float, list[int]]] = []
 
     def start_all(self) -> None:
         """Start as many as there are to be."""
-        for _ in range(self.shape.workers):
-            self.start()
+        for number in range(self.shape.workers):
+            self.start(self._places[number % len(self._places)])
 
-    def start(self) -> Worker:
+    def start(self, place: Place) -> Worker:
         """Start one more worker; what it logs is kept."""
         self._number += 1
         name = f"w{self._number}"
         with (self._directory / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(  # noqa: S603 - its own workers
                 [
+                    *place.before,
                     sys.executable,
                     "-c",
                     _WORK,
                     str(self.shape.slots),
                     str(self.shape.processes),
                     name,
+                    self._target,
                 ],
                 cwd=ROOT,
-                env=self._environment,
+                env=self._environment | {**place.environment},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
                 preexec_fn=die_with_parent(signal.SIGKILL),  # noqa: PLW1509 - it takes no lock
             )
-        worker = Worker(process, name)
+        worker = Worker(process, name, place)
         self.workers.append(worker)
         return worker
 
@@ -113,7 +136,7 @@ class Fleet:
             self.outlived += filter(alive, dying[1])
         for worker in [w for w in self.workers if w.gone]:
             self.workers.remove(worker)
-            self.start()
+            self.start(worker.place)
 
     def bury(self, worker: Worker, family: list[int], *, within: float) -> None:
         """Wait for a parent that was killed; who of its family lives on after that is noted."""

@@ -6,21 +6,23 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 
 from proof import bugs
 from proof.crash.history import REFUSED, Pen
 from tenure import AsyncJob, Job, Tenure
-from tenure.config import DEFAULTS
+from tenure.config import DEFAULTS, Backoff
 from tenure.errors import LeaseLost
 
-SCALED = DEFAULTS.scaled(0.1)
+# A handler whose connection was cut fails, and is tried again soon.
+SCALED = replace(DEFAULTS.scaled(0.1), backoff=Backoff(base=1, cap=3))
 LEASE = SCALED.lease.total_seconds()
 QUEUE = "crash"
 PRIORITY = 5
 PRIORITY_OF_BACKLOG = 3
 LEDGER = "CREATE TABLE ledger (job_id bigint NOT NULL, token bigint NOT NULL, pid integer NOT NULL)"
-_ENTER = "INSERT INTO ledger VALUES (%s, %s, %s)"
+ENTER = "INSERT INTO ledger VALUES (%s, %s, %s)"
 # The kills come from outside: no number of them says anything against the job.
 OFTEN = 50
 
@@ -54,7 +56,7 @@ def enter(job: Job, before: float, within: float) -> None:
     time.sleep(before)
     with refusals(job), job.transaction() as connection:
         say("inside", job)
-        connection.execute(_ENTER, [job.id, job.fence, os.getpid()])
+        connection.execute(ENTER, [job.id, job.fence, os.getpid()])
         say("written", job)
         time.sleep(within)
     say("left", job)
@@ -68,7 +70,7 @@ async def aenter(job: AsyncJob, before: float, within: float) -> None:
     with refusals(job):
         async with job.transaction() as connection:
             say("inside", job)
-            await connection.execute(_ENTER, [job.id, job.fence, os.getpid()])
+            await connection.execute(ENTER, [job.id, job.fence, os.getpid()])
             say("written", job)
             await asyncio.sleep(within)
     say("left", job)

@@ -16,6 +16,7 @@ from proof.crash import jobs, killing, stopping
 from proof.crash.bed import Bed
 from proof.crash.through import THROUGH
 from proof.report import Report
+from proof.trying import tried
 from support.binaries import ROOT
 from support.cluster import Cluster
 from support.databases import Databases
@@ -96,10 +97,8 @@ def main(argv: list[str]) -> int:
     said = parser.parse_args(argv)
     # Leave by the way on which everything is ended.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    report = run(short=said.short, seed=said.seed, parts=said.parts, bug=said.bug)
-    report.close(_DIRECTORY.with_suffix(".json"))
-    if said.short and report.missed and not said.bug:
-        print("\nmissed once; if it was the machine, it is met now:", flush=True)
-        report = run(short=True, seed=said.seed, parts=said.parts)
-        report.close(_DIRECTORY.with_suffix(".json"))
-    return 1 if report.missed else 0
+    return tried(
+        lambda: run(short=said.short, seed=said.seed, parts=said.parts, bug=said.bug),
+        _DIRECTORY.with_suffix(".json"),
+        again=said.short and not said.bug,
+    )

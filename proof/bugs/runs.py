@@ -1,0 +1,73 @@
+"""The runs that must notice the bugs: small, and the same for as many bugs as possible."""
+
+from __future__ import annotations
+
+from proof.bugs.bug import Run
+
+_SEED = 7
+
+
+def _faults(name: str, words: str, number: int, only: str | None = None) -> Run:
+    """Runs of the mixed bed are told apart by their seeds, which name their reports."""
+    seed = _SEED + number
+    usual = f"{words} --seed {seed} --end-within 60".split()
+    one = ("--only", only) if only else ()
+    return Run(name, ("faults", "leases", *usual, *one), f"faults/leases-{seed}.json")
+
+
+def _suite(name: str, path: str) -> Run:
+    return Run(name, ("pytest", path))
+
+
+# Every nemesis of the world `leases`, and handlers of each kind.
+LEASES = _faults(
+    "leases",
+    "--jobs 160 --rate 8 --every 4 --kinds quick,enter,aenter,slow,falter,report",
+    number=0,
+)
+# Nobody is struck down: whoever drains keeps what he holds, or gives it back.
+DEPLOYS = _faults(
+    "deploys", "--jobs 80 --rate 3 --every 7 --kinds long,longer", number=1, only="rolling restart"
+)
+# Small jobs in small batches: claims meet each other all the time.
+CLAIMS = _faults("claims", "--jobs 1500 --rate 150 --kinds quick", number=3, only="rolling restart")
+# Jobs that fail for good and are brought back from the dead letters.
+REVIVALS = _faults(
+    "revivals", "--jobs 60 --rate 4 --every 15 --kinds fall", number=2, only="rolling restart"
+)
+_FAILOVER = ("--short", "--seed", str(_SEED))
+CANCELLED = Run(
+    "cancelled",
+    ("failover", "cancelled", *_FAILOVER),
+    "failover.json",
+    {"I1": ("false acknowledgements",)},
+)
+ASYNCHRONOUS = Run(
+    "asynchronous",
+    ("failover", "asynchronous", *_FAILOVER),
+    "failover.json",
+    {"I8": ("claims after a failover with a token from before", "fences handed out twice")},
+)
+
+_TICKS = {
+    "I7": (
+        "ticks with two jobs",
+        "ticks with no job and no reason",
+        "jobs whose tick row is missing or says otherwise",
+    )
+}
+OUTAGE = Run(
+    "outage", ("schedules", "outage", "--short", "--seed", str(_SEED)), "schedules.json", _TICKS
+)
+YEARS = Run(
+    "years", ("schedules", "years", "--short", "--seed", str(_SEED)), "schedules.json", _TICKS
+)
+SCHEDULERS = Run(
+    "kills", ("schedules", "kills", "--short", "--seed", str(_SEED)), "schedules.json", _TICKS
+)
+
+# Races too narrow for a run of a minute to meet them every time.
+SETTLING = _suite("settling, by its suite", "tests/conformance/test_settle_again.py")
+OWNERS = _suite("renewing, by its suite", "tests/conformance/test_renew.py")
+LIMITS = _suite("limits, by its suite", "tests/races/test_limits.py")
+FIRING = _suite("firing, by its suite", "tests/races/test_firing.py")

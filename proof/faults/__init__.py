@@ -1,0 +1,1 @@
+"""Everything at once: workers, clients and a server that are broken on purpose, and a checker."""

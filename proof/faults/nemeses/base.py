@@ -1,0 +1,67 @@
+"""What a nemesis is to the run that lets it loose."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+from proof.faults.jobs import LEASE
+
+if TYPE_CHECKING:
+    from proof.faults.bed import Bed
+    from proof.faults.crew import Post
+
+# Past the lease, so that it is lost; and not so long that a run is nothing but waiting.
+PAST_THE_LEASE = (1.2 * LEASE, 2 * LEASE)
+
+
+class Nemesis(ABC):
+    """One way to break something. `light` ones come often: they cost a reconnection or less. A
+    `gentle` one takes no lease from anybody."""
+
+    name: ClassVar[str]
+    light: ClassVar[bool] = False
+    gentle: ClassVar[bool] = False
+
+    @abstractmethod
+    def strike(self, bed: Bed) -> float | None:
+        """Break it; for how many seconds it stays broken. None if there was nothing to break."""
+
+    def relieve(self, bed: Bed) -> int:
+        """Mend it; how many faults it came to."""
+        del bed
+        return 1
+
+    def finish(self, bed: Bed) -> None:
+        """Leave the world so that all jobs can end; called once, after the last of it."""
+        del bed
+
+
+class AtAPost(Nemesis):
+    """Strikes one worker, and leaves it to itself until it is mended."""
+
+    post: Post
+
+    def strike(self, bed: Bed) -> float | None:
+        """Choose a post to which nothing else is being done."""
+        post = bed.unharmed()
+        if post is None:
+            return None
+        self.post = post
+        lasts = self.harm(bed)
+        post.struck = lasts is not None
+        return lasts
+
+    @abstractmethod
+    def harm(self, bed: Bed) -> float | None:
+        """Break something at `self.post`."""
+
+    def relieve(self, bed: Bed) -> int:
+        """Mend it, and let others have their turn."""
+        self.post.struck = False
+        return self.mend(bed)
+
+    def mend(self, bed: Bed) -> int:
+        """Mend what `harm` did."""
+        del bed
+        return 1

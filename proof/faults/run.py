@@ -1,0 +1,165 @@
+"""One run: jobs come and are worked on, nemeses strike, all of them are mended, all jobs end."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from proof.faults.history import ASKED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from proof.faults.bed import Bed
+    from proof.faults.nemeses.base import Nemesis
+    from proof.report import Report
+
+_STEP = 0.05
+_AT_ONCE = 3
+_PACE_EVERY = 1.0
+# For how many seconds more jobs come, each time.
+_MORE = 5.0
+_OPEN = "SELECT count(*) FROM tenure.job"
+_ENDED = (
+    "SELECT (SELECT count(*) FROM tenure.job_archive) + (SELECT count(*) FROM tenure.job_failed)"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How many jobs of which kinds, and how fast they come; each nemesis strikes at least once."""
+
+    seed: int
+    jobs: int
+    rate: float
+    # How far apart strikes are, if not as in the world.
+    heavy_every: tuple[float, float] | None = None
+    longest: float = 600.0
+    # Which jobs: see `workload.shares`.
+    kinds: str = "rare"
+    # Stuck is what has not ended although nothing is broken and no other has ended for so long.
+    end_within: float = 45.0
+
+
+class Run:
+    """Lets nemeses loose until the client has asked for all jobs, then mends everything."""
+
+    def __init__(
+        self,
+        bed: Bed,
+        report: Report,
+        plan: Plan,
+        nemeses: Sequence[Nemesis],
+        *,
+        light_every: tuple[float, float],
+        heavy_every: tuple[float, float],
+    ) -> None:
+        self.stuck = 0
+        self._bed = bed
+        self._report = report
+        self._plan = plan
+        self._light_every = light_every
+        self._heavy_every = heavy_every
+        self._end = plan.jobs
+        self._light = [nemesis for nemesis in nemeses if nemesis.light]
+        self._heavy = [nemesis for nemesis in nemeses if not nemesis.light]
+        self.unmet = list(self._heavy)
+        self._in_force: list[tuple[float, float, Nemesis]] = []
+        self._next_light = self._next_heavy = self._next_pace = 0.0
+        self._ended = (time.monotonic(), 0)
+
+    def go(self) -> None:
+        """Do all of it; `stuck` is how many jobs did not end."""
+        give_up_at = time.monotonic() + self._plan.longest
+        self._send_client(0)
+        while time.monotonic() < give_up_at:
+            self._bed.supervise()
+            self._relieve(time.monotonic())
+            if self._client_done():
+                if not self.unmet:
+                    break
+                # Who has not had his turn needs somebody at work.
+                self._end += int(_MORE * self._plan.rate)
+                self._send_client(self._next_label())
+            self._strike()
+            self._tell_pace()
+            time.sleep(_STEP)
+        self._relieve(float("inf"))
+        for nemesis in (*self._light, *self._heavy):
+            nemesis.finish(self._bed)
+        self._await_end()
+
+    def _send_client(self, first: int) -> None:
+        plan = self._plan
+        self._bed.send_client(plan.seed, first, self._end, plan.rate, plan.kinds)
+
+    def _client_done(self) -> bool:
+        """Whether all jobs were asked for; a client that was killed has a successor."""
+        ended = self._bed.client_ended
+        if ended is None or ended == 0:
+            return ended == 0
+        self._send_client(self._next_label())
+        return False
+
+    def _next_label(self) -> int:
+        with self._bed.history.open() as lines:
+            asked = (line.split() for line in lines if line.startswith(f"{ASKED} "))
+            return max((int(words[5]) + int(words[3]) for words in asked), default=0)
+
+    def _strike(self) -> None:
+        now = time.monotonic()
+        rng = self._bed.rng
+        if now >= self._next_light and self._light:
+            self._next_light = now + rng.uniform(*self._light_every)
+            self._begin(rng.choice(self._light), now)
+        busy = sum(not nemesis.light for _, _, nemesis in self._in_force)
+        if now >= self._next_heavy and busy < _AT_ONCE and self._heavy:
+            self._next_heavy = now + rng.uniform(*self._heavy_every)
+            self._begin(rng.choice(self.unmet or self._heavy), now)
+
+    def _begin(self, nemesis: Nemesis, now: float) -> None:
+        if any(other is nemesis for _, _, other in self._in_force):
+            return
+        lasts = nemesis.strike(self._bed)
+        if lasts is not None:
+            self._in_force.append((now + lasts, now, nemesis))
+
+    def _relieve(self, now: float) -> None:
+        for over in [one for one in self._in_force if one[0] <= now]:
+            self._in_force.remove(over)
+            _, since, nemesis = over
+            count = nemesis.relieve(self._bed)
+            for _ in range(count):
+                self._report.fault(nemesis.name, time.monotonic() - since)
+            if count and nemesis in self.unmet:
+                self.unmet.remove(nemesis)
+
+    def _tell_pace(self) -> None:
+        now = time.monotonic()
+        if now >= self._next_pace:
+            self._next_pace = now + _PACE_EVERY
+            with contextlib.suppress(psycopg.OperationalError):
+                [(ended,)] = self._bed.rows(_ENDED)
+                since, before = self._ended
+                rate = (ended - before) / (now - since)
+                self._report.pace.append((now - self._report.began_at, rate))
+                self._ended = now, ended
+
+    def _await_end(self) -> None:
+        """Nothing is broken any more: jobs end, one after another, until none is left."""
+        least, give_up_at = math.inf, time.monotonic() + self._plan.end_within
+        while time.monotonic() < give_up_at:
+            self._bed.supervise()
+            self._tell_pace()
+            with contextlib.suppress(psycopg.OperationalError):
+                [(self.stuck,)] = self._bed.rows(_OPEN)
+                if not self.stuck:
+                    return
+                if self.stuck < least:
+                    least, give_up_at = self.stuck, time.monotonic() + self._plan.end_within
+            time.sleep(0.2)

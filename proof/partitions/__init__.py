@@ -1,0 +1,1 @@
+"""Workers cut off from the database: no effect of theirs after their lease's end."""

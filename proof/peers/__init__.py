@@ -1,0 +1,1 @@
+"""What becomes of jobs when a worker is killed or stopped, here and in other queues."""

@@ -1,0 +1,102 @@
+"""The tables of docs/peers.md, from what a full run wrote; a table stands between two marks."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from bench.speed.markdown import table
+from support.binaries import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+PAGE = ROOT / "docs/peers.md"
+# What a run tells of each test.
+SHOWN = {
+    "kill": ("in_hand", "done", "stuck", "given_up", "lost", "ended_twice", "seconds"),
+    "stop": ("taken_after", "outcome"),
+}
+
+
+def fill(page: str, found: Mapping[str, Any]) -> str:
+    """The page with its tables."""
+    for name, made in _TABLES.items():
+        begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+        before, mark, rest = page.partition(begin)
+        if mark:
+            page = f"{before}{begin}{made(found)}\n{end}{rest.partition(end)[2]}"
+    return page
+
+
+def write(figures: Path) -> None:
+    """Put the figures of a run into the page."""
+    PAGE.write_text(fill(PAGE.read_text(), json.loads(figures.read_text())))
+    print(f"written: {PAGE}")
+
+
+def _run(found: Mapping[str, Any]) -> str:
+    return (
+        f"Run on {found['at'][:10]} with PostgreSQL {found['postgresql'].split()[0]}, Redis and "
+        f"Python {found['python']}; each was watched for {found['watch']:g} s, or somewhat more: "
+        "the machine was busy with other work."
+    )
+
+
+def _settings(found: Mapping[str, Any]) -> str:
+    rows = [
+        [row["name"], row["kill"].get("version", "–"), row["settings"]] for row in found["rows"]
+    ]
+    return table(["", "version", "settings"], rows, words=3)
+
+
+def _kill(found: Mapping[str, Any]) -> str:
+    head = ["", "in hand", "done", "stuck", "given up", "lost", "ended twice", "all done after"]
+    return table([*head, "the store says"], [_killed(row) for row in found["rows"]])
+
+
+def _killed(row: Mapping[str, Any]) -> list[str]:
+    kill = row["kill"]
+    if "not_tried" in kill:
+        return [row["name"], *["–"] * 7, "not tried"]
+    figures = [str(kill[what]) for what in SHOWN["kill"][:-1]]
+    seconds = "–" if kill["seconds"] is None else f"{kill['seconds']:g} s"
+    return [row["name"], *figures, seconds, ", ".join(kill["words"]) or "–"]
+
+
+def _stop(found: Mapping[str, Any]) -> str:
+    head = [
+        "",
+        "late completion",
+        "given to another after",
+        "the store said meanwhile",
+        "in the end",
+    ]
+    return table(head, [_stopped(row) for row in found["rows"]], words=2)
+
+
+def _stopped(row: Mapping[str, Any]) -> list[str]:
+    stop = row["stop"]
+    if "not_tried" in stop:
+        return [row["name"], "not tried", "–", "–", "–"]
+    if stop["taken_after"] is None:
+        within = f"not within {stop['watched']:g} s"
+        return [row["name"], "not applicable", within, stop["held"], "–"]
+    meanwhile = ", then ".join(_said(look) for look in stop["seen"])
+    after = f"{stop['taken_after']:g} s"
+    return [row["name"], stop["outcome"], after, meanwhile, _said(stop["last"])]
+
+
+def _said(look: list[Any]) -> str:
+    """The store's word, and whose result it holds."""
+    word, result = look
+    return word if result is None else f"{word} by {result}"
+
+
+_TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "run": _run,
+    "settings": _settings,
+    "kill": _kill,
+    "stop": _stop,
+}

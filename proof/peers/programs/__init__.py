@@ -1,0 +1,1 @@
+"""One small program for each queue; each runs in the environment of its queue."""

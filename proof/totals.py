@@ -1,0 +1,110 @@
+"""`just prove totals`: what the runs in .cache/proof add up to, into the tables of docs/proof.md.
+
+A table stands between `<!-- name -->` and `<!-- /name -->`. Runs with a seeded bug and short forms
+do not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from typing import Any
+
+from support.binaries import ROOT
+
+_RUNS = ROOT / ".cache/proof"
+_PAGE = ROOT / "docs/proof.md"
+
+
+def runs() -> list[dict[str, Any]]:
+    """Every run that counts, in the order of time; `name` is its file's."""
+    found = []
+    for path in _RUNS.rglob("*.json"):
+        whole = json.loads(path.read_text())
+        if "figures" in whole and not whole.get("bug") and not whole.get("short"):
+            found.append(whole | {"name": str(path.relative_to(_RUNS).with_suffix(""))})
+    return sorted(found, key=lambda run: run["at"])
+
+
+def _jobs(run: dict[str, Any]) -> int:
+    """How many jobs were judged; some subjects tell it part by part."""
+    told = [
+        figure["value"]
+        for key, figure in run["figures"].items()
+        if key.endswith(": jobs that were to complete")
+    ]
+    return int(run.get("jobs") or sum(told))
+
+
+def of_runs(found: list[dict[str, Any]]) -> str:
+    """Each run: when, how long, how much, and what it missed."""
+    rows = [
+        [
+            run["name"],
+            run["at"][:16].replace("T", " "),
+            str(run.get("seed", "")),
+            f"{run['seconds'] / 60:.1f}",
+            f"{_jobs(run):,}",
+            f"{sum(run['faults'].values()):,}",
+            "; ".join(run["missed"]) or "no bar",
+        ]
+        for run in found
+    ]
+    head = ["run", "when, UTC", "seed", "minutes", "jobs", "faults", "missed"]
+    return _table(head, rows)
+
+
+def of_faults(found: list[dict[str, Any]]) -> str:
+    """How often each kind of fault was injected, in all."""
+    counted: Counter[str] = Counter()
+    for run in found:
+        counted.update(run["faults"])
+    rows = [[kind, f"{count:,}"] for kind, count in counted.most_common()]
+    return _table(["fault", "times"], [*rows, ["**in all**", f"**{counted.total():,}**"]])
+
+
+def of_zeros(found: list[dict[str, Any]]) -> str:
+    """What must not be, by its words, summed over all runs that looked for it."""
+    sums: Counter[str] = Counter()
+    looked: Counter[str] = Counter()
+    for run in found:
+        for key, figure in run["figures"].items():
+            if isinstance(figure, dict) and figure.get("bar") == 0:
+                what = key.rpartition(": ")[2] if ": I" not in key else key.split(": ", 1)[1]
+                sums[what] += figure["value"]
+                looked[what] += 1
+    rows = [[what, f"{sums[what]:,}", f"{looked[what]:,}"] for what in sorted(sums)]
+    return _table(["what must not be", "found", "runs that looked"], rows)
+
+
+def in_all(found: list[dict[str, Any]]) -> str:
+    """One sentence of it."""
+    jobs = sum(map(_jobs, found))
+    faults = sum(sum(run["faults"].values()) for run in found)
+    hours = sum(run["seconds"] for run in found) / 3600
+    return (
+        f"{len(found)} runs of {hours:.1f} hours in all: **{jobs:,} jobs, {faults:,} injected "
+        f"faults**, {jobs / hours:,.0f} jobs and {faults / hours:,.0f} faults an hour.\n"
+    )
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)]) + "\n"
+
+
+def main(argv: list[str]) -> int:
+    """Write the tables; 1 if a run that counts has missed a bar."""
+    argparse.ArgumentParser(prog="just prove totals", description=__doc__).parse_args(argv)
+    found = runs()
+    text = _PAGE.read_text()
+    tables = {"all": in_all, "zeros": of_zeros, "faults": of_faults, "runs": of_runs}
+    for name, make in tables.items():
+        before, rest = text.split(f"<!-- {name} -->\n", 1)
+        _, after = rest.split(f"<!-- /{name} -->", 1)
+        text = f"{before}<!-- {name} -->\n{make(found)}<!-- /{name} -->{after}"
+    _PAGE.write_text(text)
+    print(in_all(found))
+    print(of_zeros(found))
+    return 1 if any(run["missed"] for run in found) else 0

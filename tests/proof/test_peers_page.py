@@ -1,0 +1,98 @@
+"""The page about other queues: tables say what a run found, outcomes what the stores said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from proof.peers import field, page
+from proof.peers.stopping import outcome
+
+KILLED = {
+    "version": "1.2.3",
+    "in_hand": 10,
+    "done": 17,
+    "stuck": 2,
+    "given_up": 0,
+    "lost": 1,
+    "words": ["doing"],
+    "ended_twice": 0,
+    "seconds": None,
+    "watched": 150.0,
+}
+STOPPED = {
+    "taken_after": 31.5,
+    "outcome": "accepted",
+    "held": "doing",
+    "seen": [["doing", None], ["succeeded", "first"]],
+    "last": ["succeeded", "second"],
+    "watched": 150.0,
+}
+
+
+def found(**row: Any) -> dict[str, Any]:
+    one = {"name": "A queue", "settings": "defaults", "kill": KILLED, "stop": STOPPED} | row
+    return {
+        "at": "2026-01-02T03:04:05",
+        "python": "3.11.7",
+        "postgresql": "15.20 (Debian)",
+        "watch": 150.0,
+        "rows": [one],
+    }
+
+
+def filled(name: str, **row: Any) -> str:
+    """The last line of the table of this name."""
+    marks = f"<!-- {name} -->\nold\n<!-- /{name} -->"
+    return page.fill(f"before\n{marks}\nafter", found(**row)).splitlines()[-3]
+
+
+def test_a_table_takes_the_place_of_the_one_before() -> None:
+    text = page.fill("before\n<!-- run -->\nold\n<!-- /run -->\nafter", found())
+    assert text.startswith("before\n<!-- run -->\nRun on 2026-01-02 with PostgreSQL 15.20")
+    assert text.endswith("\n<!-- /run -->\nafter")
+    assert "old" not in text
+
+
+def test_a_kill_is_told_by_its_counts_and_the_stores_word() -> None:
+    assert filled("kill") == "| A queue | 10 | 17 | 2 | 0 | 1 | 0 | – | doing |"
+    done = KILLED | {"done": 20, "stuck": 0, "lost": 0, "words": [], "seconds": 31.0}
+    assert filled("kill", kill=done) == "| A queue | 10 | 20 | 0 | 0 | 0 | 0 | 31 s | – |"
+
+
+def test_a_late_completion_is_told_with_whose_result_is_kept() -> None:
+    said = "doing, then succeeded by first | succeeded by second |"
+    assert filled("stop") == f"| A queue | accepted | 31.5 s | {said}"
+
+
+def test_a_job_that_nobody_else_got_has_no_late_completion() -> None:
+    alone = {"taken_after": None, "held": "doing", "watched": 150.0}
+    said = "| A queue | not applicable | not within 150 s | doing | – |"
+    assert filled("stop", stop=alone) == said
+
+
+def test_a_queue_that_could_not_be_tried_is_not_counted_as_anything() -> None:
+    assert "not tried" in filled("kill", kill={"not_tried": "no network"})
+    assert "not tried" in filled("stop", stop={"not_tried": "no network"})
+
+
+@pytest.mark.parametrize(
+    ("held", "words", "expected"),
+    [
+        ("doing", ["doing", "succeeded"], "accepted"),
+        ("fetched", ["fetched", "gone"], "accepted"),
+        ("running", ["running"], "refused"),
+        ("active", ["active", "queued"], "changed to queued"),
+    ],
+)
+def test_an_outcome_is_what_the_store_said_while_the_second_ran(
+    held: str, words: list[str], expected: str
+) -> None:
+    assert outcome(held, words) == expected
+
+
+def test_the_page_has_a_place_for_every_table_and_every_way_a_key_of_its_own() -> None:
+    text = page.PAGE.read_text()
+    assert page.fill(text, found()).count("A queue") == 3
+    assert len({way.key for way in field.WAYS}) == len(field.WAYS)
