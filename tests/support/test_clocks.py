@@ -93,8 +93,8 @@ def test_a_clock_that_drifts_leaves_monotonic_time_alone() -> None:
     walls, monotonics = ([float(line[column]) for line in lines] for column in (0, 1))
     true = monotonics[-1] - monotonics[0]
     assert true >= 4.5
-    # A step is seen up to a second late.
-    assert (true - 1.5) * 10 <= walls[-1] - walls[0] <= (true + 1.5) * 10
+    # A step is seen up to a second late, and is itself late on a busy machine.
+    assert (true - 2.5) * 10 <= walls[-1] - walls[0] <= (true + 2.5) * 10
 
 
 def test_a_servers_clock_is_stepped_while_it_runs(cluster: Cluster) -> None:
