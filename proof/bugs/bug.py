@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,16 +22,22 @@ class Edit:
 class Run:
     """A run of the bed: the words of `just prove`, and the report that it writes to .cache/proof.
     A subject that does not name invariants has `figures`: which of its figures are one's. A run
-    without a report is a suite of pytest.
+    without a report is a suite of pytest, and has no seed.
     """
 
     name: str
     words: tuple[str, ...]
     report: str = ""
     figures: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    seed: int = 7
 
     def __str__(self) -> str:
-        return " ".join(f'"{word}"' if " " in word else word for word in self.words)
+        words = (*self.words, "--seed", str(self.seed)) if self.report else self.words
+        return " ".join(f'"{word}"' if " " in word else word for word in words)
+
+    def by(self, seed: int) -> Run:
+        """The same by another seed, which names another report."""
+        return replace(self, seed=seed)
 
 
 @dataclass(frozen=True)

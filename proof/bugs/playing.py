@@ -57,8 +57,9 @@ def play(run: Run, bug: str | None) -> Played:
         elif code:
             played.broken = f"the suite ended with {code}"
         return played
-    with _Aside(PROOF / run.report, KEPT / f"{name}.json") as report:
-        code, _ = _run(["proof", *run.words], bug, KEPT / f"{name}.log")
+    with _Aside(PROOF / run.report.format(seed=run.seed), KEPT / f"{name}.json") as report:
+        words = ["proof", *run.words, "--seed", str(run.seed)]
+        code, _ = _run(words, bug, KEPT / f"{name}.log")
         played = Played(time.monotonic() - began_at)
         if report.exists():
             played.missed = _missed(json.loads(report.read_text()))

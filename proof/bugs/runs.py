@@ -9,10 +9,10 @@ _SEED = 7
 
 def _faults(name: str, words: str, number: int, only: str | None = None) -> Run:
     """Runs of the mixed bed are told apart by their seeds, which name their reports."""
-    seed = _SEED + number
-    usual = f"{words} --seed {seed} --end-within 60".split()
+    usual = f"{words} --end-within 60".split()
     one = ("--only", only) if only else ()
-    return Run(name, ("faults", "leases", *usual, *one), f"faults/leases-{seed}.json")
+    report = "faults/leases-{seed}.json"
+    return Run(name, ("faults", "leases", *usual, *one), report, seed=_SEED + number)
 
 
 def _suite(name: str, path: str) -> Run:
@@ -22,7 +22,7 @@ def _suite(name: str, path: str) -> Run:
 # Every nemesis of the world `leases`, and handlers of each kind.
 LEASES = _faults(
     "leases",
-    "--jobs 160 --rate 8 --every 4 --kinds quick,enter,aenter,slow,falter,report",
+    "--jobs 360 --rate 6 --every 3 --kinds quick,enter,aenter,slow,falter,report",
     number=0,
 )
 # Nobody is struck down: whoever drains keeps what he holds, or gives it back.
@@ -35,16 +35,15 @@ CLAIMS = _faults("claims", "--jobs 1500 --rate 150 --kinds quick", number=3, onl
 REVIVALS = _faults(
     "revivals", "--jobs 60 --rate 4 --every 15 --kinds fall", number=2, only="rolling restart"
 )
-_FAILOVER = ("--short", "--seed", str(_SEED))
 CANCELLED = Run(
     "cancelled",
-    ("failover", "cancelled", *_FAILOVER),
+    ("failover", "cancelled", "--short"),
     "failover.json",
     {"I1": ("false acknowledgements",)},
 )
 ASYNCHRONOUS = Run(
     "asynchronous",
-    ("failover", "asynchronous", *_FAILOVER),
+    ("failover", "asynchronous", "--short"),
     "failover.json",
     {"I8": ("claims after a failover with a token from before", "fences handed out twice")},
 )
@@ -56,15 +55,9 @@ _TICKS = {
         "jobs whose tick row is missing or says otherwise",
     )
 }
-OUTAGE = Run(
-    "outage", ("schedules", "outage", "--short", "--seed", str(_SEED)), "schedules.json", _TICKS
-)
-YEARS = Run(
-    "years", ("schedules", "years", "--short", "--seed", str(_SEED)), "schedules.json", _TICKS
-)
-SCHEDULERS = Run(
-    "kills", ("schedules", "kills", "--short", "--seed", str(_SEED)), "schedules.json", _TICKS
-)
+OUTAGE = Run("outage", ("schedules", "outage", "--short"), "schedules.json", _TICKS)
+YEARS = Run("years", ("schedules", "years", "--short"), "schedules.json", _TICKS)
+SCHEDULERS = Run("kills", ("schedules", "kills", "--short"), "schedules.json", _TICKS)
 
 # Races too narrow for a run of a minute to meet them every time.
 SETTLING = _suite("settling, by its suite", "tests/conformance/test_settle_again.py")

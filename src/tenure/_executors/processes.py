@@ -17,6 +17,7 @@ from tenure._executors import endings, messages
 from tenure._executors.base import Told
 from tenure._model.outcome import Outcome, Snoozed
 from tenure._services.base import log
+from tenure._services.board import Phase
 from tenure._services.holdings import Held, Why
 from tenure.job import boottime
 
@@ -61,6 +62,7 @@ class ProcessExecutor:
             if held.stopping is not None:
                 process.kill()
             held.start_clock(boottime())
+            held.mark(Phase.APART)
             outcome, excerpt = await process.run(held)
         except TimeoutError:
             # It was to stop before there was a process for it.

@@ -28,8 +28,8 @@ NEVER = math.inf
 
 
 class Phase(IntEnum):
-    """How far a lease has come. What is `apart` runs in a process of its own; what is `timed
-    out` should have ended, and has not."""
+    """How far a lease has come. What is `apart` runs in a process of its own, for which it was
+    `waiting`; what is `timed out` should have ended, and has not."""
 
     FREE = 0
     UNSTARTED = 1
@@ -37,9 +37,11 @@ class Phase(IntEnum):
     ENDED = 3
     TIMED_OUT = 4
     APART = 5
+    WAITING = 6
 
 
-RUNNING = frozenset({Phase.STARTED, Phase.APART, Phase.TIMED_OUT})
+RUNNING = frozenset({Phase.STARTED, Phase.APART, Phase.TIMED_OUT, Phase.WAITING})
+UNBEGUN = frozenset({Phase.UNSTARTED, Phase.WAITING})
 _RUNNING = frozenset(int(phase) for phase in RUNNING)
 
 

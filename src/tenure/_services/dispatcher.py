@@ -184,7 +184,7 @@ class Dispatcher:
         way = self._ways.choose(held)
         if way is self._ways.process:
             # Its time begins when there is a process, for which it may have to wait.
-            held.mark(Phase.APART)
+            held.mark(Phase.WAITING)
         else:
             held.start_clock(boottime())
             held.mark(Phase.STARTED)

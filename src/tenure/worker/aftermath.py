@@ -14,7 +14,7 @@ from tenure._model.outcome import Ended, Released
 from tenure._model.worker import Presence
 from tenure._rules import lifecycle
 from tenure._services.base import log
-from tenure._services.board import Entry, Phase
+from tenure._services.board import UNBEGUN, Entry, Phase
 from tenure._services.holdings import Why
 from tenure.config import DEFAULTS
 from tenure.errors import StoreError
@@ -96,7 +96,7 @@ class Aftermath:
 
 def suspects(entries: Sequence[Entry]) -> list[Entry]:
     """Who may have killed the child: what ran in it. What ran in a process of its own only if
-    nothing else did; what had ended cannot have."""
+    nothing else did; what had ended, or waited for such a process, cannot have."""
     inside = [entry for entry in entries if entry.phase in (Phase.STARTED, Phase.TIMED_OUT)]
     return inside or [entry for entry in entries if entry.phase is Phase.APART]
 
@@ -108,7 +108,7 @@ def _told(
     return [
         End(entry.lease.job_id, entry.attempt, answer.state, end.settlement)
         for entry, end, answer in zip(entries, ended, answers, strict=True)
-        if answer.state is not None and entry.phase is not Phase.UNSTARTED
+        if answer.state is not None and entry.phase not in UNBEGUN
     ]
 
 
