@@ -1,7 +1,9 @@
-"""`just prove totals`: what the runs in .cache/proof add up to, into the tables of docs/proof.md.
+"""`just prove totals`: keeps the reports of the runs in .cache/proof, and adds up all that are kept
+into the tables of docs/proof.md.
 
-A table stands between `<!-- name -->` and `<!-- /name -->`. Runs with a seeded bug and short forms
-do not count.
+They are kept in proof/results, which is committed, so that whoever reads a figure can look where
+it comes from. A table stands between `<!-- name -->` and `<!-- /name -->`. Runs with a seeded bug
+and short forms do not count.
 """
 
 from __future__ import annotations
@@ -9,22 +11,32 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 from support.binaries import ROOT
 
 _RUNS = ROOT / ".cache/proof"
+_KEPT = ROOT / "proof/results"
 _PAGE = ROOT / "docs/proof.md"
 
 
-def runs() -> list[dict[str, Any]]:
-    """Every run that counts, in the order of time; `name` is its file's."""
-    found = []
-    for path in _RUNS.rglob("*.json"):
+def keep(directory: Path) -> None:
+    """Keep the reports of the runs that count, each once; `name` is its file's."""
+    _KEPT.mkdir(exist_ok=True)
+    for path in directory.rglob("*.json"):
         whole = json.loads(path.read_text())
         if "figures" in whole and not whole.get("bug") and not whole.get("short"):
-            found.append(whole | {"name": str(path.relative_to(_RUNS).with_suffix(""))})
-    return sorted(found, key=lambda run: run["at"])
+            name = "-".join(path.relative_to(directory).with_suffix("").parts)
+            at = whole["at"][:16].replace(":", "")
+            kept = json.dumps({"name": name} | whole, indent=1)
+            (_KEPT / f"{name}-{at}.json").write_text(kept + "\n")
+
+
+def runs() -> list[dict[str, Any]]:
+    """Every run that was kept, in the order of time."""
+    found = [json.loads(path.read_text()) for path in _KEPT.glob("*.json")]
+    return sorted((run for run in found if "figures" in run), key=lambda run: run["at"])
 
 
 def _jobs(run: dict[str, Any]) -> int:
@@ -96,7 +108,9 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
 
 def main(argv: list[str]) -> int:
     """Write the tables; 1 if a run that counts has missed a bar."""
-    argparse.ArgumentParser(prog="just prove totals", description=__doc__).parse_args(argv)
+    parser = argparse.ArgumentParser(prog="just prove totals", description=__doc__)
+    parser.add_argument("--runs", type=Path, default=_RUNS, help="where they wrote their reports")
+    keep(parser.parse_args(argv).runs)
     found = runs()
     text = _PAGE.read_text()
     tables = {"all": in_all, "zeros": of_zeros, "faults": of_faults, "runs": of_runs}

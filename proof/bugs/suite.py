@@ -13,7 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from proof.bugs.catalogue import BUGS, named
-from proof.bugs.playing import KEPT, PROOF, play
+from proof.bugs.playing import PROOF, play
 from proof.report import Report
 from support.binaries import ROOT
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from proof.bugs.playing import Played
 
 _PAGE = ROOT / "docs/seeded-bugs.md"
-_ROWS = KEPT / "rows.json"
+_ROWS = ROOT / "proof/results/bugs.json"
 _MOST = 160
 _SEEDS = 4
 _APART = 10
@@ -84,8 +84,8 @@ def _try_sound(run: Run) -> Played:
 
 
 def _keep(rows: dict[str, Any]) -> None:
-    KEPT.mkdir(parents=True, exist_ok=True)
-    _ROWS.write_text(json.dumps(rows, indent=1))
+    _ROWS.parent.mkdir(exist_ok=True)
+    _ROWS.write_text(json.dumps(rows, indent=1) + "\n")
 
 
 def tables(rows: dict[str, Any]) -> dict[str, str]:

@@ -43,7 +43,7 @@ class Size:
     through: int
 
 
-FULL = Size(kills=300, jobs=5_000, waiting=100_000, stops=100, inside=20, through=55)
+FULL = Size(kills=1_000, jobs=16_000, waiting=100_000, stops=100, inside=20, through=55)
 # A tenth, for every commit.
 SHORT = Size(kills=30, jobs=500, waiting=10_000, stops=10, inside=2, through=5)
 
