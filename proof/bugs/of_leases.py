@@ -56,7 +56,7 @@ OF_LEASES = (
     Bug(
         "renewal-waits-and-judges-before",
         "rules 3 and 5: a renewal waits for no lock, and no expiry is judged before a wait",
-        runs.LEASES,
+        runs.RESCUING,
         "I3",
         (
             Edit("renew", _UNEXPIRED, _UNEXPIRED.replace("clock_", "statement_")),
@@ -67,7 +67,7 @@ OF_LEASES = (
     Bug(
         "progress-without-time-guard",
         "rule 2: progress needs an unexpired lease, judged again after a lock wait",
-        runs.LEASES,
+        runs.REPORTS,
         "I3",
         (
             Edit(

@@ -35,6 +35,13 @@ CLAIMS = _faults("claims", "--jobs 1500 --rate 150 --kinds quick", number=3, onl
 REVIVALS = _faults(
     "revivals", "--jobs 60 --rate 4 --every 15 --kinds fall", number=2, only="rolling restart"
 )
+# Handlers that report ten times a second, and all wake up past the end of their leases.
+REPORTS = _faults(
+    "reports",
+    "--jobs 240 --rate 4 --every 5 --kinds report",
+    number=4,
+    only="all workers suspended past the lease",
+)
 CANCELLED = Run(
     "cancelled",
     ("failover", "cancelled", "--short"),
@@ -62,5 +69,7 @@ SCHEDULERS = Run("kills", ("schedules", "kills", "--short"), "schedules.json", _
 # Races too narrow for a run of a minute to meet them every time.
 SETTLING = _suite("settling, by its suite", "tests/conformance/test_settle_again.py")
 OWNERS = _suite("renewing, by its suite", "tests/conformance/test_renew.py")
+# A worker stops renewing earlier than a renewal may wait: together they hide this one.
+RESCUING = _suite("rescuing, by its suite", "tests/races/test_rescuing.py")
 LIMITS = _suite("limits, by its suite", "tests/races/test_limits.py")
 FIRING = _suite("firing, by its suite", "tests/races/test_firing.py")

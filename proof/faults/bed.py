@@ -48,6 +48,7 @@ class Bed:
         directory.mkdir(parents=True)
         self._kept = ExitStack()
         self.cluster = cluster
+        self.bug = bug
         self.rng = rng
         self.history = directory / "history"
         self.history.touch()
