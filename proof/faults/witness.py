@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from proof.checker.events import Event
 
 Period = tuple[int, int]
-_EVERY = 0.1
+_EVERY = 0.02
 # A renewal that was in time may be seen later, when its commit is.
 _SURELY = 1.0
 # A handler may say something just before its process is ended.
