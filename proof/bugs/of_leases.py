@@ -141,8 +141,9 @@ OF_LEASES = (
     Bug(
         "renewals-stopped-by-draining",
         "rules 7 and 14: renewals go on until the lease is settled, through draining too",
-        runs.DEPLOYS,
+        runs.DRAINING,
         "I9",
         patch=patches.stop_renewing_to_drain,
+        caught_by="tests/worker/test_draining.py",
     ),
 )

@@ -71,5 +71,7 @@ SETTLING = _suite("settling, by its suite", "tests/conformance/test_settle_again
 OWNERS = _suite("renewing, by its suite", "tests/conformance/test_renew.py")
 # A worker stops renewing earlier than a renewal may wait: together they hide this one.
 RESCUING = _suite("rescuing, by its suite", "tests/races/test_rescuing.py")
+# Nobody loses a lease by it: a handler that would have ended in time is stopped before.
+DRAINING = _suite("draining, by its suite", "tests/worker/test_draining.py")
 LIMITS = _suite("limits, by its suite", "tests/races/test_limits.py")
 FIRING = _suite("firing, by its suite", "tests/races/test_firing.py")
