@@ -133,10 +133,12 @@ class Store(ScheduleStore, OperationStore, Protocol):
         *,
         queue: str | None = None,
         task: str | None = None,
+        signature: str | None = None,
         count: int = 50,
         place: Place | None = None,
     ) -> Op[Page]:
-        """Jobs in one state, newest first. What is searched per page is bounded."""
+        """Jobs in one state, newest first. What is searched per page is bounded. Only dead letters
+        have the `signature` of an error."""
 
     def attempts(self, job_id: JobId) -> Op[Sequence[AttemptRow]]:
         """The job's ended running periods, oldest first."""

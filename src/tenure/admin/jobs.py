@@ -48,16 +48,18 @@ class Jobs(Verbs):
         *,
         queue: str | None = None,
         task: str | None = None,
+        signature: str | None = None,
         count: int = 50,
         after: str | None = None,
     ) -> Op[JobList]:
         """Jobs in one state, newest first; `after` is the last page's `next`. What is searched
-        per page is bounded, so that a page may come short."""
+        per page is bounded, so that a page may come short. Only dead letters have the `signature`
+        of an error."""
         if not 1 <= count <= _LONGEST_PAGE:
             raise InvalidValue(f"a page of {count} is not within 1 to {_LONGEST_PAGE:,}")
         place = None if after is None else paging.place(after)
         page = yield from self._store.list(
-            State(state), queue=queue, task=task, count=count, place=place
+            State(state), queue=queue, task=task, signature=signature, count=count, place=place
         )
         return JobList(page.jobs, None if page.next is None else paging.token(page.next))
 
