@@ -17,6 +17,7 @@ SUBJECTS = {
     "poison": "proof.poison.suite",
     "bugs": "proof.bugs.suite",
     "schedules": "proof.schedules.suite",
+    "operations": "proof.operations",
     "peers": "proof.peers.suite",
     "crowd": "proof.crowd",
     "totals": "proof.totals",

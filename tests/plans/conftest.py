@@ -70,6 +70,15 @@ FROM generate_series(1, 5000) AS n;
 INSERT INTO tenure.schedule_tick (schedule, fire_at, recorded_at, outcome, reason)
 SELECT 's-' || n % 100, now() - n * interval '10 minutes', now(), 'skipped', 'missed'
 FROM generate_series(1, {archived}) AS n;
+INSERT INTO tenure.operation (kind, state, filter, rate, total, done, actor, source, created_at,
+    started_at, ended_at, next_at)
+SELECT 'retry', CASE WHEN n > 290 THEN 'running' ELSE 'done' END, '{{}}', 500, 1000,
+    CASE WHEN n > 290 THEN 0 ELSE 1000 END, 'ada', 'cli', now(), now(),
+    CASE WHEN n <= 290 THEN now() - n * interval '3 hours' END,
+    CASE WHEN n > 290 THEN now() + (n - 295) * interval '1 second' END
+FROM generate_series(1, 300) AS n;
+INSERT INTO tenure.operation_item (operation_id, place, job_id)
+SELECT 1 + n % 300, 1 + n / 300, 2000000 + n FROM generate_series(1, {archived}) AS n;
 SELECT setval('tenure.job_id_seq', 3000000)
 """
 

@@ -10,6 +10,7 @@ from tenure._model.audit import By
 from tenure._model.ids import JobId, Token, WorkerId
 from tenure._model.job import PRIORITIES, NewJob, State
 from tenure._model.lease import Lease
+from tenure._model.operation import Changes, Filter, NewOperation, OperationKind, OperationState
 from tenure._model.outcome import Ended, Error, Failed, Released, Succeeded
 from tenure._model.queue import Floor, Lane
 from tenure._model.schedule import NewSchedule, Timing
@@ -90,6 +91,32 @@ NEW_SCHEDULES = [
     for n in range(100)
 ]
 
+AN_OPERATION: Row = {
+    "id": 7,
+    "kind": "retry",
+    "state": "running",
+    "filter": {},
+    "changes": None,
+    "rate": 500,
+    "total": 1000,
+    "done": 0,
+    "most": None,
+    "outcomes": {},
+    "actor": "ada",
+    "source": "cli",
+    "reason": None,
+    "created_at": NOW,
+    "started_at": NOW,
+    "ended_at": None,
+    "next_at": NOW,
+}
+
+
+def operation(kind: OperationKind, **said: Any) -> Op[Any]:
+    """The start of an operation on what is said."""
+    return STORE.start_operation(NewOperation(kind=kind, filter=Filter(**said), rate=500), BY)
+
+
 # Answers that lead an operation on to its later statements.
 _ANSWERS: Mapping[str, list[Row]] = {
     "check_lease": [{"held": True, "isolation": "read committed", "filed_on": date(2030, 1, 1)}],
@@ -101,6 +128,11 @@ _ANSWERS: Mapping[str, list[Row]] = {
     "due": [{**A_SCHEDULE, "name": f"s-{n}", "overlap": "skip"} for n in range(100)],
     "declared": [{**A_SCHEDULE, "next_at": NOW + MINUTE, "program": "shop"}],
     "lock_schedules": [{**A_SCHEDULE, "next_at": NOW + MINUTE, "program": "shop"}],
+    "start_operation": [{"id": 7}],
+    "freeze_failed": [{"total": 100}],
+    "due_operation": [AN_OPERATION],
+    "operation_items": [{"place": n, "job_id": 20_000 + n, "outcome": None} for n in range(100)],
+    "lock_operation": [AN_OPERATION],
 }
 
 
@@ -199,6 +231,29 @@ OWN: Mapping[str, Query] = {
     "ticks": sent(STORE.ticks("s-7"), "ticks"),
     "prune_ticks": sent(STORE.maintain(), "prune_ticks"),
     "prune_workers": sent(STORE.maintain(), "prune_workers"),
+    "move": sent(STORE.move([AN_ID], Changes(queue="bulk"), BY), "move"),
+    "delete": sent(STORE.delete([AN_ID, JobId(1_000_001)], BY), "delete"),
+    "admit_operation": sent(operation(OperationKind.RETRY), "admit_operation"),
+    "next_operation": sent(STORE.next_operation(), "next_operation"),
+    "due_operation": sent(STORE.advance(), "due_operation"),
+    "operation_items": sent(STORE.advance(), "operation_items"),
+    "advance": sent(STORE.advance(), "advance"),
+    "put_off": Query("put_off", {"id": 7, "most": 1, "pause": MINUTE, "now": None}),
+    "lock_operation": sent(STORE.steer_operation(7, OperationState.PAUSED, BY), "lock_operation"),
+    "steer_operation": sent(STORE.steer_operation(7, OperationState.PAUSED, BY), "steer_operation"),
+    "operations": sent(STORE.operations(), "operations"),
+    "operations_of": sent(STORE.operations_of(AN_ID), "operations_of"),
+    "prune_operation_items": sent(STORE.maintain(), "prune_operation_items"),
+    "prune_operations": sent(STORE.maintain(), "prune_operations"),
+}
+
+# What freezes the members of an operation: once for each, from the beginning of a table on.
+FREEZING: Mapping[str, Query] = {
+    "freeze_failed": sent(operation(OperationKind.RETRY, task="send"), "freeze_failed"),
+    "freeze_live": sent(operation(OperationKind.CANCEL, queue="mail"), "freeze_live"),
+    "freeze_archive": sent(
+        operation(OperationKind.DELETE, state=State.COMPLETED), "freeze_archive"
+    ),
 }
 
 # What runs inside a caller's transaction, on a connection with the caller's settings.

@@ -9,10 +9,10 @@ import pytest
 
 from tenure._store.postgres.connecting import connect
 from tests.plans.explained import explain
-from tests.plans.questions import OWN
+from tests.plans.questions import FREEZING, OWN
 
 if TYPE_CHECKING:
-    from tests.plans.explained import Plan
+    from tests.plans.explained import Node, Plan
 
 HOT = [
     "claim",
@@ -30,6 +30,8 @@ HOT = [
     "hold",
     "resume",
     "discard",
+    "move",
+    "delete",
 ]
 every_case = pytest.mark.parametrize("case", OWN)
 
@@ -37,6 +39,11 @@ every_case = pytest.mark.parametrize("case", OWN)
 def plan(url: str, case: str) -> Plan:
     with connect(url) as connection:
         return explain(connection, OWN[case])
+
+
+def _reads(node: Node, table: str) -> bool:
+    """Whether this node or one below it reads the table."""
+    return node.table == table or any(_reads(below, table) for below in node.below)
 
 
 @every_case
@@ -81,6 +88,28 @@ def test_a_lane_is_entered_at_its_floor_and_read_in_its_order(
         assert "run_at <= " in condition
         assert re.search(r"ROW\(\w+\.run_at, \w+\.id\) > ROW\(", condition)
         assert not any(node.kind == "Sort" and lane in node.below for node in found.nodes())
+
+
+@pytest.mark.parametrize("case", FREEZING)
+def test_members_are_read_in_their_order_so_that_the_bound_ends_the_reading(
+    full: str, huge: str, case: str
+) -> None:
+    """Shows R15. No sort of a table, and no second look at it."""
+    table = {"freeze_failed": "job_failed", "freeze_live": "job", "freeze_archive": "job_archive"}
+    for url in (full, huge):
+        with connect(url) as connection:
+            found = explain(connection, FREEZING[case])
+        scans = found.of(table[case])
+        assert scans
+        assert {name for scan in scans for name in scan.indexes} == {f"{table[case]}_pkey"}
+        assert not [n for n in found.nodes() if n.kind == "Sort" and _reads(n, table[case])]
+
+
+def test_the_next_chunk_is_read_from_the_place_of_the_last_one_on(empty: str, full: str) -> None:
+    for url in (empty, full):
+        [scan] = plan(url, "operation_items").of("operation_item")
+        assert "place > " in scan.fields["Index Cond"]
+        assert "operation_id = " in scan.fields["Index Cond"]
 
 
 @pytest.mark.parametrize("case", ["list_live", "list_failed", "list_archive", "list_audit"])

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from support.store import Database
 
 # Every service that reads the boot-time clock knows it by this name.
-_READ_IN = ("claimer", "dispatcher", "renewer", "rescuer", "scheduler", "watcher")
+_READ_IN = ("advancer", "claimer", "dispatcher", "renewer", "rescuer", "scheduler", "watcher")
 
 
 @pytest.fixture

@@ -25,6 +25,14 @@ class Retrying(StrEnum):
     NOT_FAILED = "not_failed"
 
 
+class Deleting(StrEnum):
+    """What a delete came to. `live`: the job is queued or running, and stays: cancel it first."""
+
+    DELETED = "deleted"
+    LIVE = "live"
+    NOT_FOUND = "not_found"
+
+
 @dataclass(frozen=True, slots=True)
 class Retried:
     """The answer to a retry; `holder` is the younger job that has the key, if that is why not."""
@@ -59,3 +67,4 @@ class Upkept:
     pruned_keys: int = 0
     pruned_workers: int = 0
     pruned_ticks: int = 0
+    pruned_operations: int = 0

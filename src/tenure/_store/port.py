@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
+from tenure._store.operations import OperationStore
 from tenure._store.schedules import ScheduleStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime, timedelta
 
-    from tenure._model.answers import Cancelling, Page, Place, Retried, Upkept
+    from tenure._model.answers import Cancelling, Deleting, Page, Place, Retried, Upkept
     from tenure._model.attempt import AttemptRow
     from tenure._model.audit import AuditRow, By
     from tenure._model.ids import JobId, Json, WorkerId
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         Rescues,
         Settled,
     )
+    from tenure._model.operation import Changes
     from tenure._model.outcome import Ended, Settlement
     from tenure._model.queue import Lane, QueueRow
     from tenure._model.worker import Beat, NewWorker, Presence, WorkerRow
@@ -107,7 +109,7 @@ def atomically(op: Op[T]) -> Op[T]:
     return answer
 
 
-class Store(ScheduleStore, Protocol):
+class Store(ScheduleStore, OperationStore, Protocol):
     """What every store can do. Each method describes an operation; a runner performs it."""
 
     # Jobs
@@ -131,10 +133,12 @@ class Store(ScheduleStore, Protocol):
         *,
         queue: str | None = None,
         task: str | None = None,
+        signature: str | None = None,
         count: int = 50,
         place: Place | None = None,
     ) -> Op[Page]:
-        """Jobs in one state, newest first. What is searched per page is bounded."""
+        """Jobs in one state, newest first. What is searched per page is bounded. Only dead letters
+        have the `signature` of an error."""
 
     def attempts(self, job_id: JobId) -> Op[Sequence[AttemptRow]]:
         """The job's ended running periods, oldest first."""
@@ -232,6 +236,12 @@ class Store(ScheduleStore, Protocol):
 
     def discard(self, ids: Sequence[JobId], by: By) -> Op[Sequence[bool]]:
         """Delete dead letters for good."""
+
+    def move(self, ids: Sequence[JobId], changes: Changes, by: By) -> Op[Sequence[bool]]:
+        """Give queued jobs another queue, priority or time."""
+
+    def delete(self, ids: Sequence[JobId], by: By) -> Op[Sequence[Deleting]]:
+        """Delete ended jobs for good, with their items and keys; a live one is refused."""
 
     def pause_queue(self, name: str, by: By, *, until: datetime | None = None) -> Op[QueueRow]:
         """Let nothing be claimed from a queue (`*`: from any), until then or until resumed."""

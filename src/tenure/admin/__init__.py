@@ -8,11 +8,21 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from tenure import _wiring, sources
-from tenure._model.answers import Cancelling, Retried, Retrying, Upkept
+from tenure._model.answers import Cancelling, Deleting, Retried, Retrying, Upkept
 from tenure._model.attempt import AttemptRow
 from tenure._model.audit import AuditRow, By
 from tenure._model.ending import Ending
 from tenure._model.job import Enqueued, JobRow, State
+from tenure._model.operation import (
+    Changes,
+    Filter,
+    ItemOutcome,
+    Membership,
+    OperationItem,
+    OperationKind,
+    OperationRow,
+    OperationState,
+)
 from tenure._model.queue import QueueRow
 from tenure._model.schedule import (
     Missed,
@@ -34,6 +44,7 @@ from tenure.admin.backfills import BackfillProgress
 from tenure.admin.doctor import Doctor, Finding, Level
 from tenure.admin.installation import Installation, Setting
 from tenure.admin.jobs import JobList, Jobs
+from tenure.admin.operations import ItemList, Operations
 from tenure.admin.previews import Run, preview_timing
 from tenure.admin.schedules import Schedules
 from tenure.admin.schema import SchemaStatus, sql
@@ -45,13 +56,24 @@ __all__ = [
     "BackfillProgress",
     "By",
     "Cancelling",
+    "Changes",
+    "Deleting",
     "Ending",
     "Enqueued",
+    "Filter",
     "Finding",
+    "ItemList",
+    "ItemOutcome",
     "JobList",
     "JobRow",
     "Level",
+    "Membership",
     "Missed",
+    "OperationItem",
+    "OperationKind",
+    "OperationRow",
+    "OperationState",
+    "Operations",
     "Overlap",
     "Policy",
     "PolicyChange",
@@ -88,6 +110,11 @@ class Admin(Jobs, Installation, Doctor):
     def schedules(self) -> Schedules:
         """The verbs over schedules."""
         return Schedules(self._engine, runner=self._runner)
+
+    @property
+    def operations(self) -> Operations:
+        """The verbs over operations: one action on many jobs."""
+        return Operations(self._engine, runner=self._runner)
 
 
 @contextmanager

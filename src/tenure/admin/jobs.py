@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, TypeVar
 
-from tenure._model.answers import Cancelling, Retried
+from tenure._model.answers import Cancelling, Deleting, Retried
 from tenure._model.attempt import AttemptRow
 from tenure._model.audit import AuditRow, By
 from tenure._model.ids import JobId, Json
 from tenure._model.job import Enqueued, JobRow, NewJob, State
+from tenure._model.operation import Changes
 from tenure._rules import paging
 from tenure._rules.arguments import Parameters
 from tenure._store.port import Op, atomically
@@ -47,16 +48,18 @@ class Jobs(Verbs):
         *,
         queue: str | None = None,
         task: str | None = None,
+        signature: str | None = None,
         count: int = 50,
         after: str | None = None,
     ) -> Op[JobList]:
         """Jobs in one state, newest first; `after` is the last page's `next`. What is searched
-        per page is bounded, so that a page may come short."""
+        per page is bounded, so that a page may come short. Only dead letters have the `signature`
+        of an error."""
         if not 1 <= count <= _LONGEST_PAGE:
             raise InvalidValue(f"a page of {count} is not within 1 to {_LONGEST_PAGE:,}")
         place = None if after is None else paging.place(after)
         page = yield from self._store.list(
-            State(state), queue=queue, task=task, count=count, place=place
+            State(state), queue=queue, task=task, signature=signature, count=count, place=place
         )
         return JobList(page.jobs, None if page.next is None else paging.token(page.next))
 
@@ -178,6 +181,34 @@ class Jobs(Verbs):
         return _meant(self._store.discard(_job_ids(ids), by), dry_run=dry_run)
 
     adiscard: Final = Twin(discard)
+
+    @Verb
+    def move(
+        self,
+        ids: Sequence[int],
+        by: By,
+        *,
+        queue: str | None = None,
+        priority: int | None = None,
+        run_at: datetime | None = None,
+        dry_run: bool = False,
+    ) -> Op[Sequence[bool]]:
+        """Give queued jobs another queue, priority or time, at the earliest now; one that keeps
+        its time keeps its age. False for one that is not queued."""
+        changes = Changes(queue=queue, priority=priority, run_at=run_at)
+        return _meant(self._store.move(_job_ids(ids), changes, by), dry_run=dry_run)
+
+    amove: Final = Twin(move)
+
+    @Verb
+    def delete(
+        self, ids: Sequence[int], by: By, *, dry_run: bool = False
+    ) -> Op[Sequence[Deleting]]:
+        """Delete ended jobs for good, with their items and the keys that they still have. One
+        that is queued or running is left: cancel it first. Attempts stay as long as others."""
+        return _meant(self._store.delete(_job_ids(ids), by), dry_run=dry_run)
+
+    adelete: Final = Twin(delete)
 
 
 def _job_ids(ids: Sequence[int]) -> Sequence[JobId]:

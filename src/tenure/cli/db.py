@@ -125,6 +125,6 @@ def maintain(
         say(f"left for the next time: {left}")
     say(
         f"pruned {upkept.pruned_failed} dead letters, {upkept.pruned_keys} keys, "
-        f"{upkept.pruned_workers} workers"
+        f"{upkept.pruned_workers} workers, {upkept.pruned_operations} operations"
     )
     return Exit.DONE

@@ -15,7 +15,7 @@ from tenure.cli.words import say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tenure.admin import Admin, AttemptRow, AuditRow, JobRow
+    from tenure.admin import Admin, AttemptRow, AuditRow, JobRow, Membership
 
 # A page may come short where jobs are sparse; this many are asked for before saying so.
 _PAGES = 100
@@ -53,9 +53,40 @@ def list_jobs(
 ) -> int:
     """Show jobs in one state, newest first. `--state failed` shows the dead letters."""
     with opened(database_url, schema) as admin:
-        jobs, more = _filled(admin, state, queue, task, count, after)
+        print_jobs(admin, state, queue=queue, task=task, count=count, after=after, as_json=as_json)
+    return Exit.DONE
+
+
+def print_jobs(
+    admin: "Admin",
+    state: StateName,
+    *,
+    queue: str | None,
+    task: str | None,
+    count: int,
+    after: str | None,
+    as_json: bool,
+    signature: str | None = None,
+) -> None:
+    """Print a list of jobs, and say where the next one goes on."""
+    from tenure.admin import State
+
+    jobs: list[JobRow] = []
+    for _ in range(_PAGES):
+        page = admin.jobs(
+            State(state),
+            queue=queue,
+            task=task,
+            signature=signature,
+            count=count - len(jobs),
+            after=after,
+        )
+        jobs += page.jobs
+        after = page.next
+        if after is None or len(jobs) == count:
+            break
     if as_json:
-        print_json({"jobs": jobs, "next": more})
+        print_json({"jobs": jobs, "next": after})
     elif jobs:
         print_table(
             ("id", "state", "task", "queue", "priority", "attempt", "due", "ended", "reason"),
@@ -74,33 +105,10 @@ def list_jobs(
                 for job in jobs
             ],
         )
-    if more:
-        say(f"{len(jobs)} shown; more may follow: --after {more}")
+    if after:
+        say(f"{len(jobs)} shown; more may follow: --after {after}")
     else:
         say(f"{len(jobs)} shown; no more")
-    return Exit.DONE
-
-
-def _filled(
-    admin: "Admin",
-    state: StateName,
-    queue: str | None,
-    task: str | None,
-    count: int,
-    after: str | None,
-) -> "tuple[list[JobRow], str | None]":
-    from tenure.admin import State
-
-    jobs: list[JobRow] = []
-    for _ in range(_PAGES):
-        page = admin.jobs(
-            State(state), queue=queue, task=task, count=count - len(jobs), after=after
-        )
-        jobs += page.jobs
-        after = page.next
-        if after is None or len(jobs) == count:
-            break
-    return jobs, after
 
 
 def show(
@@ -115,6 +123,7 @@ def show(
         job = admin.job(job_id)
         attempts = admin.attempts(job_id)
         audit = admin.audit(f"job:{job_id}")
+        operations = admin.operations.of(job_id)
     if job is None:
         raise Failure(
             f"there is no job {job_id}",
@@ -123,9 +132,10 @@ def show(
             Exit.NOT_FOUND,
         )
     if as_json:
-        print_json({"job": job, "attempts": attempts, "audit": audit})
+        print_json({"job": job, "attempts": attempts, "audit": audit, "operations": operations})
     else:
         _show(job, attempts, audit)
+        _show_operations(operations)
     return Exit.DONE
 
 
@@ -181,6 +191,27 @@ def _show(job: "JobRow", attempts: "Sequence[AttemptRow]", audit: "Sequence[Audi
         print_table(
             ("at", "by", "from", "action", "reason"),
             [(row.at, row.actor, row.source, row.action, row.reason) for row in audit],
+        )
+
+
+def _show_operations(operations: "Sequence[Membership]") -> None:
+    """What operations on many jobs did to this one: that is not in its own audit."""
+    if operations:
+        print_lines([""])
+        print_table(
+            ("operation", "kind", "outcome", "by", "from", "reason", "started"),
+            [
+                (
+                    member.operation.id,
+                    member.operation.kind,
+                    member.outcome or "to come",
+                    member.operation.actor,
+                    member.operation.source,
+                    member.operation.reason,
+                    member.operation.created_at,
+                )
+                for member in operations
+            ],
         )
 
 

@@ -7,7 +7,18 @@ from typing import Annotated, cast
 
 import typer
 
-from tenure.cli import db, dev, doctor, init, job, schedule, scheduler, worker
+from tenure.cli import (
+    db,
+    dev,
+    doctor,
+    failed,
+    init,
+    job,
+    operation,
+    schedule,
+    scheduler,
+    worker,
+)
 from tenure.cli.exits import Exit
 from tenure.cli.failure import Failure, failure
 from tenure.cli.words import tell
@@ -28,6 +39,8 @@ app.command("probe")(worker.probe)
 app.command("doctor")(doctor.doctor)
 app.add_typer(job.app)
 app.add_typer(schedule.app)
+app.add_typer(failed.app)
+app.add_typer(operation.app)
 app.add_typer(db.app)
 
 # What Typer raises for a command line that it does not understand; it has no public name.

@@ -15,6 +15,7 @@ from tenure._executors.threads import ThreadExecutor
 from tenure._model.event import WorkerEventName
 from tenure._model.ids import WorkerId
 from tenure._model.worker import NewWorker, Presence
+from tenure._services.advancer import Advancer
 from tenure._services.announcer import Announcer
 from tenure._services.base import Service, log
 from tenure._services.board import RUNNING, Board
@@ -153,7 +154,10 @@ class Core:
         rescuer.on_rescued = self.announcer.rescued
         self._claimer.on_empty = lambda: self._keeper.call(rescuer.nudge)
         renewer = Renewer(store, renewing, self._holdings, defaults=self._defaults)
-        return [renewer, watcher, self._herald, rescuer]
+        advancer = Advancer(
+            store, beating, engine.link(f"{name} advancer"), defaults=self._defaults
+        )
+        return [renewer, watcher, self._herald, rescuer, advancer]
 
     def _heard(self, word: str) -> None:
         self._claimer.wake(word)

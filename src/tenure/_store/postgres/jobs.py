@@ -11,7 +11,7 @@ from tenure._rules import payload
 from tenure._rules.uniqueness import first_of_each_key
 from tenure._store.port import Flow, Op, Query, atomically
 from tenure._store.postgres.base import LAST_ID, Base, job_row
-from tenure.errors import QueryFailed
+from tenure.errors import InvalidValue, QueryFailed
 
 _SEARCHED = 100_000
 # One list of arguments, as text, that surely fits into jsonb, which takes up to 256 MiB of its own
@@ -158,16 +158,26 @@ class Jobs(Base):
         *,
         queue: str | None = None,
         task: str | None = None,
+        signature: str | None = None,
         count: int = 50,
         place: Place | None = None,
     ) -> Op[Page]:
         """Jobs in one state, newest first; live ones within a stretch of ids per page."""
+        if signature is not None and state is not State.FAILED:
+            raise InvalidValue(
+                f"what is {state} has no signature of an error; only dead letters have one"
+            )
         if state.is_live:
             return (yield from self._list_live(state, queue, task, count, place))
         before = place.before if place else LAST_ID
         if state is State.FAILED:
             rows = yield self._query(
-                "list_failed", before=before, count=count, queue=queue, task=task
+                "list_failed",
+                before=before,
+                count=count,
+                queue=queue,
+                task=task,
+                signature=signature,
             )
         else:
             return (yield from self._list_archive(state, queue, task, count, place))

@@ -3,25 +3,33 @@
 from collections.abc import Sequence
 from datetime import date
 
-from tenure._model.answers import Cancelling, Retried, Retrying
+from tenure._model.answers import Cancelling, Deleting, Retried, Retrying
 from tenure._model.audit import AuditRow, By
 from tenure._model.ids import JobId
 from tenure._model.job import State
+from tenure._model.operation import Changes
+from tenure._rules import operations as rules
 from tenure._store.port import Op, Query, atomically
 from tenure._store.postgres.base import LAST_ID, Base, job_targets
 
 
 class Operators(Base):
-    """The part of the store that operators call upon for jobs."""
+    """The part of the store that operators call upon for jobs. What has a participle for a name
+    does the verb without its audit: for an operation, which has one of its own."""
 
     def cancel(self, ids: Sequence[JobId], by: By) -> Op[Sequence[Cancelling]]:
         """Queued: ended at once. Running: asked to, and the next renewal's answer says so."""
         return (yield from self._filed(lambda day: atomically(self._cancel(ids, by, day))))
 
     def _cancel(self, ids: Sequence[JobId], by: By, day: date | None) -> Op[Sequence[Cancelling]]:
+        answers = yield from self._cancelled(ids, day)
+        live = {i for i, a in zip(ids, answers, strict=True) if a is not Cancelling.NOT_LIVE}
+        yield from self._noted(by, "cancel", ids, live)
+        return answers
+
+    def _cancelled(self, ids: Sequence[JobId], day: date | None) -> Op[Sequence[Cancelling]]:
         rows = yield self._query("cancel", ids=list(ids), filed_on=day)
         was = {row["id"]: State(row["was"]) for row in rows}
-        yield from self._audit(by, "cancel", job_targets([i for i in ids if i in was]))
         answers = {State.QUEUED: Cancelling.CANCELLED, State.RUNNING: Cancelling.REQUESTED}
         return [answers[was[i]] if i in was else Cancelling.NOT_LIVE for i in ids]
 
@@ -50,7 +58,7 @@ class Operators(Base):
         return (yield from self._noted(by, verb, ids, {row["id"] for row in rows}))
 
     def _noted(
-        self, by: By, action: str, ids: Sequence[JobId], done: set[int]
+        self, by: By, action: str, ids: Sequence[JobId], done: set[JobId]
     ) -> Op[Sequence[bool]]:
         yield from self._audit(by, action, job_targets([i for i in ids if i in done]))
         return [i in done for i in ids]
@@ -60,6 +68,12 @@ class Operators(Base):
         return (yield from atomically(self._retry(ids, by)))
 
     def _retry(self, ids: Sequence[JobId], by: By) -> Op[Sequence[Retried]]:
+        answers = yield from self._retried(ids)
+        back = {i for i, a in zip(ids, answers, strict=True) if a.answer is Retrying.RETRIED}
+        yield from self._noted(by, "retry", ids, back)
+        return answers
+
+    def _retried(self, ids: Sequence[JobId]) -> Op[Sequence[Retried]]:
         rows = yield self._query("retry", ids=list(ids))
         holders = {row["id"]: JobId(row["holder"]) for row in rows}
         answers = []
@@ -71,9 +85,43 @@ class Operators(Base):
                 answers.append(Retried(Retrying.KEY_HELD, holder))
             else:
                 answers.append(Retried(Retrying.RETRIED))
-        back = [i for i, a in zip(ids, answers, strict=True) if a.answer is Retrying.RETRIED]
-        yield from self._audit(by, "retry", job_targets(back))
         return answers
+
+    def move(self, ids: Sequence[JobId], changes: Changes, by: By) -> Op[Sequence[bool]]:
+        """Give queued jobs another queue, priority or time. Without a time they keep their age."""
+        rules.check_changes(changes)
+        return (yield from atomically(self._move(ids, changes, by)))
+
+    def _move(self, ids: Sequence[JobId], changes: Changes, by: By) -> Op[Sequence[bool]]:
+        moved = yield from self._moved(ids, changes)
+        targets = job_targets([i for i in ids if i in moved])
+        yield from self._audit(by, "move", targets, after=rules.as_json(changes))
+        return [i in moved for i in ids]
+
+    def _moved(self, ids: Sequence[JobId], changes: Changes) -> Op[set[JobId]]:
+        rows = yield self._query(
+            "move",
+            ids=list(ids),
+            queue=changes.queue,
+            priority=changes.priority,
+            run_at=changes.run_at,
+        )
+        return {JobId(row["id"]) for row in rows}
+
+    def delete(self, ids: Sequence[JobId], by: By) -> Op[Sequence[Deleting]]:
+        """Delete ended jobs for good, with their items and keys; a live one is refused."""
+        return (yield from atomically(self._delete_ended(ids, by)))
+
+    def _delete_ended(self, ids: Sequence[JobId], by: By) -> Op[Sequence[Deleting]]:
+        answers = yield from self._deleted(ids)
+        gone = {i for i, a in zip(ids, answers, strict=True) if a is Deleting.DELETED}
+        yield from self._noted(by, "delete", ids, gone)
+        return answers
+
+    def _deleted(self, ids: Sequence[JobId]) -> Op[Sequence[Deleting]]:
+        rows = yield self._query("delete", ids=list(ids))
+        found = {row["id"]: Deleting.LIVE if row["live"] else Deleting.DELETED for row in rows}
+        return [found.get(i, Deleting.NOT_FOUND) for i in ids]
 
     def note(self, by: By, action: str, targets: Sequence[str]) -> Op[None]:
         """Record what an operator did by a verb that takes no `By`, in its transaction."""

@@ -1,11 +1,11 @@
 """`tenure schedule backfill`: the jobs of past ticks, with a bar; a Ctrl-C does no harm."""
 
-from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tenure.cli.bar import bar
 from tenure.cli.data import print_fields, print_json
 from tenure.cli.exits import Exit
 from tenure.cli.failure import Failure
@@ -24,10 +24,7 @@ from tenure.cli.schedule.naming import Name, known
 from tenure.cli.words import say
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from datetime import datetime
-
-    from tenure.admin import BackfillProgress
 
 
 def backfill(
@@ -65,9 +62,9 @@ def backfill(
             name, first, last, by(who, reason), forgotten=forgotten, dry_run=dry_run
         )
         try:
-            with _bar() as advance:
+            with bar("backfill") as advance:
                 for progress in told:
-                    advance(progress)
+                    advance(progress.done, progress.total)
         except KeyboardInterrupt:
             stopped = True
     if as_json:
@@ -104,28 +101,3 @@ def _ends(since: str, until: str | None) -> "tuple[datetime, datetime]":
                 Exit.USAGE,
             )
     return first, last
-
-
-@contextmanager
-def _bar() -> "Iterator[Callable[[BackfillProgress], None]]":
-    """A bar on stderr, where somebody looks."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(
-        *columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task("backfill", total=None)
-
-        def advance(progress: "BackfillProgress") -> None:
-            bar.update(task, completed=progress.done, total=progress.total)
-
-        yield advance

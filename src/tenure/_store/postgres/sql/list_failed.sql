@@ -1,4 +1,4 @@
--- $1 before, $2 count, $3 queue, $4 task
+-- $1 before, $2 count, $3 queue, $4 task, $5 signature
 -- Dead letters, newest first, below an id.
 -- Uses job_failed_pkey backwards; locks nothing.
 SELECT
@@ -10,5 +10,6 @@ FROM /*schema.*/job_failed AS f
 WHERE f.id < $1::bigint
     AND (f.queue = $3::text OR $3 IS NULL)
     AND (f.task = $4::text OR $4 IS NULL)
+    AND (f.error_signature = $5::text OR $5 IS NULL)
 ORDER BY f.id DESC
 LIMIT $2::integer

@@ -1,0 +1,228 @@
+"""`just prove operations [--short]`: 200,000 dead letters are retried at 2,000 a second by a worker
+that is killed twice in the middle, each exactly once, its progress true at any time; then the
+jobs are moved, and that is aborted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+from proof.report import Report
+from proof.trying import tried
+from support.binaries import ROOT
+from support.cluster import Cluster
+from support.databases import Databases
+from support.store import install
+from support.workers import Worker
+from tenure import Tenure
+from tenure.admin import By as Operator
+from tenure.admin import Changes, Filter, OperationState, connect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tenure.admin import Admin, OperationRow
+
+app = Tenure()
+FULL = 200_000
+SHORT = 20_000
+RATE = 2_000
+KILL_AT = (0.3, 0.6)
+ABORT_WITHIN = 2.0
+_TOKEN = 7
+_LOOK = 0.25
+_SETTLED = 2.0
+_COME_BACK = 15.0
+_STRETCH = 5.0
+_BY = Operator("prover", source="proof", reason="what broke them is mended")
+_TARGET = "proof.operations:app"
+_FILE = ROOT / ".cache/proof/operations.json"
+_SETTINGS = {"max_connections": "100", "shared_buffers": "256MB"}
+_LETTERS = """
+INSERT INTO tenure.job_failed (id, token, run_at, created_at, ended_at, items, priority, attempt,
+    max_attempts, losses, max_losses, queue, task, done_reason, error_signature, args)
+SELECT n, %(token)s, now(), now(), now(), 0, 5, 3, 3, 0, 3, 'letters', 'send', 'attempts',
+    'ConnectionError: refused', '{"to": 1}'
+FROM generate_series(1, %(count)s) AS n
+"""
+# One snapshot: what the operation says of itself, what its items say, and what became of the jobs.
+_TRUTH = """
+SELECT o.done, o.total, o.state, clock_timestamp() AS at,
+    (SELECT count(i.outcome) FROM tenure.operation_item AS i WHERE i.operation_id = o.id) AS told,
+    (SELECT count(*) FROM tenure.job AS j WHERE j.token = %(token)s + 1) AS alive,
+    (SELECT count(*) FROM tenure.job_failed) AS dead
+FROM tenure.operation AS o
+WHERE o.id = %(id)s
+"""
+_TWICE = "SELECT id FROM tenure.job WHERE token <> %(token)s + 1 OR state <> 'queued'"
+_OUTCOMES = """
+SELECT job_id FROM tenure.operation_item
+WHERE operation_id = %(id)s AND outcome IS DISTINCT FROM 'retried'
+"""
+
+
+@app.task(name="send", queue="idle")
+def send(to: int) -> None:
+    """Never runs: the worker serves another queue than that of the letters."""
+
+
+@dataclass
+class Run:
+    """One database with one worker, which is replaced when it is killed."""
+
+    url: str
+    directory: Path
+    report: Report
+    admin: Admin
+    worker: Worker
+    untrue: list[dict[str, Any]] = field(default_factory=list)
+    seen: list[tuple[float, int]] = field(default_factory=list)
+
+    def rows(self, query: str, **parameters: object) -> list[dict[str, Any]]:
+        """What a query answers, over a connection of its own."""
+        with psycopg.connect(self.url, autocommit=True, row_factory=dict_row) as connection:
+            cursor = connection.execute(query.encode(), parameters)
+            return cursor.fetchall() if cursor.description else []
+
+    def retry(self, count: int) -> None:
+        """Retry all dead letters, with two kills on the way."""
+        self.rows(_LETTERS, token=_TOKEN, count=count)
+        began = time.monotonic()
+        started = self.admin.operations.start("retry", Filter(queue="letters"), _BY, rate=RATE)
+        self.report.note("seconds to freeze the members", time.monotonic() - began, " s")
+        self.report.at_least("members", started.total, count)
+        kills = [int(count * share) for share in KILL_AT]
+        came_back = [self._killed(started, at) for at in kills]
+        self._until(started, lambda truth: truth["state"] == OperationState.DONE)
+        self._judge(started, came_back)
+
+    def _killed(self, started: OperationRow, done: int) -> float:
+        """Kill the worker once so many are done; seconds until a new one has gone on."""
+        self._until(started, lambda truth: truth["done"] >= done)
+        self.worker.kill()
+        self.report.fault("the worker that does an operation is killed")
+        left, began = self._look(started)["done"], time.monotonic()
+        self.worker = _worker(self.url, self.directory)
+        self._until(started, lambda truth: truth["done"] > left)
+        return time.monotonic() - began
+
+    def _until(self, started: OperationRow, there: Callable[[dict[str, Any]], bool]) -> None:
+        deadline = time.monotonic() + _COME_BACK + started.total / RATE * 2
+        while not there(self._look(started)):
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"it does not go on; see {self.directory}")
+            time.sleep(_LOOK)
+
+    def _look(self, started: OperationRow) -> dict[str, Any]:
+        """The progress now, which must be what can be counted."""
+        [truth] = self.rows(_TRUTH, id=started.id, token=_TOKEN)
+        whole = truth["alive"] + truth["dead"] == truth["total"]
+        if not whole or not truth["done"] == truth["told"] == truth["alive"]:
+            self.untrue.append(truth)
+        self.seen.append((truth["at"].timestamp(), truth["done"]))
+        return truth
+
+    def _judge(self, started: OperationRow, came_back: list[float]) -> None:
+        report, ended = self.report, self.admin.operations.get(started.id)
+        if ended is None or ended.started_at is None or ended.ended_at is None:
+            raise AssertionError("it has ended")
+        seconds = (ended.ended_at - ended.started_at).total_seconds()
+        report.jobs = started.total
+        report.note("seconds from the first chunk to the last", seconds, " s")
+        report.note("jobs per second over all, deaths included", round(started.total / seconds))
+        # Who comes late may make up for a second; and a chunk is done at once.
+        most = RATE * (_STRETCH + 1) + RATE / 2
+        report.at_most("jobs done in the fastest 5 s", self._fastest(), most)
+        for number, wait in enumerate(came_back, 1):
+            report.at_most(f"seconds until a new worker goes on, death {number}", wait, 15.0, " s")
+        report.at_least("looks at the progress", len(self.seen), 10)
+        report.none("looks at which it was not what can be counted", self.untrue)
+        report.none("items not retried", self.rows(_OUTCOMES, id=started.id))
+        report.none("jobs retried twice, or not alive", self.rows(_TWICE, token=_TOKEN))
+        alive = self.rows("SELECT count(*) AS n FROM tenure.job")[0]["n"]
+        report.at_least("jobs alive, each once", alive, started.total)
+        dead = self.rows("SELECT count(*) AS n FROM tenure.job_failed")[0]["n"]
+        report.at_most("dead letters left", dead, 0)
+        audit = self.rows("SELECT count(*) AS n FROM tenure.audit")[0]["n"]
+        report.at_most("rows in the audit", audit, 1)
+
+    def _fastest(self) -> int:
+        """The most that was done in any stretch of five seconds."""
+        return max(
+            then - done
+            for at, done in self.seen
+            for later, then in self.seen
+            if at <= later <= at + _STRETCH
+        )
+
+    def abort(self) -> None:
+        """Move all jobs, and abort that in the middle."""
+        changes = Changes(queue="elsewhere")
+        said = Filter(queue="letters")
+        started = self.admin.operations.start("move", said, _BY, rate=RATE, changes=changes)
+        while self._read(started).done < RATE:
+            time.sleep(_LOOK)
+        began = time.monotonic()
+        aborted = self.admin.operations.abort(started.id, _BY)
+        self.report.at_most(
+            "seconds until an abort has answered", time.monotonic() - began, ABORT_WITHIN, " s"
+        )
+        time.sleep(_SETTLED)
+        after = self._read(started)
+        moved = self.rows("SELECT count(*) AS n FROM tenure.job WHERE queue = 'elsewhere'")[0]["n"]
+        self.report.note("jobs moved before it", moved)
+        self.report.at_most("jobs moved after it", abs(moved - aborted.done), 0)
+        self.report.at_most("items done after it", after.done - aborted.done, 0)
+
+    def _read(self, started: OperationRow) -> OperationRow:
+        row = self.admin.operations.get(started.id)
+        if row is None:
+            raise AssertionError("it was there")
+        return row
+
+
+def _worker(url: str, directory: Path) -> Worker:
+    return Worker(_TARGET, url, directory, None, queues="idle")
+
+
+def prove(*, count: int) -> Report:
+    """Run it on a private server."""
+    report = Report({"jobs": count, "rate": RATE, "kills": len(KILL_AT)})
+    with (
+        tempfile.TemporaryDirectory(prefix="tenure-operations-") as directory,
+        Cluster(15, settings=_SETTINGS) as cluster,
+    ):
+        databases = Databases(cluster)
+        url = databases.create(databases.template("tenure", install))
+        with connect(url) as admin:
+            place = Path(directory)
+            run = Run(url, place, report, admin, _worker(url, place))
+            try:
+                report.part("retry")
+                run.retry(count)
+                report.part("abort")
+                run.abort()
+            finally:
+                run.worker.kill()
+    return report
+
+
+def main(argv: list[str]) -> int:
+    """Run it; 0 if no bar was missed."""
+    parser = argparse.ArgumentParser(prog="just prove operations", description=__doc__)
+    parser.add_argument("--short", action="store_true", help=f"{SHORT:,} dead letters")
+    said = parser.parse_args(argv)
+    # Leave by the way on which everything is ended.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    count = SHORT if said.short else FULL
+    return tried(lambda: prove(count=count), _FILE, again=said.short)

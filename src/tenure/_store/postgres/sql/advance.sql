@@ -1,0 +1,25 @@
+-- $1 id, $2 places, $3 outcomes, $4 counts, $5 most, $6 now
+-- Write what became of a chunk's items, and move their operation on: the next chunk is due when the
+-- rate allows it. Who comes late makes up for one second at the most.
+-- Uses operation_item_pkey and operation_pkey; the operation is locked, by due_operation.
+WITH moment AS MATERIALIZED (
+    SELECT coalesce($6::timestamptz, clock_timestamp()) AS now
+), told AS (
+    UPDATE /*schema.*/operation_item AS i SET outcome = t.outcome
+    FROM unnest($2::integer[], $3::text[]) AS t (place, outcome)
+    WHERE i.operation_id = $1::bigint AND i.place = ANY (ARRAY[t.place])
+)
+UPDATE /*schema.*/operation AS o SET
+    state = CASE WHEN o.done + cardinality($2) < o.total THEN 'running' ELSE 'done' END,
+    done = o.done + cardinality($2),
+    most = $5::integer,
+    outcomes = $4::jsonb,
+    started_at = coalesce(o.started_at, m.now),
+    ended_at = CASE WHEN o.done + cardinality($2) >= o.total THEN m.now END,
+    next_at = CASE
+        WHEN o.done + cardinality($2) < o.total THEN
+            greatest(o.next_at, m.now - interval '1 second')
+            + make_interval(secs => cardinality($2)::double precision / o.rate)
+    END
+FROM moment AS m
+WHERE o.id = $1

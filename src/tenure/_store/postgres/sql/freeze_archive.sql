@@ -1,0 +1,24 @@
+-- $1 id, $2 state, $3 queue, $4 task, $5 created_after, $6 created_before, $7 ended_after, $8 ended_before, $9 most, $10 keep
+-- Make the archived jobs that match, oldest first and at most so many, the members of an operation;
+-- without `keep` only count them.
+-- Uses job_archive_pkey of each day from its beginning on; locks nothing.
+WITH found AS MATERIALIZED (
+    SELECT a.id
+    FROM /*schema.*/job_archive AS a
+    WHERE a.state = $2::text
+        AND (a.queue = $3::text OR $3 IS NULL)
+        AND (a.task = $4::text OR $4 IS NULL)
+        AND (a.created_at >= $5::timestamptz OR $5 IS NULL)
+        AND (a.created_at < $6::timestamptz OR $6 IS NULL)
+        AND (a.ended_at >= $7::timestamptz OR $7 IS NULL)
+        AND (a.ended_at < $8::timestamptz OR $8 IS NULL)
+    ORDER BY a.id
+    LIMIT $9::integer
+), frozen AS (
+    INSERT INTO /*schema.*/operation_item (operation_id, place, job_id)
+    SELECT $1::bigint, row_number() OVER (ORDER BY f.id), f.id
+    FROM found AS f
+    WHERE $10::boolean
+)
+SELECT count(*) AS total
+FROM found AS f

@@ -1,0 +1,10 @@
+-- $1 now
+-- When the next chunk of an operation is due, and the time now. An empty answer is no row.
+-- Uses operation_due_idx; locks nothing.
+SELECT
+    coalesce($1::timestamptz, clock_timestamp()) AS now,
+    (
+        SELECT o.next_at FROM /*schema.*/operation AS o
+        WHERE o.next_at > '-infinity'
+        ORDER BY o.next_at LIMIT 1
+    ) AS next_at

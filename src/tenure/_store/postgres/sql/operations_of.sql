@@ -1,0 +1,14 @@
+-- $1 job_id, $2 count
+-- The operations that one job is or was a member of, newest first, with what became of it there.
+-- Uses operation_item_job_idx and operation_pkey; locks nothing.
+WITH member AS MATERIALIZED (
+    SELECT i.operation_id, i.outcome
+    FROM /*schema.*/operation_item AS i
+    WHERE i.job_id = $1::bigint
+    ORDER BY i.operation_id DESC
+    LIMIT $2::integer
+)
+SELECT o.*, m.outcome
+FROM member AS m
+JOIN /*schema.*/operation AS o ON o.id = ANY (ARRAY[m.operation_id])
+ORDER BY o.id DESC

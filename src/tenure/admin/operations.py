@@ -1,0 +1,135 @@
+"""What an operator can do to many jobs at once: operations, started, steered and looked at."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from tenure._model.audit import By
+from tenure._model.ids import JobId
+from tenure._model.operation import (
+    Changes,
+    Filter,
+    ItemOutcome,
+    Membership,
+    NewOperation,
+    OperationItem,
+    OperationKind,
+    OperationRow,
+    OperationState,
+)
+from tenure._rules.operations import DEFAULT_RATE
+from tenure._store.port import Op
+from tenure.admin.faces import Twin, Verb, Verbs, rehearsed
+from tenure.errors import InvalidValue
+
+_LONGEST_PAGE = 1000
+KindWord: TypeAlias = OperationKind | Literal["retry", "cancel", "discard", "delete", "move"]
+
+
+@dataclass(frozen=True, slots=True)
+class ItemList:
+    """A page of an operation's items; it may come short. `next` is None at the end alone."""
+
+    items: Sequence[OperationItem]
+    next: int | None
+
+
+class Operations(Verbs):
+    """The verbs over operations: `app.admin.operations`. Workers do what is started here."""
+
+    @Verb
+    def start(
+        self,
+        kind: KindWord,
+        filter: Filter,  # noqa: A002 - what it is called everywhere
+        by: By,
+        *,
+        changes: Changes | None = None,
+        rate: int = DEFAULT_RATE,
+        dry_run: bool = False,
+    ) -> Op[OperationRow]:
+        """Freeze which jobs match, at most 1,000,000, and have workers retry, cancel, discard,
+        delete or move them, `rate` a second. The answer's `total` says how many they are; in a dry
+        run that is all, and nobody has the answer's id."""
+        try:
+            wanted = OperationKind(kind)
+        except ValueError:
+            raise InvalidValue(
+                f"there is no operation {kind!r}; there are: {', '.join(OperationKind)}"
+            ) from None
+        new = NewOperation(kind=wanted, filter=filter, rate=rate, changes=changes)
+        if dry_run:
+            return rehearsed(self._store.start_operation(new, by, keep=False))
+        return self._store.start_operation(new, by)
+
+    astart: Final = Twin(start)
+
+    @Verb
+    def list(self, *, before: int | None = None, count: int = 50) -> Op[Sequence[OperationRow]]:
+        """Operations, newest first, below an id."""
+        _check_count(count)
+        return self._store.operations(before=before, count=count)
+
+    alist: Final = Twin(list)  # noqa: A003 - the verb above, by its name
+
+    @Verb
+    def get(self, operation_id: int) -> Op[OperationRow | None]:
+        """The operation of this id, or None."""
+        return self._store.operation(operation_id)
+
+    aget: Final = Twin(get)
+
+    @Verb
+    def items(
+        self,
+        operation_id: int,
+        *,
+        outcome: ItemOutcome | None = None,
+        after: int = 0,
+        count: int = 100,
+    ) -> Op[ItemList]:
+        """The members in their order, with what became of each; `after` is the last page's `next`.
+        What is searched per page is bounded, so that a page may come short."""
+        _check_count(count)
+        said = None if outcome is None else ItemOutcome(outcome)
+        items, more = yield from self._store.operation_items(
+            operation_id, outcome=said, after=after, count=count
+        )
+        return ItemList(items, more)
+
+    aitems: Final = Twin(items)
+
+    @Verb
+    def of(self, job_id: int, *, count: int = 100) -> Op[Sequence[Membership]]:
+        """The operations that a job is or was a member of, newest first, with what became of it:
+        what operations did is not in the audit of each job."""
+        _check_count(count)
+        return self._store.operations_of(JobId(job_id), count=count)
+
+    aof: Final = Twin(of)
+
+    @Verb
+    def pause(self, operation_id: int, by: By) -> Op[OperationRow]:
+        """Let no more be done until it is resumed; what is done stays done."""
+        return self._store.steer_operation(operation_id, OperationState.PAUSED, by)
+
+    apause: Final = Twin(pause)
+
+    @Verb
+    def resume(self, operation_id: int, by: By) -> Op[OperationRow]:
+        """Let a paused operation go on where it was."""
+        return self._store.steer_operation(operation_id, OperationState.RUNNING, by)
+
+    aresume: Final = Twin(resume)
+
+    @Verb
+    def abort(self, operation_id: int, by: By) -> Op[OperationRow]:
+        """End an operation: once this has answered, nothing more of it is done."""
+        return self._store.steer_operation(operation_id, OperationState.ABORTED, by)
+
+    aabort: Final = Twin(abort)
+
+
+def _check_count(count: int) -> None:
+    if not 1 <= count <= _LONGEST_PAGE:
+        raise InvalidValue(f"a page of {count} is not within 1 to {_LONGEST_PAGE:,}")

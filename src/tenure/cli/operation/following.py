@@ -1,0 +1,100 @@
+"""An operation from its start to its end, with a bar; a Ctrl-C stops watching, and it goes on."""
+
+import sys
+import time
+from typing import TYPE_CHECKING, Literal
+
+from tenure.cli.bar import bar
+from tenure.cli.data import print_fields, print_json
+from tenure.cli.exits import Exit
+from tenure.cli.failure import Failure
+from tenure.cli.operation import shown
+from tenure.cli.words import say, tell
+
+if TYPE_CHECKING:
+    from tenure.admin import Admin, By, Filter, OperationRow
+
+_LOOK = 0.2
+_NOBODY_AFTER = 5.0
+
+
+def perform(
+    admin: "Admin",
+    kind: 'Literal["retry", "discard"]',
+    said: "Filter",
+    by: "By",
+    *,
+    rate: int,
+    yes: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> Exit:
+    """Count what matches, ask, start, and watch; what is told at the end is data."""
+    if dry_run or not yes:
+        total = admin.operations.start(kind, said, by, rate=rate, dry_run=True).total
+        if dry_run:
+            return _rehearsed(kind, total, as_json=as_json)
+        _ask(f"{kind} {total} dead letters at {rate} a second?")
+    started = admin.operations.start(kind, said, by, rate=rate)
+    say(f"operation {started.id}: {kind} {started.total} dead letters; Ctrl-C stops watching")
+    row, detached = _watched(admin, started)
+    if as_json:
+        print_json({"dry_run": False, "detached": detached, "operation": row})
+    else:
+        print_fields(shown.fields(row))
+    if detached:
+        say(f"it goes on; to see it: tenure operation show {row.id}")
+        return Exit.INTERRUPTED
+    return _answered(row)
+
+
+def _rehearsed(kind: str, total: int, *, as_json: bool) -> Exit:
+    if as_json:
+        print_json({"dry_run": True, "total": total})
+    else:
+        print_fields({kind: total})
+    say("nothing was changed; so many dead letters match")
+    return Exit.DONE
+
+
+def _ask(question: str) -> None:
+    """Return if a person says yes."""
+    import typer
+
+    if not sys.stdin.isatty():
+        raise Failure(
+            "nobody is here to say yes",
+            f"{question} would be asked, and stdin is no terminal",
+            "look first with --dry-run, then say --yes",
+            Exit.USAGE,
+        )
+    typer.confirm(question, abort=True, err=True)
+
+
+def _watched(admin: "Admin", row: "OperationRow") -> "tuple[OperationRow, bool]":
+    """The operation when it has ended, or when somebody had enough of watching, which is told."""
+    alone_at = time.monotonic() + _NOBODY_AFTER
+    try:
+        with bar(row.kind) as advance:
+            while not row.state.is_ended:
+                time.sleep(_LOOK)
+                row = shown.known(admin, row.id)
+                advance(row.done, row.total)
+                if row.started_at is None and time.monotonic() > alone_at:
+                    say("no worker has begun it yet; one that runs does: tenure worker MODULE:APP")
+                    alone_at = float("inf")
+    except KeyboardInterrupt:
+        return row, True
+    return row, False
+
+
+def _answered(row: "OperationRow") -> Exit:
+    left = row.total - sum(count for name, count in row.outcomes.items() if name.is_done)
+    if not left:
+        return Exit.DONE
+    tell(
+        f"{left} of {row.total} jobs are as they were",
+        f"the operation is {row.state}: {shown.outcomes(row) or 'nothing was done'}",
+        f"look at them: tenure operation show {row.id} --outcome …",
+    )
+    return Exit.PARTLY if left < row.total else Exit.FAILED
