@@ -19,7 +19,7 @@ OF_SCHEDULES = (
     Bug(
         "due-without-lock",
         "R26: a firing locks what it fires; another passes it over",
-        runs.SCHEDULERS,
+        runs.FIRING,
         "I7",
         (Edit("due", _LOCKS, ""),),
         caught_by="tests/races/test_firing.py",

@@ -63,7 +63,6 @@ _TICKS = {
     )
 }
 OUTAGE = Run("outage", ("schedules", "outage", "--short"), "schedules.json", _TICKS)
-SCHEDULERS = Run("kills", ("schedules", "kills", "--short"), "schedules.json", _TICKS)
 
 # Races too narrow for a run of a minute to meet them every time.
 SETTLING = _suite("settling, by its suite", "tests/conformance/test_settle_again.py")
