@@ -11,7 +11,7 @@ OF_SCHEDULES = (
     Bug(
         "tick-fires-again",
         "I7: a tick that is recorded makes nothing more",
-        runs.YEARS,
+        runs.RECORDED,
         "I7",
         (Edit("fire", "WHERE $8::boolean AND t.job_id IS NULL", "WHERE $8::boolean IS NOT NULL"),),
         caught_by="tests/conformance/test_firing.py",
@@ -19,7 +19,7 @@ OF_SCHEDULES = (
     Bug(
         "due-without-lock",
         "R26: a firing locks what it fires; another passes it over",
-        runs.SCHEDULERS,
+        runs.FIRING,
         "I7",
         (Edit("due", _LOCKS, ""),),
         caught_by="tests/races/test_firing.py",

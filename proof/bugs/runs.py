@@ -63,8 +63,6 @@ _TICKS = {
     )
 }
 OUTAGE = Run("outage", ("schedules", "outage", "--short"), "schedules.json", _TICKS)
-YEARS = Run("years", ("schedules", "years", "--short"), "schedules.json", _TICKS)
-SCHEDULERS = Run("kills", ("schedules", "kills", "--short"), "schedules.json", _TICKS)
 
 # Races too narrow for a run of a minute to meet them every time.
 SETTLING = _suite("settling, by its suite", "tests/conformance/test_settle_again.py")
@@ -74,4 +72,6 @@ RESCUING = _suite("rescuing, by its suite", "tests/races/test_rescuing.py")
 # Nobody loses a lease by it: a handler that would have ended in time is stopped before.
 DRAINING = _suite("draining, by its suite", "tests/worker/test_draining.py")
 LIMITS = _suite("limits, by its suite", "tests/races/test_limits.py")
+# Only a firing that comes late meets a tick that was recorded meanwhile.
+RECORDED = _suite("recorded ticks, by their suite", "tests/conformance/test_firing.py")
 FIRING = _suite("firing, by its suite", "tests/races/test_firing.py")
