@@ -10,6 +10,7 @@ from support.store import SECOND, A
 from tenure._model.audit import By
 from tenure._model.ids import JobId, WorkerId
 from tenure._model.job import State
+from tenure._model.operation import Changes
 from tenure._model.worker import NewWorker
 from tenure.errors import InvalidValue, QueryFailed
 from tests.conformance.acts import BY, count, dead_letter, enqueue, get, running
@@ -51,6 +52,16 @@ async def retry(db: Database) -> tuple[Op[object], str, str]:
 async def discard(db: Database) -> tuple[Op[object], str, str]:
     job_id = await dead_letter(db)
     return db.store.discard([job_id], BY), "discard", f"job:{job_id}"
+
+
+async def move(db: Database) -> tuple[Op[object], str, str]:
+    job_id = await enqueue(db)
+    return db.store.move([job_id], Changes(priority=9), BY), "move", f"job:{job_id}"
+
+
+async def delete(db: Database) -> tuple[Op[object], str, str]:
+    job_id = await dead_letter(db)
+    return db.store.delete([job_id], BY), "delete", f"job:{job_id}"
 
 
 async def pause_queue(db: Database) -> tuple[Op[object], str, str]:

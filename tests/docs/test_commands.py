@@ -103,7 +103,22 @@ def test_what_changes_schedules_takes_who_and_why(verb: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["db migrate", "schedule backfill", *(f"job {v}" for v in ("retry", "cancel", "hold"))]
+    "path",
+    ["failed retry", "failed discard", *(f"operation {v}" for v in ("pause", "resume", "abort"))],
+)
+def test_what_changes_many_jobs_takes_who_and_why(path: str) -> None:
+    """Shows R15, R36."""
+    assert {"--by", "--reason"} <= options(COMMANDS[f"tenure {path}"])
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "db migrate",
+        "schedule backfill",
+        *(f"job {v}" for v in ("retry", "cancel", "hold")),
+        *(f"failed {v}" for v in ("retry", "discard")),
+    ],
 )
 def test_what_changes_many_can_be_rehearsed(path: str) -> None:
     assert "--dry-run" in options(COMMANDS[f"tenure {path}"])

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tenure import errors
-from tenure._model.answers import Cancelling, Retrying
+from tenure._model.answers import Cancelling, Deleting, Retrying
 from tenure._model.ending import Ending
 from tenure._model.job import State
 from tenure._model.lease import Renewed, Settling
+from tenure._model.operation import ItemOutcome, OperationKind, OperationState
 from tenure._model.schedule import Missed, Overlap, ScheduleState, TickOutcome, TickReason
 from tenure._rules.settings import SETTINGS
 from tenure.sources import PROGRAM
@@ -50,7 +51,9 @@ def test_every_setting_of_a_program_is_documented_with_its_variable_and_its_argu
             assert built_in.strip("`") == shown
 
 
-@pytest.mark.parametrize("names", [State, Ending, Renewed, Settling, Cancelling, Retrying])
+@pytest.mark.parametrize(
+    "names", [State, Ending, Renewed, Settling, Cancelling, Retrying, Deleting]
+)
 def test_every_state_outcome_and_answer_is_documented(names: type[StrEnum]) -> None:
     """Shows R12."""
     assert {str(name) for name in names} <= words("states.md")
@@ -60,6 +63,16 @@ def test_every_state_outcome_and_answer_is_documented(names: type[StrEnum]) -> N
 def test_every_state_of_a_schedule_and_of_a_tick_is_documented(names: type[StrEnum]) -> None:
     """Shows R28."""
     assert {str(name) for name in names} <= words("states.md")
+
+
+@pytest.mark.parametrize("names", [OperationState, ItemOutcome])
+def test_every_state_of_an_operation_and_of_an_item_is_documented(names: type[StrEnum]) -> None:
+    """Shows R15."""
+    assert {str(name) for name in names} <= words("states.md")
+
+
+def test_every_kind_of_operation_is_documented() -> None:
+    assert {str(kind) for kind in OperationKind} <= words("operations.md")
 
 
 @pytest.mark.parametrize("names", [Missed, Overlap])
@@ -119,5 +132,8 @@ def test_every_line_of_the_log_that_is_explained_can_be_met() -> None:
 def test_every_verb_of_the_store_has_its_statement_by_its_name() -> None:
     """One word per concept: a verb, its method and its file are the same word."""
     sql = {path.stem for path in (ROOT / "src/tenure/_store/postgres/sql").glob("*.sql")}
-    verbs = "enqueue claim renew progress settle rescue cancel revoke hold resume retry discard"
+    verbs = (
+        "enqueue claim renew progress settle rescue cancel revoke hold resume retry discard move "
+        "delete advance"
+    )
     assert set(verbs.split()) <= sql

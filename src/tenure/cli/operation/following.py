@@ -35,9 +35,7 @@ def perform(
         if dry_run:
             return _rehearsed(kind, total, as_json=as_json)
         _ask(f"{kind} {total} dead letters at {rate} a second?")
-    started = admin.operations.start(kind, said, by, rate=rate)
-    say(f"operation {started.id}: {kind} {started.total} dead letters; Ctrl-C stops watching")
-    row, detached = _watched(admin, started)
+    row, detached = _watched(admin, admin.operations.start(kind, said, by, rate=rate))
     if as_json:
         print_json({"dry_run": False, "detached": detached, "operation": row})
     else:
@@ -75,6 +73,7 @@ def _watched(admin: "Admin", row: "OperationRow") -> "tuple[OperationRow, bool]"
     """The operation when it has ended, or when somebody had enough of watching, which is told."""
     alone_at = time.monotonic() + _NOBODY_AFTER
     try:
+        say(f"operation {row.id}: {row.kind} {row.total} dead letters; Ctrl-C stops watching")
         with bar(row.kind) as advance:
             while not row.state.is_ended:
                 time.sleep(_LOOK)

@@ -3,7 +3,7 @@
 -- without `keep` only count them.
 -- Uses job_failed_pkey from its beginning on; locks nothing.
 WITH found AS MATERIALIZED (
-    SELECT f.id
+    SELECT f.id, row_number() OVER (ORDER BY f.id) AS place
     FROM /*schema.*/job_failed AS f
     WHERE (f.queue = $2::text OR $2 IS NULL)
         AND (f.task = $3::text OR $3 IS NULL)
@@ -16,7 +16,7 @@ WITH found AS MATERIALIZED (
     LIMIT $9::integer
 ), frozen AS (
     INSERT INTO /*schema.*/operation_item (operation_id, place, job_id)
-    SELECT $1::bigint, row_number() OVER (ORDER BY f.id), f.id
+    SELECT $1::bigint, f.place, f.id
     FROM found AS f
     WHERE $10::boolean
 )

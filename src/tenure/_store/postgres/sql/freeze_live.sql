@@ -3,7 +3,7 @@
 -- without `keep` only count them.
 -- Uses job_pkey from its beginning on; locks nothing.
 WITH found AS MATERIALIZED (
-    SELECT j.id
+    SELECT j.id, row_number() OVER (ORDER BY j.id) AS place
     FROM /*schema.*/job AS j
     WHERE j.state = ANY ($2::text[])
         AND (j.queue = $3::text OR $3 IS NULL)
@@ -14,7 +14,7 @@ WITH found AS MATERIALIZED (
     LIMIT $7::integer
 ), frozen AS (
     INSERT INTO /*schema.*/operation_item (operation_id, place, job_id)
-    SELECT $1::bigint, row_number() OVER (ORDER BY f.id), f.id
+    SELECT $1::bigint, f.place, f.id
     FROM found AS f
     WHERE $8::boolean
 )
