@@ -15,7 +15,7 @@ import tenure
 from tenure import AsyncJob, Backoff, Draft, Handle, Job, JobEvent, Tenure, WorkerEvent
 from tenure._model.event import EVENTS
 from tenure._rules.settings import SETTINGS
-from tenure.admin import Admin, Schedules
+from tenure.admin import Admin, Schedules, Tokens
 from tenure.config import Defaults
 from tenure.contrib.starlette import lifespan
 from tenure.task import Task
@@ -130,6 +130,12 @@ def test_every_verb_over_schedules_and_what_it_takes_is_documented() -> None:
     for verb in (Schedules.create, Schedules.update):
         taken = parameters(verb.describe) - {"name", "by"}
         assert first_column("python.md", "app.schedules", 1) == taken
+
+
+def test_every_verb_over_access_tokens_is_documented() -> None:
+    verbs = members(Tokens) - {"perform", "aperform"}
+    twins = {name for name in verbs if name.startswith("a") and name[1:] in verbs}
+    assert first_column("access.md", "In Python") == verbs - twins
 
 
 def test_every_built_in_value_is_a_setting_or_a_constant_in_the_reference() -> None:

@@ -70,6 +70,12 @@ FROM generate_series(1, 5000) AS n;
 INSERT INTO tenure.schedule_tick (schedule, fire_at, recorded_at, outcome, reason)
 SELECT 's-' || n % 100, now() - n * interval '10 minutes', now(), 'skipped', 'missed'
 FROM generate_series(1, {archived}) AS n;
+INSERT INTO tenure.api_token (name, hint, hash, scopes, queues, created_at, created_by)
+SELECT 'n' || n, 'tnr_0000', sha256(n::text::bytea), '{{read}}', '{{*}}', now(), 'ada'
+FROM generate_series(1, 5000) AS n;
+INSERT INTO tenure.idempotency (actor, key, digest, answer, created_at)
+SELECT 'ada', 'key-' || n, 'ab', '[]', now() - n * interval '1 minute'
+FROM generate_series(1, 10000) AS n;
 SELECT setval('tenure.job_id_seq', 3000000)
 """
 

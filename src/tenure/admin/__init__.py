@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from tenure import _wiring, sources
+from tenure._model.access import Grant, Scope, TokenRow, TokenState
 from tenure._model.answers import Cancelling, Retried, Retrying, Upkept
 from tenure._model.attempt import AttemptRow
 from tenure._model.audit import AuditRow, By
@@ -28,15 +29,19 @@ from tenure._model.schedule import (
     Timing,
 )
 from tenure._model.worker import Presence, WorkerRow
+from tenure._rules.access import allows, covers, visible
+from tenure._rules.redaction import Redactor
 from tenure._rules.values import dump as plain
 from tenure._store.engine import Engine
 from tenure.admin.backfills import BackfillProgress
 from tenure.admin.doctor import Doctor, Finding, Level
+from tenure.admin.enqueuing import EnqueuedMany, JobRequest
 from tenure.admin.installation import Installation, Setting
 from tenure.admin.jobs import JobList, Jobs
 from tenure.admin.previews import Run, preview_timing
 from tenure.admin.schedules import Schedules
-from tenure.admin.schema import SchemaStatus, sql
+from tenure.admin.schema import SchemaStatus, roles, sql
+from tenure.admin.tokens import CreatedToken, Tokens
 
 __all__ = [
     "Admin",
@@ -45,10 +50,14 @@ __all__ = [
     "BackfillProgress",
     "By",
     "Cancelling",
+    "CreatedToken",
     "Ending",
     "Enqueued",
+    "EnqueuedMany",
     "Finding",
+    "Grant",
     "JobList",
+    "JobRequest",
     "JobRow",
     "Level",
     "Missed",
@@ -57,6 +66,7 @@ __all__ = [
     "PolicyChange",
     "Presence",
     "QueueRow",
+    "Redactor",
     "Retried",
     "Retrying",
     "Run",
@@ -64,6 +74,7 @@ __all__ = [
     "ScheduleState",
     "Schedules",
     "SchemaStatus",
+    "Scope",
     "Setting",
     "Shift",
     "State",
@@ -71,13 +82,20 @@ __all__ = [
     "TickReason",
     "TickRow",
     "Timing",
+    "TokenRow",
+    "TokenState",
+    "Tokens",
     "Upkept",
     "WorkerRow",
+    "allows",
     "connect",
+    "covers",
     "examine",
     "plain",
     "preview_timing",
+    "roles",
     "sql",
+    "visible",
 ]
 
 
@@ -88,6 +106,11 @@ class Admin(Jobs, Installation, Doctor):
     def schedules(self) -> Schedules:
         """The verbs over schedules."""
         return Schedules(self._engine, runner=self._runner)
+
+    @property
+    def tokens(self) -> Tokens:
+        """The verbs over access tokens."""
+        return Tokens(self._engine, runner=self._runner)
 
 
 @contextmanager

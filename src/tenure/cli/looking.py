@@ -54,6 +54,7 @@ def list_jobs(
     """Show jobs in one state, newest first. `--state failed` shows the dead letters."""
     with opened(database_url, schema) as admin:
         jobs, more = _filled(admin, state, queue, task, count, after)
+        jobs = [*map(admin.redactor().job, jobs)]
     if as_json:
         print_json({"jobs": jobs, "next": more})
     elif jobs:
@@ -113,7 +114,8 @@ def show(
     """Show one job: where it is, each of its attempts, and what was done to it."""
     with opened(database_url, schema) as admin:
         job = admin.job(job_id)
-        attempts = admin.attempts(job_id)
+        shown = admin.redactor()
+        attempts = [shown.attempt(each, of=job) for each in admin.attempts(job_id)]
         audit = admin.audit(f"job:{job_id}")
     if job is None:
         raise Failure(
@@ -122,6 +124,7 @@ def show(
             "look for it: tenure job list --state completed",
             Exit.NOT_FOUND,
         )
+    job = shown.job(job)
     if as_json:
         print_json({"job": job, "attempts": attempts, "audit": audit})
     else:

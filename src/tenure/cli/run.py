@@ -7,7 +7,7 @@ from typing import Annotated, cast
 
 import typer
 
-from tenure.cli import db, dev, doctor, init, job, schedule, scheduler, worker
+from tenure.cli import db, dev, doctor, init, job, schedule, scheduler, token, worker
 from tenure.cli.exits import Exit
 from tenure.cli.failure import Failure, failure
 from tenure.cli.words import tell
@@ -29,6 +29,7 @@ app.command("doctor")(doctor.doctor)
 app.add_typer(job.app)
 app.add_typer(schedule.app)
 app.add_typer(db.app)
+app.add_typer(token.app)
 
 # What Typer raises for a command line that it does not understand; it has no public name.
 _Usage = cast("type[Exception]", typer.BadParameter.__bases__[0])

@@ -40,7 +40,8 @@ class Upkeep(Queues):
         keys = yield from self._prune("prune_keys")
         ticks = yield from self._prune("prune_ticks", keep=_kept(set_days, "keep_ticks_days"))
         workers = yield self._query("prune_workers", keep=DEFAULTS.keep_workers)
-        return Upkept(done, left, failed, keys, len(workers), ticks)
+        answers = yield from self._prune("prune_answers", keep=DEFAULTS.keep_answers)
+        return Upkept(done, left, failed, keys, len(workers), ticks, answers)
 
     def clear(self) -> Op[None]:
         """Remove everything but the schema itself: for tests, between one and the next."""
