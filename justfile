@@ -73,7 +73,7 @@ test18 *args:
     #!/usr/bin/env bash
     set -euo pipefail
     suites=()
-    for suite in conformance races plans migrations; do
+    for suite in conformance races plans migrations roles; do
         if [ -d "tests/$suite" ]; then suites+=("tests/$suite"); fi
     done
     if [ "${#suites[@]}" -gt 0 ]; then

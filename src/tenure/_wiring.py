@@ -43,6 +43,13 @@ def script(schema: str, *, since: int, to: int | None) -> str:
     return postgres_schema.script(schema, since=since, to=to)
 
 
+def roles(schema: str) -> str:
+    """The statements that make the database's roles, worked out without a database."""
+    from tenure._store.postgres import roles as postgres_roles
+
+    return postgres_roles.script(schema)
+
+
 def timed_store(schema: str, clock: Callable[[], datetime]) -> Store:
     """A store whose time is told by this clock, and not by the database's."""
     from tenure._store.postgres.store import PostgresStore

@@ -60,6 +60,7 @@ class Defaults:
     keep_ticks: timedelta = timedelta(days=30)
     keep_workers: timedelta = timedelta(days=7)
     keep_operations: timedelta = timedelta(days=30)
+    keep_answers: timedelta = timedelta(days=1)
 
     def scaled(self, factor: float) -> "Defaults":
         """The same with the lease protocol's constants scaled, for suites with short leases."""

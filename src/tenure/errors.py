@@ -6,6 +6,8 @@ TenureError
 ├── LeaseLost               the job belongs to somebody else now, or to nobody: stop
 ├── ConfigError             something that must be set is not, or does not fit
 ├── NotReady                the job has not ended yet, or not well: no result
+├── TokenRefused            an access token is mistyped, unknown, expired or revoked
+├── IdempotencyConflict     the idempotency key was used for another request
 ├── SchemaError
 │   ├── SchemaTooOld        run: tenure db migrate
 │   └── SchemaTooNew        upgrade this release
@@ -42,6 +44,18 @@ class ConfigError(TenureError):
 
 class NotReady(TenureError):
     """A job's result was asked for, and there is none: it has not ended, or not well."""
+
+
+class TokenRefused(TenureError):
+    """An access token lets nobody in; `why` is malformed, unknown, expired or revoked."""
+
+    def __init__(self, message: str, why: str) -> None:
+        super().__init__(message)
+        self.why: str = why
+
+
+class IdempotencyConflict(TenureError):
+    """An idempotency key came with another request than the first time."""
 
 
 class SchemaError(TenureError):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.moves import enqueued
-from tenure.admin import Admin, By, Schedules, State
+from tenure.admin import Admin, By, Schedules, State, Tokens
 from tenure.admin.faces import Twin, Verb
 
 if TYPE_CHECKING:
@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 VERBS = [name for name in dir(Admin) if isinstance(getattr(Admin, name), Verb)]
 OF_SCHEDULES = [name for name in dir(Schedules) if isinstance(getattr(Schedules, name), Verb)]
-ALL = [*((Admin, name) for name in VERBS), *((Schedules, name) for name in OF_SCHEDULES)]
+OF_TOKENS = [name for name in dir(Tokens) if isinstance(getattr(Tokens, name), Verb)]
+ALL = [
+    *((Admin, name) for name in VERBS),
+    *((Schedules, name) for name in OF_SCHEDULES),
+    *((Tokens, name) for name in OF_TOKENS),
+]
 
 
 @pytest.mark.parametrize(("group", "name"), ALL)
@@ -35,7 +40,7 @@ def test_every_public_method_is_a_verb_or_says_why_not() -> None:
     assert public - verbs == {
         *("migrate", "amigrate", "perform", "aperform"),
         *("doctor", "adoctor"),  # It tries connections of its own, and goes on without an answer.
-        "schedules",  # A group of verbs.
+        *("schedules", "tokens"),  # Groups of verbs.
     }
 
 
@@ -47,6 +52,19 @@ def test_every_public_method_over_schedules_is_a_verb_or_says_why_not() -> None:
         *("backfill", "abackfill"),  # One operation per stretch.
         "preview_timing",  # It asks no database.
     }
+
+
+def test_every_public_method_over_tokens_is_a_verb() -> None:
+    public = {name for name in dir(Tokens) if not name.startswith("_")}
+    verbs = {each for name in OF_TOKENS for each in (name, f"a{name}")}
+    assert public - verbs == {"perform", "aperform"}
+
+
+@pytest.mark.parametrize("verb", ["create", "revoke"])
+def test_every_change_of_a_token_takes_who_and_why(verb: str) -> None:
+    for name in (verb, f"a{verb}"):
+        signature = inspect.signature(inspect.unwrap(getattr(Tokens, name)))
+        assert signature.parameters["by"].default is inspect.Parameter.empty
 
 
 @pytest.mark.parametrize(

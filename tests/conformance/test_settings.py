@@ -71,6 +71,11 @@ async def test_a_setting_that_does_not_exist_is_refused_with_those_that_do(db: D
         ("backoff_jitter", -0.1),
         ("keep_archive_days", 0),
         ("keep_failed_days", [90]),
+        ("redact", "ssn"),
+        ("redact", ["customer."]),
+        ("redact", [""]),
+        ("redact", [7]),
+        ("redact", ["x"] * 201),
     ],
 )
 async def test_a_value_that_a_setting_cannot_have_is_refused_with_words(
@@ -85,7 +90,7 @@ async def test_a_value_that_a_setting_cannot_have_is_refused_with_words(
 @pytest.mark.parametrize("name", SETTINGS)
 async def test_every_setting_can_be_set_and_reset(db: Database, name: str) -> None:
     """Shows R38."""
-    value = 1 if "jitter" in name else 60
+    value: Any = ["ssn"] if name == "redact" else 1 if "jitter" in name else 60
     await db.run(db.store.set_setting(name, value, BY))
     assert await db.run(db.store.settings()) == {name: value}
 

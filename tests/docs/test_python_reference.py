@@ -15,7 +15,7 @@ import tenure
 from tenure import AsyncJob, Backoff, Draft, Handle, Job, JobEvent, Tenure, WorkerEvent
 from tenure._model.event import EVENTS
 from tenure._rules.settings import SETTINGS
-from tenure.admin import Admin, Filter, Operations, Schedules
+from tenure.admin import Admin, Filter, Operations, Schedules, Tokens
 from tenure.config import Defaults
 from tenure.contrib.starlette import lifespan
 from tenure.task import Task
@@ -140,6 +140,12 @@ def test_every_verb_over_operations_and_every_field_of_a_filter_is_documented() 
     page = section("operations.md", "Start one").partition("field of `Filter`")[2]
     named = {name for row in re.findall(r"^\| (`.*?) \|", page, re.M) for name in row.split(", ")}
     assert {name.strip("`") for name in named} == {f.name for f in dataclasses.fields(Filter)}
+
+
+def test_every_verb_over_access_tokens_is_documented() -> None:
+    verbs = members(Tokens) - {"perform", "aperform"}
+    twins = {name for name in verbs if name.startswith("a") and name[1:] in verbs}
+    assert first_column("access.md", "In Python") == verbs - twins
 
 
 def test_every_built_in_value_is_a_setting_or_a_constant_in_the_reference() -> None:

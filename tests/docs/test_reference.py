@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tenure import errors
+from tenure._model.access import Scope, TokenState
 from tenure._model.answers import Cancelling, Deleting, Retrying
 from tenure._model.ending import Ending
 from tenure._model.job import State
 from tenure._model.lease import Renewed, Settling
 from tenure._model.operation import ItemOutcome, OperationKind, OperationState
 from tenure._model.schedule import Missed, Overlap, ScheduleState, TickOutcome, TickReason
+from tenure._rules.redaction import BUILT_IN
 from tenure._rules.settings import SETTINGS
+from tenure._store.postgres.roles import ROLES
 from tenure.sources import PROGRAM
 
 if TYPE_CHECKING:
@@ -78,6 +81,24 @@ def test_every_kind_of_operation_is_documented() -> None:
 @pytest.mark.parametrize("names", [Missed, Overlap])
 def test_every_policy_of_a_schedule_is_documented(names: type[StrEnum]) -> None:
     assert {str(name) for name in names} <= words("schedules.md")
+
+
+@pytest.mark.parametrize("names", [Scope, TokenState])
+def test_every_scope_and_state_of_an_access_token_is_documented(names: type[StrEnum]) -> None:
+    text = (DOCS / "access.md").read_text()
+    assert {str(name) for name in names} <= set(
+        re.findall(r"^\| `([\w:]+)` \|", text, re.MULTILINE)
+    )
+
+
+def test_every_name_that_is_hidden_by_itself_is_documented() -> None:
+    text = (DOCS / "access.md").read_text().partition("## What is hidden")[2]
+    assert set(BUILT_IN) <= set(re.findall(r"`(\w+)`", text))
+
+
+def test_every_role_of_the_database_is_documented() -> None:
+    text = (ROOT / "docs/how-to/database-roles.md").read_text()
+    assert re.findall(r"^\| `tenure_(\w+)` \|", text, re.MULTILINE) == list(ROLES)
 
 
 def test_every_reason_that_a_statement_or_rule_gives_is_documented() -> None:

@@ -79,6 +79,12 @@ SELECT 'retry', CASE WHEN n > 290 THEN 'running' ELSE 'done' END, '{{}}', 500, 1
 FROM generate_series(1, 300) AS n;
 INSERT INTO tenure.operation_item (operation_id, place, job_id)
 SELECT 1 + n % 300, 1 + n / 300, 2000000 + n FROM generate_series(1, {archived}) AS n;
+INSERT INTO tenure.api_token (name, hint, hash, scopes, queues, created_at, created_by)
+SELECT 'n' || n, 'tnr_0000', sha256(n::text::bytea), '{{read}}', '{{*}}', now(), 'ada'
+FROM generate_series(1, 5000) AS n;
+INSERT INTO tenure.idempotency (actor, key, digest, answer, created_at)
+SELECT 'ada', 'key-' || n, 'ab', '[]', now() - n * interval '1 minute'
+FROM generate_series(1, 10000) AS n;
 SELECT setval('tenure.job_id_seq', 3000000)
 """
 

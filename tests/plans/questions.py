@@ -21,6 +21,7 @@ from tenure._store.postgres.store import PostgresStore
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tenure._model.ids import Json
     from tenure._model.outcome import Outcome
     from tenure._store.port import Op, Row
 
@@ -122,6 +123,7 @@ _ANSWERS: Mapping[str, list[Row]] = {
     "check_lease": [{"held": True, "isolation": "read committed", "filed_on": date(2030, 1, 1)}],
     "lock_queues": [{"name": "mail", "adopted": False}],
     "rescue": [{"id": None, "found": 0, "now": FLOOR.run_at}],
+    "await_answer": [{"digest": "ab", "answer": None}],
     "days": [{"day": datetime.now(UTC).date()}],
     "newest_id": [{"id": 3_000_000}],
     "next_tick": [{"now": NOW, "next_at": NOW}],
@@ -150,6 +152,11 @@ def jobs(count: int, *, keyed: bool) -> list[NewJob]:
         NewJob("send", queue="mail", args={"to": n}, key=f"new-{n}" if keyed else None)
         for n in range(count)
     ]
+
+
+def nothing() -> Op[Json]:
+    """An operation that sends nothing."""
+    yield from ()
 
 
 def _within(outcome: Outcome) -> Op[None]:
@@ -230,6 +237,13 @@ OWN: Mapping[str, Query] = {
     "schedules": sent(STORE.schedules(), "schedules"),
     "ticks": sent(STORE.ticks("s-7"), "ticks"),
     "prune_ticks": sent(STORE.maintain(), "prune_ticks"),
+    "find_token": sent(STORE.find_token("ab" * 32), "find_token"),
+    "list_tokens": sent(STORE.tokens(active=True), "list_tokens"),
+    "touch_tokens": sent(STORE.touch_tokens([1, 2]), "touch_tokens"),
+    "revoke_tokens": sent(STORE.revoke_tokens([1, 2], BY), "revoke_tokens"),
+    "await_answer": sent(STORE.once("ada", "k", "ab", nothing()), "await_answer"),
+    "keep_answer": sent(STORE.once("ada", "k", "ab", nothing()), "keep_answer"),
+    "prune_answers": sent(STORE.maintain(), "prune_answers"),
     "prune_workers": sent(STORE.maintain(), "prune_workers"),
     "move": sent(STORE.move([AN_ID], Changes(queue="bulk"), BY), "move"),
     "delete": sent(STORE.delete([AN_ID, JobId(1_000_001)], BY), "delete"),

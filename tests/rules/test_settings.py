@@ -41,10 +41,12 @@ def refusal(name: str, value: object) -> str:
         ("backoff_jitter", 0),
         ("backoff_jitter", 0.2),
         ("backoff_jitter", 1),
+        ("redact", []),
+        ("redact", ["ssn", "customer.iban"]),
         *((name, value) for name in COUNTS for value in (1, 32_767)),
     ],
 )
-def test_a_value_within_bounds_is_accepted(name: str, value: float) -> None:
+def test_a_value_within_bounds_is_accepted(name: str, value: object) -> None:
     """Shows R38."""
     check_setting(name, value)
 

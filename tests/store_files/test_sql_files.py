@@ -112,7 +112,7 @@ def test_every_table_of_ours_has_the_schema_mark(name: str) -> None:
     """Which is also how a file opens in psql: the mark is a comment there."""
     tables = (
         "job|job_archive|job_failed|attempt|job_item|job_key|queue|worker|setting|audit|"
-        "schema_version|operation|operation_item"
+        "schema_version|schedule|schedule_tick|operation|operation_item|api_token|idempotency"
     )
     statement = re.sub(r"--.*", "", FILES[name])
     for keyword in ("FROM", "JOIN", "INTO", "UPDATE"):

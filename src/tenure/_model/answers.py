@@ -68,3 +68,4 @@ class Upkept:
     pruned_workers: int = 0
     pruned_ticks: int = 0
     pruned_operations: int = 0
+    pruned_answers: int = 0

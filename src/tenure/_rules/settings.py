@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 
 from tenure._model.ids import Json
+from tenure._rules import redaction
 from tenure._rules.leasing import check_ttl
 from tenure.config import DEFAULTS, LONGEST_WAIT, Backoff
 from tenure.errors import InvalidValue
@@ -35,6 +36,10 @@ def _share(name: str, value: Json) -> None:
         raise InvalidValue(f"{name} is a share from 0 to 1, not {value!r}")
 
 
+def _names(name: str, value: Json) -> None:  # noqa: ARG001 - one form for all
+    redaction.check_names(value)
+
+
 # Name, and what checks its value. docs/reference/settings.md says what each one does.
 SETTINGS: Mapping[str, Callable[[str, Json], None]] = {
     "lease": _lease,
@@ -47,6 +52,7 @@ SETTINGS: Mapping[str, Callable[[str, Json], None]] = {
     "keep_attempts_days": _count,
     "keep_failed_days": _count,
     "keep_ticks_days": _count,
+    "redact": _names,
 }
 
 BUILT_IN: Mapping[str, Json] = {
@@ -60,6 +66,7 @@ BUILT_IN: Mapping[str, Json] = {
     "keep_attempts_days": DEFAULTS.keep_attempts.days,
     "keep_failed_days": DEFAULTS.keep_failed.days,
     "keep_ticks_days": DEFAULTS.keep_ticks.days,
+    "redact": [],
 }
 
 

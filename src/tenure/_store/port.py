@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
+from tenure._store.access import AccessStore
 from tenure._store.operations import OperationStore
 from tenure._store.schedules import ScheduleStore
 
@@ -109,7 +110,7 @@ def atomically(op: Op[T]) -> Op[T]:
     return answer
 
 
-class Store(ScheduleStore, OperationStore, Protocol):
+class Store(ScheduleStore, OperationStore, AccessStore, Protocol):
     """What every store can do. Each method describes an operation; a runner performs it."""
 
     # Jobs

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from tenure import _wiring, sources
+from tenure._model.access import Grant, Scope, TokenRow, TokenState
 from tenure._model.answers import Cancelling, Deleting, Retried, Retrying, Upkept
 from tenure._model.attempt import AttemptRow
 from tenure._model.audit import AuditRow, By
@@ -38,16 +39,20 @@ from tenure._model.schedule import (
     Timing,
 )
 from tenure._model.worker import Presence, WorkerRow
+from tenure._rules.access import allows, covers, visible
+from tenure._rules.redaction import Redactor
 from tenure._rules.values import dump as plain
 from tenure._store.engine import Engine
 from tenure.admin.backfills import BackfillProgress
 from tenure.admin.doctor import Doctor, Finding, Level
+from tenure.admin.enqueuing import EnqueuedMany, JobRequest
 from tenure.admin.installation import Installation, Setting
 from tenure.admin.jobs import JobList, Jobs
 from tenure.admin.operations import ItemList, Operations
 from tenure.admin.previews import Run, preview_timing
 from tenure.admin.schedules import Schedules
-from tenure.admin.schema import SchemaStatus, sql
+from tenure.admin.schema import SchemaStatus, roles, sql
+from tenure.admin.tokens import CreatedToken, Tokens
 
 __all__ = [
     "Admin",
@@ -57,14 +62,18 @@ __all__ = [
     "By",
     "Cancelling",
     "Changes",
+    "CreatedToken",
     "Deleting",
     "Ending",
     "Enqueued",
+    "EnqueuedMany",
     "Filter",
     "Finding",
+    "Grant",
     "ItemList",
     "ItemOutcome",
     "JobList",
+    "JobRequest",
     "JobRow",
     "Level",
     "Membership",
@@ -79,6 +88,7 @@ __all__ = [
     "PolicyChange",
     "Presence",
     "QueueRow",
+    "Redactor",
     "Retried",
     "Retrying",
     "Run",
@@ -86,6 +96,7 @@ __all__ = [
     "ScheduleState",
     "Schedules",
     "SchemaStatus",
+    "Scope",
     "Setting",
     "Shift",
     "State",
@@ -93,13 +104,20 @@ __all__ = [
     "TickReason",
     "TickRow",
     "Timing",
+    "TokenRow",
+    "TokenState",
+    "Tokens",
     "Upkept",
     "WorkerRow",
+    "allows",
     "connect",
+    "covers",
     "examine",
     "plain",
     "preview_timing",
+    "roles",
     "sql",
+    "visible",
 ]
 
 
@@ -115,6 +133,11 @@ class Admin(Jobs, Installation, Doctor):
     def operations(self) -> Operations:
         """The verbs over operations: one action on many jobs."""
         return Operations(self._engine, runner=self._runner)
+
+    @property
+    def tokens(self) -> Tokens:
+        """The verbs over access tokens."""
+        return Tokens(self._engine, runner=self._runner)
 
 
 @contextmanager

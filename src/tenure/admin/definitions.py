@@ -17,7 +17,7 @@ from tenure._model.schedule import (
     Timing,
 )
 from tenure._rules import schedules as rules
-from tenure.admin.jobs import elsewhere
+from tenure.admin.enqueuing import elsewhere
 from tenure.config import duration
 from tenure.declared import MissedName, OverlapName
 from tenure.errors import InvalidValue, PayloadError

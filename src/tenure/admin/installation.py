@@ -11,6 +11,7 @@ from tenure._model.ids import Json, WorkerId
 from tenure._model.queue import QueueRow
 from tenure._model.worker import WorkerRow
 from tenure._rules import settings as known
+from tenure._rules.redaction import Redactor
 from tenure._store.port import Op
 from tenure.admin.faces import Twin, Verb, Verbs
 
@@ -104,3 +105,12 @@ class Installation(Verbs):
         return self._store.reset_setting(name, by)
 
     areset_setting: Final = Twin(reset_setting)
+
+    @Verb
+    def redactor(self) -> Op[Redactor]:
+        """What hides the fields that the setting `redact` names now, and those built in. An edge
+        passes through it whatever it shows of jobs, attempts, items and schedules."""
+        changed = yield from self._store.settings()
+        return Redactor(changed.get("redact", known.BUILT_IN["redact"]))
+
+    aredactor: Final = Twin(redactor)

@@ -1,23 +1,20 @@
 """What an operator can see of jobs, and do to them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from tenure._model.answers import Cancelling, Deleting, Retried
 from tenure._model.attempt import AttemptRow
 from tenure._model.audit import AuditRow, By
 from tenure._model.ids import JobId, Json
-from tenure._model.job import Enqueued, JobRow, NewJob, State
+from tenure._model.job import JobRow, State
 from tenure._model.operation import Changes
 from tenure._rules import paging
-from tenure._rules.arguments import Parameters
-from tenure._store.port import Op, atomically
-from tenure.admin.faces import Twin, Verb, Verbs, rehearsed
-from tenure.config import DEFAULTS
-from tenure.errors import InvalidValue, PayloadError
-from tenure.task import Definition, Options, Seconds, new_job
+from tenure._store.port import Op
+from tenure.admin.enqueuing import Enqueuing
+from tenure.admin.faces import Twin, Verb, rehearsed
+from tenure.errors import InvalidValue
 
 T = TypeVar("T")
 _LONGEST_PAGE = 1000
@@ -31,7 +28,7 @@ class JobList:
     next: str | None
 
 
-class Jobs(Verbs):
+class Jobs(Enqueuing):
     """The verbs over jobs. Those that change take many, and answer in the order asked."""
 
     @Verb
@@ -87,56 +84,6 @@ class Jobs(Verbs):
         return self._store.audit(target, count=count, before=before)
 
     aaudit: Final = Twin(audit)
-
-    @Verb
-    def enqueue(
-        self,
-        task: str,
-        args: Mapping[str, Json],
-        by: By,
-        *,
-        queue: str = "default",
-        priority: int | None = None,
-        delay: Seconds | None = None,
-        run_at: datetime | None = None,
-        key: str | None = None,
-        key_for: Seconds | None = None,
-        max_attempts: int | None = None,
-        lease: Seconds | None = None,
-        timeout: Seconds | None = None,
-        expires_in: Seconds | None = None,
-        tags: Sequence[str] = (),
-        target: int | None = None,
-        held: bool = False,
-    ) -> Op[Enqueued]:
-        """Enqueue a job of a task by its name. The task's own options are in the program that has
-        it and unknown here: what is not given is the queue's, the settings', or built in."""
-        options = Options(
-            queue=queue,
-            priority=priority,
-            delay=delay,
-            run_at=run_at,
-            key=key,
-            key_for=key_for,
-            max_attempts=max_attempts,
-            lease=lease,
-            timeout=timeout,
-            expires_in=expires_in,
-            tags=tags,
-            target=target,
-        )
-        if not isinstance(args, Mapping):
-            raise PayloadError('the arguments are no object; name each one, as in {"name": "Ada"}')
-        job = replace(new_job(elsewhere(task), options, dict(args)), held=held)
-        return atomically(self._enqueue(job, by))
-
-    aenqueue: Final = Twin(enqueue)
-
-    def _enqueue(self, job: NewJob, by: By) -> Op[Enqueued]:
-        [answer] = yield from self._store.enqueue([job])
-        if answer.created:
-            yield from self._store.note(by, "enqueue", [f"job:{answer.id}"])
-        return answer
 
     @Verb
     def retry(self, ids: Sequence[int], by: By, *, dry_run: bool = False) -> Op[Sequence[Retried]]:
@@ -217,20 +164,3 @@ def _job_ids(ids: Sequence[int]) -> Sequence[JobId]:
 
 def _meant(op: Op[T], *, dry_run: bool) -> Op[T]:
     return rehearsed(op) if dry_run else op
-
-
-def elsewhere(task: str) -> Definition:
-    """A task of which only the name is known here."""
-
-    def unknown() -> None:
-        """Stands for the function, which is in the program that has the task."""
-
-    return Definition(
-        name=task,
-        function=unknown,
-        parameters=Parameters(unknown, skip=0),
-        takes_job=False,
-        is_async=False,
-        timeout=None,
-        stop_within=DEFAULTS.stop_within,
-    )

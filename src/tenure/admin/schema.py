@@ -86,3 +86,9 @@ def sql(schema: str | None = None, *, since: int = 0, to: int | None = None) -> 
     """The migrations from one version to another as text, for Alembic's `op.execute` or Django's
     `RunSQL`. Touches no database. The partitions are made by `maintain`."""
     return _wiring.script(sources.setting("schema", schema), since=since, to=to)
+
+
+def roles(schema: str | None = None) -> str:
+    """The statements that make the database's roles, one for each kind of program, and grant each
+    what it needs and no more. Touches no database."""
+    return _wiring.roles(sources.setting("schema", schema))

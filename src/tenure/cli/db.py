@@ -110,6 +110,23 @@ def sql(
     return Exit.DONE
 
 
+@app.command("roles")
+def roles(*, as_json: AsJson = False, schema: SchemaName = None) -> int:
+    """Print the SQL that makes the database's roles and grants each what it needs.
+
+    Touches no database. To be run by a superuser once the schema is there, and again, by one or by
+    the owner, when a release has brought tables.
+    """
+    from tenure import admin
+
+    text = admin.roles(schema)
+    if as_json:
+        print_json({"sql": text})
+    else:
+        print_lines(text.splitlines())
+    return Exit.DONE
+
+
 @app.command("maintain")
 def maintain(
     *, as_json: AsJson = False, database_url: DatabaseUrl = None, schema: SchemaName = None

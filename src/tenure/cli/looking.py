@@ -85,6 +85,7 @@ def print_jobs(
         after = page.next
         if after is None or len(jobs) == count:
             break
+    jobs = [*map(admin.redactor().job, jobs)]
     if as_json:
         print_json({"jobs": jobs, "next": after})
     elif jobs:
@@ -121,7 +122,8 @@ def show(
     """Show one job: where it is, each of its attempts, and what was done to it."""
     with opened(database_url, schema) as admin:
         job = admin.job(job_id)
-        attempts = admin.attempts(job_id)
+        shown = admin.redactor()
+        attempts = [shown.attempt(each, of=job) for each in admin.attempts(job_id)]
         audit = admin.audit(f"job:{job_id}")
         operations = admin.operations.of(job_id)
     if job is None:
@@ -131,6 +133,7 @@ def show(
             "look for it: tenure job list --state completed",
             Exit.NOT_FOUND,
         )
+    job = shown.job(job)
     if as_json:
         print_json({"job": job, "attempts": attempts, "audit": audit, "operations": operations})
     else:

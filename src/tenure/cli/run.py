@@ -17,6 +17,7 @@ from tenure.cli import (
     operation,
     schedule,
     scheduler,
+    token,
     worker,
 )
 from tenure.cli.exits import Exit
@@ -42,6 +43,7 @@ app.add_typer(schedule.app)
 app.add_typer(failed.app)
 app.add_typer(operation.app)
 app.add_typer(db.app)
+app.add_typer(token.app)
 
 # What Typer raises for a command line that it does not understand; it has no public name.
 _Usage = cast("type[Exception]", typer.BadParameter.__bases__[0])

@@ -118,3 +118,13 @@ async def test_a_role_that_may_not_is_told_so(db: Database, tenure: Command) -> 
 def _as(url: str, role: str) -> str:
     scheme, _, rest = url.partition("://")
     return f"{scheme}://{role}@{rest.rpartition('@')[2]}"
+
+
+def test_the_roles_are_printed_without_a_database(command: Command) -> None:
+    printed = command("db", "roles")
+    assert printed.code == Exit.DONE
+    assert printed.out.startswith("BEGIN;")
+    assert command("db", "roles", "--json").json["sql"] == printed.out
+    other = command("db", "roles", "--schema", "jobs")
+    assert "GRANT USAGE ON SCHEMA jobs TO jobs_server" in other.out
+    assert command("db", "roles", "--schema", "no schema").code == Exit.USAGE

@@ -43,7 +43,8 @@ class Upkeep(Queues):
         kept = DEFAULTS.keep_operations
         yield from self._prune("prune_operation_items", keep=kept)
         operations = yield from self._prune("prune_operations", keep=kept)
-        return Upkept(done, left, failed, keys, len(workers), ticks, operations)
+        answers = yield from self._prune("prune_answers", keep=DEFAULTS.keep_answers)
+        return Upkept(done, left, failed, keys, len(workers), ticks, operations, answers)
 
     def clear(self) -> Op[None]:
         """Remove everything but the schema itself: for tests, between one and the next."""

@@ -41,7 +41,7 @@ def list_schedules(
 ) -> int:
     """Show schedules by name, with their next and their last run."""
     with opened(database_url, schema) as admin:
-        rows = admin.schedules.list(after=after, count=count)
+        rows = [*map(admin.redactor().schedule, admin.schedules.list(after=after, count=count))]
     more = rows[-1].name if len(rows) == count else None
     if as_json:
         print_json({"schedules": [shown.as_data(row) for row in rows], "next": more})
@@ -78,7 +78,7 @@ def show(
 ) -> int:
     """Show one schedule: what it does, its next and its last runs, and what was done to it."""
     with opened(database_url, schema) as admin:
-        row = known(admin, name)
+        row = admin.redactor().schedule(known(admin, name))
         runs = admin.schedules.preview(name, count=5)
         ticks = admin.schedules.ticks(name, count=10)
         audit = admin.audit(f"schedule:{name}", count=10)

@@ -1,0 +1,313 @@
+"""Each role of `tenure db roles` can do what its programs do, and is refused the rest.
+
+As those roles, on a real server: what is granted too little fails here, and what too much.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from support.moves import ended
+from support.store import lanes
+from tenure._model.access import NewToken
+from tenure._model.audit import By
+from tenure._model.ids import JobId, WorkerId
+from tenure._model.job import NewJob, State
+from tenure._model.lease import Settling
+from tenure._model.outcome import Error, Failed
+from tenure._model.schedule import NewSchedule, Timing
+from tenure._model.worker import NewWorker, Presence
+from tenure._rules import tokens
+from tenure._rules.access import grant
+from tenure._store.port import Mark, atomically
+from tenure._store.postgres.roles import GRANTS, ROLES
+from tenure._store.postgres.store import PostgresStore
+from tenure.admin import roles
+from tenure.errors import QueryFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tenure._model.lease import Lease
+    from tenure._store.port import Op
+    from tests.roles.conftest import Parties
+
+STORE = PostgresStore()
+# When the schedule is due.
+LATER = PostgresStore(clock=lambda: datetime.now(UTC) + timedelta(minutes=2))
+BY = By("ada", source="suite")
+ME = WorkerId(UUID(int=0xA))
+SECRET = tokens.secret(bytes(32))
+EVERYONE = frozenset(ROLES)
+# A worker has every right to live jobs, and so may do to them what an operator does.
+RUNNERS = frozenset({"owner", "server", "worker"})
+OPERATORS = frozenset({"owner", "server"})
+LOOKERS = frozenset({"owner", "server", "worker", "reader"})
+
+
+def job(**fields: Any) -> NewJob:
+    return NewJob("work", **fields)
+
+
+def once() -> Op[Any]:
+    def answer() -> Op[Any]:
+        yield from ()
+        return [1]
+
+    return STORE.once("ada", "key", "d", answer())
+
+
+def schedule(name: str) -> NewSchedule:
+    return NewSchedule(name=name, timing=Timing(every=timedelta(minutes=1)), job=job())
+
+
+def token(number: int) -> NewToken:
+    secret = tokens.secret(number.to_bytes(32))
+    allowed = grant(["read"], ["*"])
+    return NewToken("ci", tokens.hint(secret), tokens.digest(secret), allowed)
+
+
+# What is done, and who may. Each is done as every role, in a transaction that is rolled back.
+VERBS: Mapping[str, tuple[Callable[[], Op[Any]], frozenset[str]]] = {
+    "enqueue": (lambda: STORE.enqueue([job(), job(queue="q")]), EVERYONE - {"reader"}),
+    "enqueue one": (lambda: STORE.enqueue([job()]), EVERYONE - {"reader"}),
+    "enqueue by key": (lambda: STORE.enqueue([job(key="k")]), EVERYONE - {"reader"}),
+    "check the schema": (STORE.check_schema, EVERYONE),
+    "claim": (lambda: STORE.claim(lanes("default"), count=1, worker=ME), RUNNERS),
+    "claim, limited": (
+        lambda: STORE.claim(lanes("default"), count=1, worker=ME, limited=True),
+        RUNNERS,
+    ),
+    "rescue": (STORE.rescue, RUNNERS),
+    "register": (lambda: STORE.register(NewWorker(ME, "w", "h", 1, "1", ["q"], 1)), RUNNERS),
+    "beat": (lambda: STORE.beat(ME, state=Presence.ACTIVE, running=0), RUNNERS),
+    "fire": (LATER.fire, RUNNERS),
+    "declare": (lambda: STORE.declare("shop", (1,), [schedule("declared")]), RUNNERS),
+    "get": (lambda: STORE.get(JobId(1)), LOOKERS),
+    "list queued": (lambda: STORE.list(State.QUEUED), LOOKERS),
+    "list failed": (lambda: STORE.list(State.FAILED), LOOKERS),
+    "list completed": (lambda: STORE.list(State.COMPLETED), LOOKERS),
+    "attempts": (lambda: STORE.attempts(JobId(1)), LOOKERS),
+    "items": (lambda: STORE.items(JobId(1)), LOOKERS),
+    "queues": (STORE.queues, LOOKERS),
+    "workers": (STORE.workers, LOOKERS),
+    "settings": (STORE.settings, EVERYONE - {"producer"}),
+    "schedules": (STORE.schedules, LOOKERS),
+    "ticks": (lambda: STORE.ticks("s"), LOOKERS),
+    "audit": (lambda: STORE.audit("job:1"), OPERATORS | {"reader"}),
+    "cancel": (lambda: STORE.cancel([JobId(1)], BY), RUNNERS),
+    "hold": (lambda: STORE.hold([JobId(1)], BY), RUNNERS),
+    "retry": (lambda: STORE.retry([JobId(2)], BY), OPERATORS),
+    "discard": (lambda: STORE.discard([JobId(2)], BY), OPERATORS),
+    "pause a queue": (lambda: STORE.pause_queue("q", BY), OPERATORS),
+    "set a setting": (lambda: STORE.set_setting("lease", 60, BY), OPERATORS),
+    "reset a setting": (lambda: STORE.reset_setting("redact", BY), OPERATORS),
+    "drain": (lambda: STORE.drain(ME, BY), RUNNERS),
+    "create a schedule": (lambda: STORE.create_schedule(schedule("s2"), BY), RUNNERS),
+    "delete a schedule": (lambda: STORE.delete_schedule("s", BY), OPERATORS),
+    "create a token": (lambda: STORE.create_token(token(9), BY), OPERATORS),
+    "find a token": (lambda: STORE.find_token(tokens.digest(SECRET)), OPERATORS),
+    "touch a token": (lambda: STORE.touch_tokens([1]), OPERATORS),
+    "revoke a token": (lambda: STORE.revoke_tokens([1], BY), OPERATORS),
+    "list tokens": (STORE.tokens, OPERATORS | {"reader"}),
+    "once": (once, OPERATORS),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def furnished(parties: Parties) -> None:
+    """One of each thing, so that every verb has something to do."""
+    parties.run("owner", STORE.enqueue([job(), job(queue="dead", max_attempts=1), job()]))
+    claims = parties.run("owner", STORE.claim(lanes("dead"), count=1, worker=ME))
+    broken = Failed(Error("ValueError", "no"), retryable=False)
+    parties.run("owner", STORE.settle([ended(claimed.lease, broken) for claimed in claims.jobs]))
+    parties.run("owner", STORE.set_setting("redact", [], BY))
+    parties.run("owner", STORE.limit_queue("default", 5, BY))
+    parties.run("owner", STORE.register(NewWorker(ME, "w", "h", 1, "1", ["q"], 1)))
+    parties.run("owner", STORE.create_schedule(schedule("s"), BY))
+    parties.run("owner", STORE.create_token(token(0), BY))
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_role_can_do_its_verbs_and_is_refused_the_rest(
+    parties: Parties, verb: str, role: str
+) -> None:
+    make, allowed = VERBS[verb]
+    refused = "" if role in allowed else "42501"
+    assert _refusal(parties, role, make()) == refused
+
+
+def _refusal(parties: Parties, role: str, op: Op[Any]) -> str:
+    """By which error an operation is refused; empty if it is not."""
+    try:
+        parties.run(role, _rolled_back(op))
+    except QueryFailed as error:
+        return error.sqlstate
+    return ""
+
+
+def _rolled_back(op: Op[Any]) -> Op[None]:
+    yield Mark.BEGIN
+    try:
+        yield from op
+    finally:
+        yield Mark.ROLLBACK
+
+
+def claimed(parties: Parties) -> Lease:
+    parties.run("producer", STORE.enqueue([job(queue="own", key="own")]))
+    [one] = parties.run("worker", STORE.claim(lanes("own"), count=1, worker=ME)).jobs
+    return one.lease
+
+
+def test_a_worker_runs_a_producers_job_from_its_claim_to_its_end(parties: Parties) -> None:
+    lease = claimed(parties)
+    assert parties.run("worker", STORE.renew([lease]))
+    parties.run("worker", STORE.progress(lease, done=1, items={"a": 1}, cursor=7))
+    [settled] = parties.run("worker", STORE.settle([ended(lease)]))
+    assert settled.state is State.COMPLETED
+    [again] = parties.run("worker", STORE.settle([ended(lease)]))
+    assert again.answer is Settling.REPEATED
+    found = parties.run("reader", STORE.get(lease.job_id))
+    assert found is not None
+    assert found.state is State.COMPLETED
+
+
+def test_a_worker_settles_within_a_transaction_and_rescues_failures(parties: Parties) -> None:
+    lease = claimed(parties)
+    settlement = ended(lease).settlement
+    parties.run("worker", atomically(STORE.settle_within(lease, settlement, also=[job()])))
+    lost = claimed(parties)
+    [rescued] = parties.run("worker", STORE.forfeit([lost]))
+    assert rescued.job_id == lost.job_id
+
+
+def test_a_day_that_is_made_later_needs_no_grant(parties: Parties) -> None:
+    """Rows are reached through the parent, whose rights alone count."""
+    parties.execute("DROP TABLE " + _today(parties, "job_archive"))
+    parties.execute("DROP TABLE " + _today(parties, "attempt"))
+    upkept = parties.run("owner", STORE.maintain())
+    assert len([line for line in upkept.done if line.startswith("CREATE")]) == 2
+    lease = claimed(parties)
+    [settled] = parties.run("worker", STORE.settle([ended(lease)]))
+    assert settled.state is State.COMPLETED
+    assert parties.run("reader", STORE.attempts(lease.job_id))
+
+
+def _today(parties: Parties, parent: str) -> str:
+    with parties.connected("owner") as connection:
+        row = connection.execute(
+            "SELECT 'tenure.' || %s::text || to_char(now() AT TIME ZONE 'UTC', '_YYYYMMDD')",
+            [parent],
+        ).fetchone()
+    assert row is not None
+    name: str = row[0]
+    return name
+
+
+def test_the_owner_alone_migrates_and_keeps_the_tables(parties: Parties) -> None:
+    assert parties.run("owner", STORE.migrate()) == []
+    assert parties.run("owner", STORE.maintain()).left == []
+    for role in ROLES[1:]:
+        with pytest.raises(QueryFailed) as refused:
+            parties.run(role, STORE.migrate())
+        assert refused.value.sqlstate == "42501"
+
+
+@pytest.mark.parametrize(
+    ("role", "statement"),
+    [
+        ("producer", "SELECT args FROM tenure.job"),
+        ("producer", "SELECT * FROM tenure.job"),
+        ("producer", "DELETE FROM tenure.job"),
+        ("producer", "UPDATE tenure.job SET queue = 'x'"),
+        ("producer", "DELETE FROM tenure.job_key"),
+        ("producer", "SELECT FROM tenure.job_archive"),
+        ("producer", "SELECT FROM tenure.schedule"),
+        ("producer", "SELECT setval('tenure.job_id_seq', 1)"),
+        ("worker", "SELECT hash FROM tenure.api_token"),
+        ("worker", "SELECT FROM tenure.audit"),
+        ("worker", "DELETE FROM tenure.audit"),
+        ("worker", "UPDATE tenure.queue SET paused_at = NULL"),
+        ("worker", "UPDATE tenure.setting SET value = '1'"),
+        ("worker", "DELETE FROM tenure.job_failed"),
+        ("reader", "SELECT hash FROM tenure.api_token"),
+        ("reader", "SELECT FROM tenure.idempotency"),
+        ("reader", "SELECT nextval('tenure.job_id_seq')"),
+        ("server", "UPDATE tenure.audit SET actor = 'x'"),
+        ("server", "DELETE FROM tenure.audit"),
+        ("server", "DELETE FROM tenure.api_token"),
+        ("server", "INSERT INTO tenure.schema_version VALUES (99, 'x', false, now())"),
+        *((role, "CREATE TABLE tenure.mine (x int)") for role in ROLES[1:]),
+        *((role, "TRUNCATE tenure.job") for role in ROLES[1:]),
+        *((role, "DROP TABLE tenure.job") for role in ROLES[1:]),
+        *((role, "ALTER TABLE tenure.job ADD x int") for role in ROLES[1:]),
+    ],
+)
+def test_what_no_verb_of_a_role_needs_it_is_refused(
+    parties: Parties, role: str, statement: str
+) -> None:
+    with (
+        parties.connected(role) as connection,
+        pytest.raises(psycopg.errors.InsufficientPrivilege),
+    ):
+        connection.execute(statement.encode())
+
+
+def test_a_role_of_nobody_sees_nothing(parties: Parties) -> None:
+    parties.execute("CREATE ROLE tenure_stranger LOGIN")
+    try:
+        with (
+            parties.connected("stranger") as connection,
+            pytest.raises(psycopg.errors.InsufficientPrivilege, match="schema tenure"),
+        ):
+            connection.execute("SELECT FROM tenure.job")
+    finally:
+        parties.execute("DROP ROLE tenure_stranger")
+
+
+def test_a_member_of_a_role_has_its_rights(parties: Parties) -> None:
+    """The role of the program's own tables enqueues in its own transactions."""
+    parties.execute("CREATE ROLE tenure_shop LOGIN; GRANT tenure_producer TO tenure_shop")
+    try:
+        parties.run("shop", STORE.enqueue([job()]))
+    finally:
+        parties.execute("DROP ROLE tenure_shop")
+
+
+def test_the_script_can_be_run_again_by_the_owner_too_and_takes_back_what_was_more(
+    parties: Parties,
+) -> None:
+    parties.execute("GRANT ALL ON tenure.api_token, tenure.audit TO tenure_worker, PUBLIC")
+    parties.execute("GRANT SELECT (hash) ON tenure.api_token TO tenure_reader")
+    with parties.connected("owner") as connection:
+        connection.execute(roles("tenure").encode())
+    for role in ("worker", "reader"):
+        with (
+            parties.connected(role) as connection,
+            pytest.raises(psycopg.errors.InsufficientPrivilege),
+        ):
+            connection.execute("SELECT hash FROM tenure.api_token")
+
+
+def test_every_table_of_the_schema_has_its_row_of_rights(parties: Parties) -> None:
+    """A migration that brings a table says who may do what with it."""
+    with parties.connected("owner") as connection:
+        rows = connection.execute(
+            "SELECT relname FROM pg_class WHERE relnamespace = 'tenure'::regnamespace "
+            "AND relkind IN ('r', 'p') AND NOT relispartition"
+        ).fetchall()
+    assert {name for (name,) in rows} == {name for name in GRANTS if " " not in name}
+
+
+def test_the_roles_are_named_after_their_schema() -> None:
+    text = roles("jobs")
+    assert set(re.findall(r"CREATE ROLE (\w+)", text)) == {f"jobs_{role}" for role in ROLES}
+    assert "tenure" not in text
