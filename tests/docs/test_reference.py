@@ -15,6 +15,7 @@ from tenure._model.ending import Ending
 from tenure._model.job import State
 from tenure._model.lease import Renewed, Settling
 from tenure._model.schedule import Missed, Overlap, ScheduleState, TickOutcome, TickReason
+from tenure._model.standing import StandingCode
 from tenure._rules.settings import SETTINGS
 from tenure.sources import PROGRAM
 
@@ -65,6 +66,11 @@ def test_every_state_of_a_schedule_and_of_a_tick_is_documented(names: type[StrEn
 @pytest.mark.parametrize("names", [Missed, Overlap])
 def test_every_policy_of_a_schedule_is_documented(names: type[StrEnum]) -> None:
     assert {str(name) for name in names} <= words("schedules.md")
+
+
+def test_every_place_where_a_job_can_stand_is_documented_in_the_order_of_the_answers() -> None:
+    text = (DOCS / "stats.md").read_text().partition("## Where a job stands")[2]
+    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == [str(code) for code in StandingCode]
 
 
 def test_every_reason_that_a_statement_or_rule_gives_is_documented() -> None:

@@ -70,6 +70,11 @@ FROM generate_series(1, 5000) AS n;
 INSERT INTO tenure.schedule_tick (schedule, fire_at, recorded_at, outcome, reason)
 SELECT 's-' || n % 100, now() - n * interval '10 minutes', now(), 'skipped', 'missed'
 FROM generate_series(1, {archived}) AS n;
+INSERT INTO tenure.rollup_minute
+SELECT date_bin('1 minute', now(), 'epoch') - n % 1440 * interval '1 minute', 'mail',
+    'task-' || n / 1440, 5, 1, 0, 0, 0, 0, 0, 0, 1.5, 3, array_fill(1, ARRAY[19]),
+    array_fill(1, ARRAY[19])
+FROM generate_series(0, {archived} - 1) AS n;
 SELECT setval('tenure.job_id_seq', 3000000)
 """
 

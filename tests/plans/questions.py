@@ -97,6 +97,15 @@ _ANSWERS: Mapping[str, list[Row]] = {
     "rescue": [{"id": None, "found": 0, "now": FLOOR.run_at}],
     "days": [{"day": datetime.now(UTC).date()}],
     "newest_id": [{"id": 3_000_000}],
+    "lock_rollups": [
+        {
+            "closed_to": NOW,
+            **dict.fromkeys(["final_to", "marked_to", "folded_to"], NOW - MINUTE),
+            "whole": True,
+        }
+    ],
+    "folded": [{"now": NOW, "folded_to": NOW}],
+    "known_queues": [{"name": "bulk"}, {"name": "mail"}],
     "next_tick": [{"now": NOW, "next_at": NOW}],
     "due": [{**A_SCHEDULE, "name": f"s-{n}", "overlap": "skip"} for n in range(100)],
     "declared": [{**A_SCHEDULE, "next_at": NOW + MINUTE, "program": "shop"}],
@@ -198,6 +207,14 @@ OWN: Mapping[str, Query] = {
     "schedules": sent(STORE.schedules(), "schedules"),
     "ticks": sent(STORE.ticks("s-7"), "ticks"),
     "prune_ticks": sent(STORE.maintain(), "prune_ticks"),
+    "prune_rollups": sent(STORE.maintain(), "prune_rollups"),
+    "fold": sent(STORE.fold(), "fold"),
+    "stats": sent(STORE.stats(queue="mail"), "stats"),
+    "known_queues": sent(STORE.depths(), "known_queues"),
+    "running": sent(STORE.depths(), "running"),
+    "depths": sent(STORE.depths(), "depths"),
+    "failed_groups": sent(STORE.failed_groups(count=50), "failed_groups"),
+    "standing": Query("standing", {"id": 20_000, "most": 10_001, "now": None}),
     "prune_workers": sent(STORE.maintain(), "prune_workers"),
 }
 

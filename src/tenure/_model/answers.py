@@ -59,3 +59,4 @@ class Upkept:
     pruned_keys: int = 0
     pruned_workers: int = 0
     pruned_ticks: int = 0
+    pruned_rollups: int = 0

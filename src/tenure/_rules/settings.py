@@ -47,6 +47,7 @@ SETTINGS: Mapping[str, Callable[[str, Json], None]] = {
     "keep_attempts_days": _count,
     "keep_failed_days": _count,
     "keep_ticks_days": _count,
+    "keep_rollups_days": _count,
 }
 
 BUILT_IN: Mapping[str, Json] = {
@@ -60,6 +61,7 @@ BUILT_IN: Mapping[str, Json] = {
     "keep_attempts_days": DEFAULTS.keep_attempts.days,
     "keep_failed_days": DEFAULTS.keep_failed.days,
     "keep_ticks_days": DEFAULTS.keep_ticks.days,
+    "keep_rollups_days": DEFAULTS.keep_rollups.days,
 }
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
+from tenure._store.counts import CountStore
 from tenure._store.schedules import ScheduleStore
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def atomically(op: Op[T]) -> Op[T]:
     return answer
 
 
-class Store(ScheduleStore, Protocol):
+class Store(ScheduleStore, CountStore, Protocol):
     """What every store can do. Each method describes an operation; a runner performs it."""
 
     # Jobs

@@ -27,7 +27,10 @@ from tenure._model.schedule import (
     TickRow,
     Timing,
 )
+from tenure._model.standing import Standing, StandingCode
+from tenure._model.stats import Count, Depth, FailedGroup, Spread, Stats, Tally
 from tenure._model.worker import Presence, WorkerRow
+from tenure._rules.histograms import BOUNDS
 from tenure._rules.values import dump as plain
 from tenure._store.engine import Engine
 from tenure.admin.backfills import BackfillProgress
@@ -37,16 +40,22 @@ from tenure.admin.jobs import JobList, Jobs
 from tenure.admin.previews import Run, preview_timing
 from tenure.admin.schedules import Schedules
 from tenure.admin.schema import SchemaStatus, sql
+from tenure.admin.stats import FailedGroups, Figures
 
 __all__ = [
+    "BOUNDS",
     "Admin",
     "AttemptRow",
     "AuditRow",
     "BackfillProgress",
     "By",
     "Cancelling",
+    "Count",
+    "Depth",
     "Ending",
     "Enqueued",
+    "FailedGroup",
+    "FailedGroups",
     "Finding",
     "JobList",
     "JobRow",
@@ -66,7 +75,12 @@ __all__ = [
     "SchemaStatus",
     "Setting",
     "Shift",
+    "Spread",
+    "Standing",
+    "StandingCode",
     "State",
+    "Stats",
+    "Tally",
     "TickOutcome",
     "TickReason",
     "TickRow",
@@ -81,7 +95,7 @@ __all__ = [
 ]
 
 
-class Admin(Jobs, Installation, Doctor):
+class Admin(Jobs, Installation, Figures, Doctor):
     """The operator's verbs over one database."""
 
     @property

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 
 from tenure._store.port import Op, Store
+from tenure._store.postgres.depths import Depths
 from tenure._store.postgres.leases import Leases
-from tenure._store.postgres.operators import Operators
-from tenure._store.postgres.presence import Workers
+from tenure._store.postgres.rollups import Rollups
 from tenure._store.postgres.schedules import Schedules
 from tenure._store.postgres.schema import Schema
 from tenure._store.postgres.upkeep import Upkeep
 
 
-class PostgresStore(Leases, Operators, Workers, Schedules, Upkeep, Schema):
+class PostgresStore(Leases, Depths, Rollups, Schedules, Upkeep, Schema):
     """Tenure's store on PostgreSQL 15 and later."""
 
     def install(self) -> Op[Sequence[str]]:
