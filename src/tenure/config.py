@@ -58,6 +58,7 @@ class Defaults:
     keep_attempts: timedelta = timedelta(days=7)
     keep_failed: timedelta = timedelta(days=90)
     keep_ticks: timedelta = timedelta(days=30)
+    keep_rollups: timedelta = timedelta(days=30)
     keep_workers: timedelta = timedelta(days=7)
     keep_operations: timedelta = timedelta(days=30)
     keep_answers: timedelta = timedelta(days=1)

@@ -138,7 +138,7 @@ def test_every_verb_over_operations_and_every_field_of_a_filter_is_documented() 
     twins = {name for name in verbs if name.startswith("a") and name[1:] in verbs}
     assert first_column("python.md", "app.admin.operations") == verbs - twins
     page = section("operations.md", "Start one").partition("field of `Filter`")[2]
-    named = {name for row in re.findall(r"^\| (`.*?) \|", page, re.M) for name in row.split(", ")}
+    named = {name for row in re.findall(r"^\| (`.*?) \|", page, re.MULTILINE) for name in row.split(", ")}
     assert {name.strip("`") for name in named} == {f.name for f in dataclasses.fields(Filter)}
 
 

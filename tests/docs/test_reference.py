@@ -17,6 +17,7 @@ from tenure._model.job import State
 from tenure._model.lease import Renewed, Settling
 from tenure._model.operation import ItemOutcome, OperationKind, OperationState
 from tenure._model.schedule import Missed, Overlap, ScheduleState, TickOutcome, TickReason
+from tenure._model.standing import StandingCode
 from tenure._rules.redaction import BUILT_IN
 from tenure._rules.settings import SETTINGS
 from tenure._store.postgres.roles import ROLES
@@ -99,6 +100,11 @@ def test_every_name_that_is_hidden_by_itself_is_documented() -> None:
 def test_every_role_of_the_database_is_documented() -> None:
     text = (ROOT / "docs/how-to/database-roles.md").read_text()
     assert re.findall(r"^\| `tenure_(\w+)` \|", text, re.MULTILINE) == list(ROLES)
+
+
+def test_every_place_where_a_job_can_stand_is_documented_in_the_order_of_the_answers() -> None:
+    text = (DOCS / "stats.md").read_text().partition("## Where a job stands")[2]
+    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == [str(code) for code in StandingCode]
 
 
 def test_every_reason_that_a_statement_or_rule_gives_is_documented() -> None:

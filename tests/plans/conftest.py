@@ -85,6 +85,11 @@ FROM generate_series(1, 5000) AS n;
 INSERT INTO tenure.idempotency (actor, key, digest, answer, created_at)
 SELECT 'ada', 'key-' || n, 'ab', '[]', now() - n * interval '1 minute'
 FROM generate_series(1, 10000) AS n;
+INSERT INTO tenure.rollup_minute
+SELECT date_bin('1 minute', now(), 'epoch') - n % 1440 * interval '1 minute', 'mail',
+    'task-' || n / 1440, 5, 1, 0, 0, 0, 0, 0, 0, 1.5, 3, array_fill(1, ARRAY[19]),
+    array_fill(1, ARRAY[19])
+FROM generate_series(0, {archived} - 1) AS n;
 SELECT setval('tenure.job_id_seq', 3000000)
 """
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 # One row per queue with settings, per setting and per worker: a page or two for ever, where
 # a sequential scan is as good as an index. None of them grows with the jobs. A sequence is
-# one row, and read by no other way.
-TINY = frozenset({"queue", "setting", "worker", "job_id_seq"})
+# one row, and read by no other way; so is how far minutes are folded.
+TINY = frozenset({"queue", "setting", "worker", "job_id_seq", "rollup_state"})
 
 _INDEX = re.compile(r"\b[a-z_]+_(?:pkey|idx)\b")
 _DAY = re.compile(r"_\d{8}")

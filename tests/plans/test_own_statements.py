@@ -158,3 +158,45 @@ def test_a_batch_finds_its_jobs_one_by_one_by_their_ids(empty: str, full: str, c
             assert (node.kind, node.indexes) == ("Index Scan", {"job_pkey"})
             assert "id = " in node.fields["Index Cond"]
         assert not any(node.kind == "Merge Join" for node in found.nodes())
+
+
+def test_no_count_of_a_queue_reads_past_its_bound(empty: str, full: str) -> None:
+    """Each is a limited scan within one queue, and within one lane where lanes hold more."""
+    for url in (empty, full):
+        found = plan(url, "depths")
+        scans = [*found.of("job"), *found.of("job_failed")]
+        assert len(scans) == 5
+        for scan in scans:
+            assert "queue = " in scan.fields["Index Cond"]
+            if scan.indexes == {"job_lane_idx"}:
+                for part in ("priority = ", "returned = ", "run_at "):
+                    assert part in scan.fields["Index Cond"]
+        limits = [below for node in found.nodes() if node.kind == "Limit" for below in node.below]
+        assert all(scan in limits for scan in scans)
+
+
+def test_what_is_before_a_job_is_read_up_to_its_own_place(empty: str, full: str) -> None:
+    for url in (empty, full):
+        [scan] = [n for n in plan(url, "standing").of("job") if n.indexes == {"job_lane_idx"}]
+        assert re.search(r"ROW\(\w+\.run_at, \w+\.id\) < ROW\(", scan.fields["Index Cond"])
+
+
+def test_groups_of_dead_letters_are_found_without_reading_what_is_in_them(
+    empty: str, full: str
+) -> None:
+    """Every read of them is limited, and enters its index at a task."""
+    for url in (empty, full):
+        found = plan(url, "failed_groups")
+        assert not any(n.kind.endswith("Sort") and n.below[0].table for n in found.nodes())
+        limits = [below for node in found.nodes() if node.kind == "Limit" for below in node.below]
+        below = [*limits, *(deeper for node in limits for deeper in node.below)]
+        for scan in found.of("job_failed"):
+            assert "task " in scan.fields["Index Cond"]
+            assert scan in below
+
+
+def test_a_minute_is_folded_from_its_own_rows(empty: str, full: str) -> None:
+    for url in (empty, full):
+        for scan in plan(url, "fold").of("attempt"):
+            assert "ended_at >= " in scan.fields["Index Cond"]
+            assert "ended_at < " in scan.fields["Index Cond"]

@@ -1,4 +1,4 @@
-"""Rescuing, presence, pruning: what a worker does beside its jobs."""
+"""Rescuing, presence, pruning, folding: what a worker does beside its jobs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from uuid import UUID
 
 import psycopg
 
-from support.moves import BY, claim, enqueued, held, state
+from support.moves import BY, claim, ended, enqueued, held, state
 from support.store import SECOND, A, B
 from tenure._model.ids import WorkerId
 from tenure._model.job import State
 from tenure._model.worker import NewWorker, Presence
+from tenure._services.folder import Folder
 from tenure._services.presence import Herald
 from tenure._services.pruner import Pruner
 from tenure._services.rescuer import Rescuer
@@ -262,3 +263,38 @@ async def test_an_expired_lease_of_another_worker_is_claimed_after_the_rescue(be
     [claimed] = claims.jobs
     assert (claimed.job.id, claimed.returned) == (lease.job_id, True)
     assert claimed.lease.token > lease.token
+
+
+async def test_one_pass_folds_what_is_closed_and_then_the_connection_is_closed(
+    bench: Bench,
+) -> None:
+    [lease] = await held(bench.db)
+    await bench.db.run(bench.db.store.settle([ended(lease)]))
+    bench.db.clock.advance(timedelta(minutes=2))
+    folder = Folder(bench.db.store, bench.link("folder"))
+    assert await folder.tick() == 0, "it begins"
+    assert await folder.tick() == 0, "all of it, so that it rests"
+
+    found = await bench.db.run(bench.db.store.stats(step=timedelta(minutes=1)))
+    assert found.whole.run.count == 1
+    open_ = await bench.db.fetch(
+        "SELECT FROM pg_stat_activity WHERE application_name = 'folder' "
+        "AND datname = current_database()"
+    )
+    assert open_ == []
+
+
+async def test_a_long_backlog_is_folded_a_bounded_stretch_at_a_time(bench: Bench) -> None:
+    for _ in range(70):
+        [lease] = await held(bench.db)
+        await bench.db.run(bench.db.store.settle([ended(lease)]))
+        bench.db.clock.advance(timedelta(minutes=1))
+    folder = Folder(bench.db.store, bench.link("folder"))
+    await folder.tick()
+    assert 60 <= await folder.tick() <= 61
+    while await folder.tick():
+        pass
+    asked = bench.db.store.stats(
+        since=bench.db.clock.now - timedelta(hours=2), step=timedelta(minutes=1)
+    )
+    assert (await bench.db.run(asked)).whole.run.count == 69

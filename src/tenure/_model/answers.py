@@ -69,3 +69,4 @@ class Upkept:
     pruned_ticks: int = 0
     pruned_operations: int = 0
     pruned_answers: int = 0
+    pruned_rollups: int = 0

@@ -1,6 +1,8 @@
 """Where a list goes on, as a text that people and programs pass back and need not read."""
 
+import json
 import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from datetime import UTC, datetime
 
 from tenure._model.answers import Place
@@ -27,6 +29,28 @@ def place(text: str) -> Place:
     except ValueError:
         raise _stranger(text) from None
     return Place(JobId(int(found["before"])), day)
+
+
+def group_token(task: str, signature: str | None) -> str:
+    """The place after a group of dead letters, as text."""
+    return urlsafe_b64encode(json.dumps([task, signature]).encode()).decode()
+
+
+def group(text: str) -> tuple[str, str | None]:
+    """The place that a list of groups gave out as text; InvalidValue for any other."""
+    try:
+        found = json.loads(urlsafe_b64decode(text.encode()))
+    except (ValueError, RecursionError):
+        raise _stranger(text) from None
+    match found:
+        case [str(task), str() | None as signature] if _is_text(task + (signature or "")):
+            return task, signature
+    raise _stranger(text)
+
+
+def _is_text(value: str) -> bool:
+    """Whether it is a text that the store could have given out."""
+    return value.isprintable() or not any(c == "\x00" or "\ud800" <= c <= "\udfff" for c in value)
 
 
 def _stranger(text: str) -> InvalidValue:

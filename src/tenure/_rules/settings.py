@@ -53,6 +53,7 @@ SETTINGS: Mapping[str, Callable[[str, Json], None]] = {
     "keep_failed_days": _count,
     "keep_ticks_days": _count,
     "redact": _names,
+    "keep_rollups_days": _count,
 }
 
 BUILT_IN: Mapping[str, Json] = {
@@ -67,6 +68,7 @@ BUILT_IN: Mapping[str, Json] = {
     "keep_failed_days": DEFAULTS.keep_failed.days,
     "keep_ticks_days": DEFAULTS.keep_ticks.days,
     "redact": [],
+    "keep_rollups_days": DEFAULTS.keep_rollups.days,
 }
 
 

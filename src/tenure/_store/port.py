@@ -13,6 +13,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from tenure._store.access import AccessStore
+from tenure._store.counts import CountStore
 from tenure._store.operations import OperationStore
 from tenure._store.schedules import ScheduleStore
 
@@ -110,7 +111,7 @@ def atomically(op: Op[T]) -> Op[T]:
     return answer
 
 
-class Store(ScheduleStore, OperationStore, AccessStore, Protocol):
+class Store(ScheduleStore, OperationStore, AccessStore, CountStore, Protocol):
     """What every store can do. Each method describes an operation; a runner performs it."""
 
     # Jobs

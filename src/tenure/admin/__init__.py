@@ -38,8 +38,11 @@ from tenure._model.schedule import (
     TickRow,
     Timing,
 )
+from tenure._model.standing import Standing, StandingCode
+from tenure._model.stats import Count, Depth, FailedGroup, Spread, Stats, Tally
 from tenure._model.worker import Presence, WorkerRow
 from tenure._rules.access import allows, covers, visible
+from tenure._rules.histograms import BOUNDS
 from tenure._rules.redaction import Redactor
 from tenure._rules.values import dump as plain
 from tenure._store.engine import Engine
@@ -52,9 +55,11 @@ from tenure.admin.operations import ItemList, Operations
 from tenure.admin.previews import Run, preview_timing
 from tenure.admin.schedules import Schedules
 from tenure.admin.schema import SchemaStatus, roles, sql
+from tenure.admin.stats import FailedGroups, Figures
 from tenure.admin.tokens import CreatedToken, Tokens
 
 __all__ = [
+    "BOUNDS",
     "Admin",
     "AttemptRow",
     "AuditRow",
@@ -62,11 +67,15 @@ __all__ = [
     "By",
     "Cancelling",
     "Changes",
+    "Count",
     "CreatedToken",
     "Deleting",
+    "Depth",
     "Ending",
     "Enqueued",
     "EnqueuedMany",
+    "FailedGroup",
+    "FailedGroups",
     "Filter",
     "Finding",
     "Grant",
@@ -99,7 +108,12 @@ __all__ = [
     "Scope",
     "Setting",
     "Shift",
+    "Spread",
+    "Standing",
+    "StandingCode",
     "State",
+    "Stats",
+    "Tally",
     "TickOutcome",
     "TickReason",
     "TickRow",
@@ -121,7 +135,7 @@ __all__ = [
 ]
 
 
-class Admin(Jobs, Installation, Doctor):
+class Admin(Jobs, Installation, Figures, Doctor):
     """The operator's verbs over one database."""
 
     @property

@@ -12,6 +12,7 @@ from typing import Any
 from tenure._model.queue import EVERY_QUEUE
 from tenure._model.schedule import ScheduleRow
 from tenure._model.worker import Presence, WorkerRow
+from tenure._rules.presence import FRESH, live, unknown_tasks
 from tenure._store.engine import Engine
 from tenure._store.port import Op
 from tenure.admin.faces import on_a_thread
@@ -19,7 +20,6 @@ from tenure.admin.schema import Schema
 from tenure.config import DEFAULTS
 from tenure.errors import StoreError
 
-_FRESH = 3 * DEFAULTS.beat + timedelta(seconds=1)
 _FIRED_WITHIN = timedelta(minutes=1)
 _NAMED = 3
 _PAGE = 1000
@@ -201,7 +201,7 @@ def _redis(engine: Engine) -> Found:
 
 
 def _workers(workers: Sequence[WorkerRow]) -> Found:
-    stale = [w for w in workers if w.state is not Presence.OFFLINE and w.beat_age > _FRESH]
+    stale = [w for w in workers if w.state is not Presence.OFFLINE and w.beat_age > FRESH]
     for worker in stale:
         yield Finding(
             "workers",
@@ -211,10 +211,10 @@ def _workers(workers: Sequence[WorkerRow]) -> Found:
             "it was killed, or is cut off; others take over what it held when its leases end",
             "look at its machine; its row goes by itself after a week",
         )
-    live = _live(workers)
-    if live:
-        slots = sum(worker.slots for worker in live)
-        yield Finding("workers", Level.FINE, f"{len(live)} workers are live, with {slots} slots")
+    there = live(workers)
+    if there:
+        slots = sum(worker.slots for worker in there)
+        yield Finding("workers", Level.FINE, f"{len(there)} workers are live, with {slots} slots")
     else:
         yield Finding(
             "workers",
@@ -225,14 +225,10 @@ def _workers(workers: Sequence[WorkerRow]) -> Found:
         )
 
 
-def _live(workers: Sequence[WorkerRow]) -> list[WorkerRow]:
-    return [w for w in workers if w.state is not Presence.OFFLINE and w.beat_age <= _FRESH]
-
-
 def _work(workers: Sequence[WorkerRow], queues: Sequence[str]) -> Found:
     """What waits for a worker that is not there."""
-    live = _live(workers)
-    served = {queue for worker in live for queue in worker.queues}
+    there = live(workers)
+    served = {queue for worker in there for queue in worker.queues}
     for queue in sorted(set(queues) - served) if EVERY_QUEUE not in served else ():
         yield Finding(
             "queues",
@@ -241,7 +237,7 @@ def _work(workers: Sequence[WorkerRow], queues: Sequence[str]) -> Found:
             "its jobs wait",
             f"run: tenure worker module:app -q {queue}",
         )
-    unknown = [set((worker.meta or {}).get("unknown_tasks", ())) for worker in live]
+    unknown = [unknown_tasks(worker) for worker in there]
     for task in sorted(set.intersection(*unknown)) if unknown else ():
         yield Finding(
             "tasks",

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, TypeVar
 
 from tenure._model.answers import Cancelling, Deleting, Retried

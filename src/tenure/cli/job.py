@@ -8,6 +8,7 @@ app: typer.Typer = typer.Typer(name="job", help="Jobs: enqueue them, look at the
 app.command("enqueue")(enqueue.enqueue)
 app.command("list")(looking.list_jobs)
 app.command("show")(looking.show)
+app.command("why")(looking.why)
 app.command("retry")(steering.retry)
 app.command("cancel")(steering.cancel)
 app.command("hold")(steering.hold)

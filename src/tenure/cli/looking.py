@@ -1,4 +1,4 @@
-"""`tenure job list` and `show`: looking at jobs, changing nothing."""
+"""`tenure job list`, `show` and `why`: looking at jobs, changing nothing."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -10,7 +10,7 @@ from tenure.cli.data import print_fields, print_json, print_lines, print_table
 from tenure.cli.exits import Exit
 from tenure.cli.failure import Failure
 from tenure.cli.options import AsJson, DatabaseUrl, JobNumber, SchemaName, opened
-from tenure.cli.words import say
+from tenure.cli.words import safe, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -127,12 +127,7 @@ def show(
         audit = admin.audit(f"job:{job_id}")
         operations = admin.operations.of(job_id)
     if job is None:
-        raise Failure(
-            f"there is no job {job_id}",
-            "it never was, it was discarded, or it is no longer kept",
-            "look for it: tenure job list --state completed",
-            Exit.NOT_FOUND,
-        )
+        raise _unknown(job_id)
     job = shown.job(job)
     if as_json:
         print_json({"job": job, "attempts": attempts, "audit": audit, "operations": operations})
@@ -140,6 +135,36 @@ def show(
         _show(job, attempts, audit)
         _show_operations(operations)
     return Exit.DONE
+
+
+def why(
+    job_id: JobNumber,
+    *,
+    as_json: AsJson = False,
+    database_url: DatabaseUrl = None,
+    schema: SchemaName = None,
+) -> int:
+    """Say why a job is not running, or who runs it, or how it ended."""
+    from tenure.admin import StandingCode
+
+    with opened(database_url, schema) as admin:
+        standing = admin.why(job_id)
+    if standing.code is StandingCode.UNKNOWN:
+        raise _unknown(job_id)
+    if as_json:
+        print_json(standing)
+    else:
+        print_lines([safe(standing.sentence)])
+    return Exit.DONE
+
+
+def _unknown(job_id: int) -> Failure:
+    return Failure(
+        f"there is no job {job_id}",
+        "it never was, it was discarded, or it is no longer kept",
+        "look for it: tenure job list --state completed",
+        Exit.NOT_FOUND,
+    )
 
 
 def _show(job: "JobRow", attempts: "Sequence[AttemptRow]", audit: "Sequence[AuditRow]") -> None:

@@ -21,6 +21,7 @@ from tenure._services.base import Service, log
 from tenure._services.board import RUNNING, Board
 from tenure._services.claimer import Claimer
 from tenure._services.dispatcher import Dispatcher, Notes, Ways
+from tenure._services.folder import Folder
 from tenure._services.holdings import Held, Holdings, Why
 from tenure._services.keeper import Keeper
 from tenure._services.presence import Herald
@@ -118,8 +119,9 @@ class Core:
         self._scheduling: Scheduling | None = None
         hearing = wakeups(app, shape.name, self._heard)
         pruner = Pruner(store, engine.link(f"{name} pruner"))
+        folder = Folder(store, engine.link(f"{name} folder"))
         self._supervisor = Supervisor(
-            [self._settler, self._claimer, self._seconder, *hearing, pruner]
+            [self._settler, self._claimer, self._seconder, *hearing, pruner, folder]
         )
         self._herald: Herald | None = None
         self._retired = False

@@ -175,3 +175,18 @@ def test_what_is_in_a_job_cannot_steer_the_terminal(tenure: Command) -> None:
 def test_the_states_of_the_option_are_the_states_of_a_job() -> None:
     """Shows R12."""
     assert [str(name) for name in StateName] == [str(state) for state in State]
+
+
+def test_a_job_says_why_it_is_not_running(tenure: Command) -> None:
+    """Shows R36."""
+    tenure("job", "enqueue", "send", "-q", "mail")
+    done = tenure("job", "why", 1)
+    assert (done.code, done.err) == (Exit.DONE, "")
+    assert done.out == ("No live worker serves its queue; run: tenure worker module:app -q mail.\n")
+    assert tenure("job", "why", 1, "--json").json["code"] == "not_served"
+
+
+def test_why_of_a_job_that_is_not_there_is_an_answer_of_its_own(tenure: Command) -> None:
+    done = tenure("job", "why", 99)
+    assert (done.code, done.out) == (Exit.NOT_FOUND, "")
+    assert done.told[0] == "there is no job 99"

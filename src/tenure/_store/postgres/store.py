@@ -4,15 +4,16 @@ from collections.abc import Sequence
 
 from tenure._store.port import Op, Store
 from tenure._store.postgres.access import Access
+from tenure._store.postgres.depths import Depths
 from tenure._store.postgres.leases import Leases
 from tenure._store.postgres.operations import Operations
-from tenure._store.postgres.presence import Workers
+from tenure._store.postgres.rollups import Rollups
 from tenure._store.postgres.schedules import Schedules
 from tenure._store.postgres.schema import Schema
 from tenure._store.postgres.upkeep import Upkeep
 
 
-class PostgresStore(Leases, Operations, Workers, Schedules, Access, Upkeep, Schema):
+class PostgresStore(Leases, Operations, Depths, Rollups, Schedules, Access, Upkeep, Schema):
     """Tenure's store on PostgreSQL 15 and later."""
 
     def install(self) -> Op[Sequence[str]]:

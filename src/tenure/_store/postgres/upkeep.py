@@ -39,12 +39,13 @@ class Upkeep(Queues):
         failed = yield from self._prune("prune_failed", keep=_kept(set_days, "keep_failed_days"))
         keys = yield from self._prune("prune_keys")
         ticks = yield from self._prune("prune_ticks", keep=_kept(set_days, "keep_ticks_days"))
+        rollups = yield from self._prune("prune_rollups", keep=_kept(set_days, "keep_rollups_days"))
         workers = yield self._query("prune_workers", keep=DEFAULTS.keep_workers)
         kept = DEFAULTS.keep_operations
         yield from self._prune("prune_operation_items", keep=kept)
         operations = yield from self._prune("prune_operations", keep=kept)
         answers = yield from self._prune("prune_answers", keep=DEFAULTS.keep_answers)
-        return Upkept(done, left, failed, keys, len(workers), ticks, operations, answers)
+        return Upkept(done, left, failed, keys, len(workers), ticks, operations, answers, rollups)
 
     def clear(self) -> Op[None]:
         """Remove everything but the schema itself: for tests, between one and the next."""
@@ -103,5 +104,6 @@ def _kept(set_days: Mapping[str, Json], name: str) -> timedelta:
         "keep_attempts_days": DEFAULTS.keep_attempts,
         "keep_failed_days": DEFAULTS.keep_failed,
         "keep_ticks_days": DEFAULTS.keep_ticks,
+        "keep_rollups_days": DEFAULTS.keep_rollups,
     }
     return timedelta(days=set_days[name]) if name in set_days else builtin[name]

@@ -1,0 +1,31 @@
+"""Which workers are live: told by the age of their last beat."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from tenure._model.queue import EVERY_QUEUE
+from tenure._model.worker import Presence, WorkerRow
+from tenure.config import DEFAULTS
+
+FRESH = 3 * DEFAULTS.beat + timedelta(seconds=1)
+
+
+def live(workers: Sequence[WorkerRow]) -> list[WorkerRow]:
+    """Those that are there, draining or not."""
+    return [w for w in workers if w.state is not Presence.OFFLINE and w.beat_age <= FRESH]
+
+
+def serving(workers: Sequence[WorkerRow], queue: str) -> list[WorkerRow]:
+    """Those that take jobs from this queue."""
+    return [
+        worker
+        for worker in live(workers)
+        if worker.state is Presence.ACTIVE
+        and not worker.drain_requested
+        and (queue in worker.queues or EVERY_QUEUE in worker.queues)
+    ]
+
+
+def unknown_tasks(worker: WorkerRow) -> set[str]:
+    """The tasks that this worker met, did not know, and leaves to others."""
+    return set((worker.meta or {}).get("unknown_tasks", ()))

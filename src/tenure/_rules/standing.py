@@ -1,0 +1,125 @@
+"""Why a job is not running: the first reason that holds, and a sentence that says it."""
+
+from datetime import UTC, datetime
+
+from tenure._model.ids import JobId
+from tenure._model.job import State
+from tenure._model.queue import QueueRow
+from tenure._model.standing import Around, Facts, Standing, StandingCode
+from tenure._model.stats import Count
+from tenure._rules.presence import serving, unknown_tasks
+
+
+def nowhere(job_id: JobId) -> Standing:
+    """The answer for a number that no job has."""
+    return Standing(
+        job_id,
+        StandingCode.UNKNOWN,
+        f"There is no job {job_id}: it never was, it was discarded, or it is no longer kept.",
+    )
+
+
+def standing(facts: Facts) -> Standing:
+    """Where the job stands."""
+    job, around = facts.job, facts.around
+    if around is None or not job.state.is_live:
+        why = "" if job.done_reason is None else f" ({job.done_reason})"
+        at = "" if job.ended_at is None else f" at {_at(job.ended_at)}"
+        sentence = f"It has ended: {job.state}{why}{at}."
+        return Standing(job.id, StandingCode.ENDED, sentence, reason=job.done_reason)
+    if job.state is State.RUNNING:
+        return _running(facts, around)
+    return _kept(facts, around) or _shut(facts, around) or _waiting(facts, around)
+
+
+def _running(facts: Facts, around: Around) -> Standing:
+    job, ends = facts.job, facts.job.lease_expires_at
+    holder = next((w for w in facts.workers if w.id == job.claimed_by), None)
+    by = str(job.claimed_by) if holder is None else f"{holder.name} on {holder.host}"
+    if ends is not None and ends > around.now:
+        sentence = f"It runs: {by} holds it, under a lease until {_at(ends)}."
+        return Standing(job.id, StandingCode.RUNNING, sentence, until=ends, by=by)
+    over = f"Its lease, held by {by}, is over, and nobody has rescued it yet"
+    locked = around.locked
+    if locked.pid is None:
+        return Standing(job.id, StandingCode.LEASE_OVER, f"{over}.", by=by)
+    locker = f"pid {locked.pid} ({locked.application or 'unknown'})"
+    since = "" if locked.since is None else f" since {_at(locked.since)}"
+    sentence = f"{over}: {locker} has its row locked{since}; end that transaction."
+    return Standing(job.id, StandingCode.LEASE_OVER, sentence, by=locker)
+
+
+def _kept(facts: Facts, around: Around) -> Standing | None:
+    """What is about the job itself."""
+    job = facts.job
+    if job.held:
+        row = facts.held_by
+        if row is None:
+            return Standing(
+                job.id, StandingCode.HELD, "It is held, and has been since its enqueue."
+            )
+        sentence = f"It is held, by {row.actor} since {_at(row.at)}{_because(row.reason)}."
+        return Standing(job.id, StandingCode.HELD, sentence, by=row.actor, reason=row.reason)
+    if job.run_at > around.now:
+        sentence = f"It is not due before {_at(job.run_at)}."
+        return Standing(job.id, StandingCode.NOT_DUE, sentence, until=job.run_at)
+    return None
+
+
+def _shut(facts: Facts, around: Around) -> Standing | None:
+    """What an operator has set for all of its kind."""
+    job = facts.job
+    for code, what, row in (
+        (StandingCode.ALL_PAUSED, "The whole installation", facts.every_queue),
+        (StandingCode.QUEUE_PAUSED, f"Its queue {job.queue}", facts.queue),
+    ):
+        if row is not None and _is_paused(row, around.now):
+            until = "" if row.paused_until is None else f" until {_at(row.paused_until)}"
+            sentence = f"{what} is paused, by {row.paused_by}{until}{_because(row.paused_reason)}."
+            return Standing(
+                job.id,
+                code,
+                sentence,
+                until=row.paused_until,
+                by=row.paused_by,
+                reason=row.paused_reason,
+            )
+    for what, row, running in (
+        ("in the whole installation", facts.every_queue, around.running_in_all),
+        (f"in its queue {job.queue}", facts.queue, around.running),
+    ):
+        if row is not None and row.max_running is not None and running >= row.max_running:
+            sentence = f"The limit is reached: {running} of {row.max_running} jobs run {what}."
+            return Standing(job.id, StandingCode.LIMIT_REACHED, sentence, count=Count(running))
+    return None
+
+
+def _waiting(facts: Facts, around: Around) -> Standing:
+    """What it waits for: somebody who can run it, or its turn."""
+    job = facts.job
+    served = serving(facts.workers, job.queue)
+    if not served:
+        sentence = f"No live worker serves its queue; run: tenure worker module:app -q {job.queue}."
+        return Standing(job.id, StandingCode.NOT_SERVED, sentence)
+    if all(job.task in unknown_tasks(worker) for worker in served):
+        sentence = (
+            f"No live worker of its queue knows task {job.task}; deploy the code that has it."
+        )
+        return Standing(job.id, StandingCode.TASK_UNKNOWN, sentence)
+    if around.ahead.value:
+        sentence = f"It waits behind {around.ahead} due jobs of queue {job.queue}."
+        return Standing(job.id, StandingCode.BEHIND, sentence, count=around.ahead)
+    sentence = f"It is the next of queue {job.queue}, and waits for a worker with a free slot."
+    return Standing(job.id, StandingCode.NEXT, sentence)
+
+
+def _is_paused(row: QueueRow, now: datetime) -> bool:
+    return row.paused_at is not None and (row.paused_until is None or row.paused_until > now)
+
+
+def _because(reason: str | None) -> str:
+    return f": {reason}" if reason else ""
+
+
+def _at(instant: datetime) -> str:
+    return f"{instant.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"

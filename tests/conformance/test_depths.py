@@ -1,0 +1,84 @@
+"""How much there is in each queue: exact up to a bound, zeros for what is known and empty."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.store import SECOND, A
+from tenure._model.stats import Count, Depth
+from tenure._model.worker import NewWorker
+from tenure._store.postgres import depths as counting
+from tests.conformance.acts import BY, DAY, dead_letter, enqueue, running
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from support.store import Database
+
+
+async def depths(db: Database) -> dict[str, Depth]:
+    return {depth.queue: depth for depth in await db.run(db.store.depths())}
+
+
+def depth(queue: str, age: timedelta | None = None, /, **counts: int) -> Depth:
+    """A depth with these counts, and zeros for the rest."""
+    names = ("due", "later", "running", "held", "failed")
+    return Depth(queue, **{name: Count(counts.get(name, 0)) for name in names}, oldest_due_age=age)
+
+
+async def test_every_kind_is_counted_for_itself(db: Database) -> None:
+    """Shows R39."""
+    await running(db)
+    await dead_letter(db)
+    for priority in (0, 5, 9):
+        await enqueue(db, priority=priority)
+    await enqueue(db, delay=DAY)
+    await enqueue(db, held=True)
+    returned = await enqueue(db, held=True)
+    await db.run(db.store.resume([returned], BY))
+    db.clock.advance(7 * SECOND)
+
+    assert await depths(db) == {
+        "q": depth("q", 7 * SECOND, due=4, later=1, running=1, held=1, failed=1)
+    }
+
+
+async def test_a_queue_that_a_worker_serves_or_an_operator_set_is_there_with_zeros(
+    db: Database,
+) -> None:
+    """An autoscaler that brings workers back from none reads them. Shows R39."""
+    await db.run(db.store.register(NewWorker(A, "me", "host", 1, "1.0", ["served", "*"], 10)))
+    await db.run(db.store.limit_queue("limited", 5, BY))
+    await db.run(db.store.pause_queue("*", BY))
+    assert await depths(db) == {"served": depth("served"), "limited": depth("limited")}
+
+
+@pytest.mark.parametrize("only", ["held", "failed", "running"])
+async def test_a_queue_is_known_by_whatever_is_left_in_it(db: Database, only: str) -> None:
+    if only == "held":
+        await enqueue(db, held=True)
+    elif only == "failed":
+        await dead_letter(db)
+    else:
+        await running(db)
+    assert await depths(db) == {"q": depth("q", **{only: 1})}
+
+
+async def test_beyond_the_bound_there_are_more(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counting, "COUNTED", 3)
+    monkeypatch.setattr(counting, "_MOST", 4)
+    for priority in (1, 1, 2, 2):
+        await enqueue(db, priority=priority)
+    for _ in range(3):
+        await enqueue(db, delay=DAY)
+    for _ in range(4):
+        await running(db, queue="other")
+
+    found = await depths(db)
+    assert (found["q"].due, found["q"].later) == (Count(3, more=True), Count(3))
+    assert found["other"].running == Count(4, more=True)
+    assert str(found["q"].due) == "3+"

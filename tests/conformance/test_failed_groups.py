@@ -1,0 +1,103 @@
+"""Dead letters by what they have in common: their task and the signature of their error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from support.store import SECOND
+from tenure._model.outcome import Error, Failed
+from tenure._model.stats import Count
+from tenure._store.postgres import depths
+from tests.conformance.acts import enqueue, lose, running, settle
+
+if TYPE_CHECKING:
+    from support.store import Database
+    from tenure._model.ids import JobId
+    from tenure._model.stats import FailedGroup
+
+
+async def failed(db: Database, task: str, message: str) -> JobId:
+    claimed = await running(db, task)
+    await settle(db, claimed, Failed(Error("ValueError", message), retryable=False))
+    db.clock.advance(SECOND)
+    return claimed.job.id
+
+
+async def lost(db: Database, task: str) -> JobId:
+    """A dead letter without an error."""
+    claimed = await running(db, task, max_attempts=1)
+    await lose(db, claimed)
+    return claimed.job.id
+
+
+async def groups(db: Database, **asked: Any) -> list[FailedGroup]:
+    return list(await db.run(db.store.failed_groups(**{"count": 50, **asked})))
+
+
+def names(found: list[FailedGroup]) -> list[tuple[str, str | None]]:
+    return [(group.task, group.signature) for group in found]
+
+
+ORDER = [
+    ("a", "ValueError: one …"),
+    ("a", "ValueError: two"),
+    ("a", None),
+    ("b", "ValueError: two"),
+    ("c", None),
+]
+
+
+@pytest.fixture
+async def dead(db: Database) -> Database:
+    """Dead letters of three tasks in five groups."""
+    for number in (1, 2, 3):
+        await failed(db, "a", f"one {number}")
+    await failed(db, "b", "two")
+    await failed(db, "a", "two")
+    await lost(db, "a")
+    await lost(db, "c")
+    await enqueue(db, "d")
+    return db
+
+
+async def test_a_group_is_a_task_and_a_signature_and_those_without_one_come_last(
+    dead: Database,
+) -> None:
+    """Shows R15."""
+    assert names(await groups(dead)) == ORDER
+
+
+async def test_a_group_says_how_many_since_when_and_shows_its_last(db: Database) -> None:
+    """Shows R15."""
+    first = db.clock.now
+    await failed(db, "a", "one 1")
+    await failed(db, "a", "one 2")
+    last = db.clock.now
+    sample = await failed(db, "a", "one 3")
+    [group] = await groups(db)
+
+    assert (group.count, group.oldest_at, group.newest_at) == (Count(3), first, last)
+    assert (group.sample, group.error_type, group.error_message) == (sample, "ValueError", "one 3")
+
+
+async def test_pages_go_on_where_the_last_ended(dead: Database) -> None:
+    found: list[FailedGroup] = []
+    while page := await groups(dead, count=2, after=names(found)[-1] if found else None):
+        found += page
+    assert names(found) == ORDER
+
+
+@pytest.mark.parametrize("task", ["a", "b", "c", "none"])
+async def test_one_task_has_its_own_groups_alone(dead: Database, task: str) -> None:
+    assert names(await groups(dead, task=task)) == [name for name in ORDER if name[0] == task]
+
+
+async def test_beyond_the_bound_there_are_more(
+    dead: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(depths, "COUNTED", 2)
+    monkeypatch.setattr(depths, "_MOST", 3)
+    counts = [group.count for group in await groups(dead)]
+    assert counts == [Count(2, more=True), *[Count(1)] * 4]
