@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.moves import enqueued
-from tenure.admin import Admin, By, Schedules, State, Tokens
+from tenure.admin import Admin, By, Operations, Schedules, State, Tokens
 from tenure.admin.faces import Twin, Verb
 
 if TYPE_CHECKING:
@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 VERBS = [name for name in dir(Admin) if isinstance(getattr(Admin, name), Verb)]
 OF_SCHEDULES = [name for name in dir(Schedules) if isinstance(getattr(Schedules, name), Verb)]
 OF_TOKENS = [name for name in dir(Tokens) if isinstance(getattr(Tokens, name), Verb)]
+OF_OPERATIONS = [name for name in dir(Operations) if isinstance(getattr(Operations, name), Verb)]
 ALL = [
     *((Admin, name) for name in VERBS),
     *((Schedules, name) for name in OF_SCHEDULES),
+    *((Operations, name) for name in OF_OPERATIONS),
     *((Tokens, name) for name in OF_TOKENS),
 ]
 
@@ -40,7 +42,7 @@ def test_every_public_method_is_a_verb_or_says_why_not() -> None:
     assert public - verbs == {
         *("migrate", "amigrate", "perform", "aperform"),
         *("doctor", "adoctor"),  # It tries connections of its own, and goes on without an answer.
-        *("schedules", "tokens"),  # Groups of verbs.
+        *("schedules", "operations", "tokens"),  # Groups of verbs.
     }
 
 
@@ -76,6 +78,19 @@ def test_every_change_of_a_schedule_takes_who_and_why(verb: str) -> None:
         method = getattr(Schedules, name)
         signature = inspect.signature(inspect.unwrap(method))
         assert signature.parameters["by"].default is inspect.Parameter.empty
+
+
+def test_every_public_method_over_operations_is_a_verb() -> None:
+    public = {name for name in dir(Operations) if not name.startswith("_")}
+    verbs = {each for name in OF_OPERATIONS for each in (name, f"a{name}")}
+    assert public - verbs == {"perform", "aperform"}
+
+
+@pytest.mark.parametrize("verb", ["start", "pause", "resume", "abort"])
+def test_every_change_of_an_operation_takes_who_and_why(verb: str) -> None:
+    """Shows R15, R36."""
+    signature = inspect.signature(inspect.unwrap(getattr(Operations, verb)))
+    assert signature.parameters["by"].default is inspect.Parameter.empty
 
 
 async def test_both_faces_answer_the_same(db: Database, admin: Admin) -> None:

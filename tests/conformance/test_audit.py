@@ -104,6 +104,8 @@ async def drain(db: Database) -> tuple[Op[object], str, str]:
         resume,
         retry,
         discard,
+        move,
+        delete,
         pause_queue,
         resume_queue,
         limit_queue,
