@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 from tenure._model.audit import By
@@ -16,7 +17,7 @@ from tenure.config import DEFAULTS
 from tenure.errors import InvalidValue, PayloadError
 from tenure.task import Definition, Options, Seconds, new_job
 
-MOST_AT_ONCE = 1000
+_MOST_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,9 +109,9 @@ class Enqueuing(Verbs):
         the first answer and are not enqueued twice; other jobs are an IdempotencyConflict. Two at
         once: the second waits for the first.
         """
-        if not 1 <= len(jobs) <= MOST_AT_ONCE:
+        if not 1 <= len(jobs) <= _MOST_AT_ONCE:
             raise InvalidValue(
-                f"{len(jobs):,} jobs at once; 1 to {MOST_AT_ONCE:,} is allowed, send them in parts"
+                f"{len(jobs):,} jobs at once; 1 to {_MOST_AT_ONCE:,} is allowed, send them in parts"
             )
         new = [_new(request) for request in jobs]
         for job in new:
@@ -160,6 +161,7 @@ def _new(request: JobRequest) -> NewJob:
     return replace(job, held=request.held)
 
 
+@lru_cache(maxsize=256)
 def elsewhere(task: str) -> Definition:
     """A task of which only the name is known here."""
 
