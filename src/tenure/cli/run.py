@@ -7,7 +7,7 @@ from typing import Annotated, cast
 
 import typer
 
-from tenure.cli import db, dev, doctor, init, job, schedule, scheduler, worker
+from tenure.cli import db, dev, doctor, init, job, schedule, scheduler, server, worker
 from tenure.cli.exits import Exit
 from tenure.cli.failure import Failure, failure
 from tenure.cli.words import tell
@@ -24,6 +24,7 @@ app.command("init")(init.init)
 app.command("dev")(dev.dev)
 app.command("worker")(worker.worker)
 app.command("scheduler")(scheduler.scheduler)
+app.command("server")(server.server)
 app.command("probe")(worker.probe)
 app.command("doctor")(doctor.doctor)
 app.add_typer(job.app)

@@ -28,6 +28,7 @@ from tenure._services.pruner import Pruner
 from tenure._services.rescuer import Rescuer
 from tenure._services.supervisor import Supervisor
 from tenure.app import Tenure
+from tenure.config import DEFAULTS
 from tenure.errors import InvalidValue, LeaseLost
 from tenure.job import boottime
 from tenure.remote.guests import Guests
@@ -75,11 +76,13 @@ class Introduction:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A job and the lease on it, as a text; `ttl` is how long the lease lasts from now on."""
+    """A job and the lease on it, as a text; `ttl` is how long the lease lasts from now on, and
+    `timeout` how many seconds the attempt may take, if that is bounded."""
 
     job: JobRow
     lease: str
     ttl: timedelta
+    timeout: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,4 +263,5 @@ def _worker(who: Session, queues: Sequence[str], said: Introduction) -> NewWorke
 
 
 def _work(who: Session, claimed: Claimed) -> Work:
-    return Work(claimed.job, who.lease(claimed.lease), claimed.lease.ttl)
+    timeout = (claimed.job.meta or {}).get("timeout", DEFAULTS.timeout.total_seconds())
+    return Work(claimed.job, who.lease(claimed.lease), claimed.lease.ttl, timeout)
