@@ -4,6 +4,7 @@ and fences as the workers of this package. A route is a spelling of one of these
 The `holder` is whose bearer token is used: a lease is worth nothing to another.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -144,9 +145,10 @@ class Remote:
         session: str | None = None,
         count: int = 1,
         wait: timedelta = timedelta(0),
+        gone: asyncio.Event | None = None,
     ) -> Acquired:
         """Up to `count` due jobs of these queues, under leases that begin now; waits up to `wait`
-        for the first."""
+        for the first, but not for somebody who is `gone`."""
         if not 1 <= count <= MOST_AT_ONCE:
             raise InvalidValue(f"{count} jobs at once is not within 1 to {MOST_AT_ONCE:,}")
         if not timedelta(0) <= wait <= LONGEST_WAIT:
@@ -162,7 +164,9 @@ class Remote:
             return Acquired(who.text, [], draining=True)
         self._awaited[who.worker] = self._awaited.get(who.worker, 0) + 1
         try:
-            claims = await self._waiting.claim(who.worker, queues, count=count, until=until)
+            claims = await self._waiting.claim(
+                who.worker, queues, count=count, until=until, gone=gone or asyncio.Event()
+            )
         finally:
             self._awaited[who.worker] -= 1
             if not self._awaited[who.worker]:

@@ -60,15 +60,22 @@ class Waiting(Service):
             self._wake(word)
 
     async def claim(
-        self, worker: WorkerId, queues: Iterable[str], *, count: int, until: float
+        self,
+        worker: WorkerId,
+        queues: Iterable[str],
+        *,
+        count: int,
+        until: float,
+        gone: asyncio.Event,
     ) -> Claims:
         """Up to `count` due jobs from these queues, as soon as there is one; none when the time,
-        of the boot-time clock, is up."""
+        of the boot-time clock, is up, or whoever asked has gone. A claim that is under way then
+        is brought to its end: what it took is known."""
         with self._waiter(frozenset(queues)) as waiter:
             while True:
                 waiter.woken.clear()
                 claims = await self._claim(worker, waiter, count)
-                if claims.jobs or not await _told(waiter.woken, until):
+                if claims.jobs or not await _told(waiter.woken, until, gone):
                     return claims
 
     @contextmanager
@@ -147,11 +154,14 @@ class Waiting(Service):
                 return
 
 
-async def _told(event: asyncio.Event, until: float) -> bool:
-    """Whether it happened before the time was up."""
+async def _told(word: asyncio.Event, until: float, gone: asyncio.Event) -> bool:
+    """Whether word came before the time was up, or nobody was left to tell."""
+    waits = [asyncio.ensure_future(event.wait()) for event in (word, gone)]
     try:
-        async with asyncio.timeout(max(until - boottime(), 0)):
-            await event.wait()
-    except TimeoutError:
-        return False
-    return True
+        await asyncio.wait(
+            waits, timeout=max(until - boottime(), 0), return_when=asyncio.FIRST_COMPLETED
+        )
+    finally:
+        for wait in waits:
+            wait.cancel()
+    return word.is_set() and not gone.is_set()

@@ -8,13 +8,13 @@ from tenure.admin import AttemptRow, JobRow, Redactor, Scope
 from tenure.server.access import Caller
 from tenure.server.shapes.jobs import AttemptOut, JobOut
 
-_JOB = (
+_JOB: tuple[str, ...] = (
     *("state", "queue", "task", "priority", "attempt", "max_attempts", "losses", "run_at"),
     *("created_at", "held", "cancel_requested", "claimed_at", "lease_expires_at", "ended_at"),
     *("done_reason", "items"),
 )
 _PAYLOAD = ("args", "result", "cursor", "progress", "key")
-_ATTEMPT = (
+_ATTEMPT: tuple[str, ...] = (
     *("attempt", "late", "due_at", "started_at", "ended_at", "renewals", "repeats"),
     *("error_type", "error_signature"),
 )

@@ -10,14 +10,17 @@ import httpx
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.edges.server.conftest import Service
 
 ME = {"name": "here", "language": "none"}
 
 
 @pytest.fixture
-def worker(service: Service) -> httpx.Client:
-    return service.caller("work")
+def worker(service: Service) -> Iterator[httpx.Client]:
+    with service.caller("work") as worker:
+        yield worker
 
 
 def acquire(worker: httpx.Client, queue: str, **said: Any) -> dict[str, Any]:

@@ -1,5 +1,8 @@
 """The worker protocol: acquire, then renew, progress, complete, fail or release by the lease."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Annotated
 
@@ -42,18 +45,37 @@ async def acquire(
     up. What was acquired for a client that has gone is given back."""
     for queue in asked.queues:
         worker.must(Scope.WORK, queue)
-    acquired = await remote.acquire(
-        worker.holder,
-        asked.queues,
-        Introduction(**asked.worker.model_dump()),
-        session=asked.session,
-        count=asked.count,
-        wait=timedelta(seconds=asked.wait),
-    )
-    if acquired.work and await request.is_disconnected():
+    async with _watched(request) as gone:
+        acquired = await remote.acquire(
+            worker.holder,
+            asked.queues,
+            Introduction(**asked.worker.model_dump()),
+            session=asked.session,
+            count=asked.count,
+            wait=timedelta(seconds=asked.wait),
+            gone=gone,
+        )
+    if gone.is_set():
         await remote.give_back(worker.holder, acquired)
-        return shapes.AcquireOut(session=acquired.session, jobs=[], draining=False)
+        acquired = Acquired(acquired.session, [])
     return _acquired(acquired)
+
+
+@asynccontextmanager
+async def _watched(request: Request) -> AsyncIterator[asyncio.Event]:
+    """An event that happens when whoever sent the request has gone."""
+    gone = asyncio.Event()
+
+    async def watch() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        gone.set()
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield gone
+    finally:
+        watching.cancel()
 
 
 def _acquired(acquired: Acquired) -> shapes.AcquireOut:
