@@ -168,7 +168,9 @@ class Work:
         self._insist("release", {})
 
     def _say(self, verb: str, words: Mapping[str, Any]) -> Mapping[str, Any]:
-        return self.client.call("POST", f"/v1/leases:{verb}", {"lease": self.said["lease"], **words})
+        return self.client.call(
+            "POST", f"/v1/leases:{verb}", {"lease": self.said["lease"], **words}
+        )
 
     def _insist(self, verb: str, words: Mapping[str, Any]) -> None:
         """Say it until it is heard, or the lease is over: saying it twice is harmless."""
@@ -240,7 +242,9 @@ def _acquired(client: Client, asked: dict[str, Any], stop: threading.Event) -> l
     return jobs
 
 
-def _run(one: Work, handlers: Mapping[str, Handler], held: list[Work], free: threading.Semaphore) -> None:
+def _run(
+    one: Work, handlers: Mapping[str, Handler], held: list[Work], free: threading.Semaphore
+) -> None:
     try:
         handler = handlers.get(str(one.said["task"]))
         if handler is None:

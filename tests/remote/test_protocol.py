@@ -11,13 +11,11 @@ import pytest
 from tenure.admin import By, State
 from tenure.errors import InvalidValue, LeaseLost
 from tenure.remote import (
-    Acquired,
     Ending,
     Error,
     Failed,
     Introduction,
     Released,
-    Remote,
     Renewed,
     Settling,
     Succeeded,
@@ -25,6 +23,10 @@ from tenure.remote import (
 
 if TYPE_CHECKING:
     from tenure import Tenure
+    from tenure.remote import (
+        Acquired,
+        Remote,
+    )
 
 ME = Introduction(name="here", language="none", slots=2)
 BY = By("ops")

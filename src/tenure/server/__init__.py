@@ -19,7 +19,7 @@ from tenure.server.routes import health, installation, jobs, leases, tokens
 __all__ = ["create"]
 
 _DESCRIPTION = """\
-Background jobs under leases. Every request but `/live` and `/ready` needs an access token
+Background jobs under leases. Every request but `/live` needs an access token
 (`tenure token create`); what is refused is told as a problem by RFC 9457, with a stable `code`.
 """
 
@@ -43,10 +43,10 @@ def create(app: Tenure, *, name: str = "server") -> FastAPI:
                 await noting
             await app.aclose()
 
+    # Without an access token nothing is shown, the document of the API neither.
     api = FastAPI(
-        title="Tenure", version="1", description=_DESCRIPTION, lifespan=lifespan, docs_url=None,
-        redoc_url=None,
-    )  # fmt: skip
+        title="Tenure", version="1", description=_DESCRIPTION, lifespan=lifespan, openapi_url=None
+    )
     api.add_middleware(Limits)
     problems.install(api)
     for routes in (health, jobs, leases, installation, tokens):

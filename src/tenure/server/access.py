@@ -5,14 +5,16 @@ A route names the scope it needs; a queue is judged when the route knows which o
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from tenure.admin import EVERY_QUEUE, By, Grant, Scope, allows
-from tenure.server.keys import Keys
 from tenure.server.problems import Problem
+
+if TYPE_CHECKING:
+    from tenure.server.keys import Keys
 
 _bearer = HTTPBearer(auto_error=False, description="An access token: `tenure token create`.")
 
@@ -77,6 +79,7 @@ def _needing(scope: Scope) -> Any:
     return Depends(needs(scope))
 
 
+Anybody = Annotated[Caller, Depends(caller)]
 Enqueuer = Annotated[Caller, _needing(Scope.ENQUEUE)]
 Worker = Annotated[Caller, _needing(Scope.WORK)]
 Reader = Annotated[Caller, _needing(Scope.READ)]

@@ -62,7 +62,9 @@ KINDS: Mapping[str, Kind] = {
 class Problem(Exception):
     """A request that is refused. `errors` says where, if that is in the request."""
 
-    def __init__(self, code: str, detail: str, *, errors: list[dict[str, str]] | None = None) -> None:
+    def __init__(
+        self, code: str, detail: str, *, errors: list[dict[str, str]] | None = None
+    ) -> None:
         super().__init__(detail)
         self.code = code
         self.detail = detail
@@ -121,8 +123,7 @@ def read(error: TenureError) -> Problem:
 
 def _invalid(error: RequestValidationError) -> Problem:
     errors = [
-        {"where": ".".join(map(str, one["loc"])), "what": str(one["msg"])}
-        for one in error.errors()
+        {"where": ".".join(map(str, one["loc"])), "what": str(one["msg"])} for one in error.errors()
     ]
     where = ", ".join(one["where"] for one in errors[:3])
     return Problem("invalid", f"look at {where}; `errors` says why", errors=errors[:50])

@@ -17,13 +17,14 @@ import pytest
 from support.processes import wait_for
 from support.store import install
 from tenure import Tenure
-from tenure.admin import Admin, By
+from tenure.admin import By
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from support.databases import Databases
+    from tenure.admin import Admin
 
 _SECRET = re.compile(r"lasts a day: (\S+)")
 OPS = By("ops")
@@ -95,15 +96,13 @@ def serving(database: str, directory: Path, *options: str) -> Iterator[Service]:
 
 def _answers(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/ready", timeout=5).is_success
+        return httpx.get(f"{url}/live", timeout=5).is_success
     except httpx.HTTPError:
         return False
 
 
 @pytest.fixture(scope="module")
-def service(
-    databases: Databases, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Service]:
+def service(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """One server for the tests of a file, which use queues of their own."""
     database = databases.create(databases.template("tenure", install))
     with serving(database, tmp_path_factory.mktemp("server")) as service:

@@ -7,13 +7,14 @@ import time
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import httpx
 import pytest
 
 from tenure.server.limits import MAX_BODY, MAX_DEPTH, depth
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import httpx
 
     from tests.edges.server.conftest import Service
 

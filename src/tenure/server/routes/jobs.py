@@ -92,9 +92,7 @@ async def attempts(
     """The job's ended running periods, oldest first."""
     job = await seen_job(admin, job_id, caller, Scope.READ)
     rows = await admin.aattempts(job.id)
-    return shapes.AttemptListOut(
-        attempts=[views.attempt(row, job, caller, hiding) for row in rows]
-    )
+    return shapes.AttemptListOut(attempts=[views.attempt(row, job, caller, hiding) for row in rows])
 
 
 @router.get("/{job_id}/items")

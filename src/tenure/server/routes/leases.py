@@ -8,6 +8,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
 
+from tenure.admin import Scope
 from tenure.remote import (
     Acquired,
     Ending,
@@ -20,7 +21,6 @@ from tenure.remote import (
     Succeeded,
     Work,
 )
-from tenure.admin import Scope
 from tenure.server.access import Worker
 from tenure.server.problems import Problem
 from tenure.server.shapes import leases as shapes
@@ -134,9 +134,7 @@ async def progress(
 
 
 @router.post("/leases:complete")
-async def complete(
-    asked: shapes.CompleteIn, worker: Worker, remote: Protocol
-) -> shapes.SettledOut:
+async def complete(asked: shapes.CompleteIn, worker: Worker, remote: Protocol) -> shapes.SettledOut:
     """The job is done. Sending the same again is harmless."""
     return _settled(await remote.settle_one(worker.holder, _completed(asked)))
 
@@ -148,9 +146,7 @@ async def fail(asked: shapes.FailIn, worker: Worker, remote: Protocol) -> shapes
 
 
 @router.post("/leases:release")
-async def release(
-    asked: shapes.ReleaseIn, worker: Worker, remote: Protocol
-) -> shapes.SettledOut:
+async def release(asked: shapes.ReleaseIn, worker: Worker, remote: Protocol) -> shapes.SettledOut:
     """Give the job back as it was, its attempt uncharged."""
     return _settled(await remote.settle_one(worker.holder, _released(asked)))
 
