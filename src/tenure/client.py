@@ -27,7 +27,8 @@ from tenure.errors import LeaseLost, TenureError
 __all__ = ["Client", "Handler", "Problem", "Work", "work"]
 
 log: logging.Logger = logging.getLogger("tenure.client")
-_LONGEST_WAIT = 30.0
+# Longer would be cheaper, and a worker that is to stop would wait for so long.
+_LONGEST_WAIT = 5.0
 _AGAIN = 0.5
 _LAST_WORDS = 10.0
 
