@@ -102,3 +102,7 @@ first:
 lock:
     uv pip compile pyproject.toml --group dev --extra binary --universal --python-version 3.11 \
         --generate-hashes --no-header --upgrade --quiet --output-file requirements-dev.lock
+
+# Write docs/reference/openapi.json as the server would serve it.
+openapi:
+    {{ bin }}/python -c 'import json; from tenure import Tenure; from tenure.server import create; print(json.dumps(create(Tenure("postgresql://nobody@127.0.0.1:1/none")).openapi(), indent=1, ensure_ascii=False))' > docs/reference/openapi.json

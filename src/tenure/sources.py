@@ -42,6 +42,8 @@ PROGRAM: Mapping[str, Source] = {
     "processes": Source(int, 1, "--processes", least=1),
     "grace": Source(float, 25.0, "--grace", least=0),
     "name": Source(str, None, "--name"),
+    "host": Source(str, "127.0.0.1", "--host"),
+    "port": Source(int, 8400, "--port", least=0),
     "schedules": Source(bool, True, "--schedules"),
     "log_level": Source(
         str, "info", "--log-level", among=("debug", "info", "warning", "error", "critical")

@@ -36,7 +36,14 @@ def sections() -> dict[str, str]:
     }
 
 
-NO_DATA = {"tenure", "tenure init", "tenure dev", "tenure worker", "tenure scheduler"}
+NO_DATA = {
+    "tenure",
+    "tenure init",
+    "tenure dev",
+    "tenure worker",
+    "tenure scheduler",
+    "tenure server",
+}
 COMMANDS = dict(walk(typer.main.get_command(app), "tenure"))
 
 

@@ -33,6 +33,8 @@ SAID: dict[str, tuple[Any, Any, Any]] = {
     "processes": (1, 2, 3),
     "grace": (1.5, 2.5, 3.0),
     "name": ("anna", "berta", "carla"),
+    "host": ("127.0.0.1", "127.0.0.2", "127.0.0.3"),
+    "port": (1, 2, 3),
     "schedules": (True, False, False),
     "log_level": ("debug", "warning", "error"),
 }

@@ -291,6 +291,10 @@ class Store(ScheduleStore, OperationStore, AccessStore, CountStore, Protocol):
     ) -> Op[Beat]:
         """Renew a worker's presence."""
 
+    def beat_all(self, running: Mapping[WorkerId, int]) -> Op[Mapping[WorkerId, bool]]:
+        """Renew the presence of several workers; the answer has those that are known, and whether
+        each was asked to drain."""
+
     def workers(self) -> Op[Sequence[WorkerRow]]:
         """All known workers."""
 

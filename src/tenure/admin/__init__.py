@@ -24,7 +24,7 @@ from tenure._model.operation import (
     OperationRow,
     OperationState,
 )
-from tenure._model.queue import QueueRow
+from tenure._model.queue import EVERY_QUEUE, QueueRow
 from tenure._model.schedule import (
     Missed,
     Overlap,
@@ -60,6 +60,7 @@ from tenure.admin.tokens import CreatedToken, Tokens
 
 __all__ = [
     "BOUNDS",
+    "EVERY_QUEUE",
     "Admin",
     "AttemptRow",
     "AuditRow",

@@ -17,6 +17,7 @@ from tenure.cli import (
     operation,
     schedule,
     scheduler,
+    server,
     token,
     worker,
 )
@@ -36,6 +37,7 @@ app.command("init")(init.init)
 app.command("dev")(dev.dev)
 app.command("worker")(worker.worker)
 app.command("scheduler")(scheduler.scheduler)
+app.command("server")(server.server)
 app.command("probe")(worker.probe)
 app.command("doctor")(doctor.doctor)
 app.add_typer(job.app)

@@ -1,6 +1,6 @@
 """Workers' presence: who is there, how busy, who is asked to drain."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tenure._model.audit import By
 from tenure._model.ids import Json, WorkerId
@@ -39,6 +39,12 @@ class Workers(Base):
             meta=None if meta is None else Jsonb(meta),
         )
         return Beat(known=bool(rows), drain_requested=bool(rows and rows[0]["drain_requested"]))
+
+    def beat_all(self, running: Mapping[WorkerId, int]) -> Op[Mapping[WorkerId, bool]]:
+        """Renew the presence of several workers; the answer has those that are known, and whether
+        each was asked to drain."""
+        rows = yield self._query("beat_all", ids=list(running), running=list(running.values()))
+        return {WorkerId(row["id"]): row["drain_requested"] for row in rows}
 
     def drain(self, worker: WorkerId, by: By) -> Op[bool]:
         """Ask a worker to drain; False if it is unknown."""

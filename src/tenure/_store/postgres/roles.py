@@ -19,10 +19,11 @@ _ALL = "SELECT, INSERT, UPDATE, DELETE"
 GRANTS: Mapping[str, Mapping[str, str]] = {
     "schema_version": {"server": _READ, "worker": _READ, "producer": _READ, "reader": _READ},
     "job": {"server": _ALL, "worker": _ALL, "producer": "SELECT (id), INSERT", "reader": _READ},
-    "job_archive": {"server": _ALL, "worker": _ADD, "reader": _READ},
-    "job_failed": {"server": _ALL, "worker": _ADD, "reader": _READ},
+    # Workers do the chunks of operations: what these retry and delete, they must be able to.
+    "job_archive": {"server": _ALL, "worker": _ALL, "reader": _READ},
+    "job_failed": {"server": _ALL, "worker": _ALL, "reader": _READ},
     "attempt": {"server": _ALL, "worker": _KEEP, "reader": _READ},
-    "job_item": {"server": _ALL, "worker": _ADD, "reader": _READ},
+    "job_item": {"server": _ALL, "worker": _ALL, "reader": _READ},
     "job_key": {"server": _ALL, "worker": _KEEP, "producer": _KEEP, "reader": _READ},
     "queue": {
         "server": _ALL,
@@ -47,6 +48,10 @@ GRANTS: Mapping[str, Mapping[str, str]] = {
         "last_used_at, revoked_at, revoked_by)",
     },
     "idempotency": {"server": _KEEP},
+    "operation": {"server": _KEEP, "worker": "SELECT, UPDATE", "reader": _READ},
+    "operation_item": {"server": _KEEP, "worker": "SELECT, UPDATE", "reader": _READ},
+    "rollup_minute": {"server": _KEEP, "worker": _KEEP, "reader": _READ},
+    "rollup_state": {"server": _KEEP, "worker": _KEEP, "reader": _READ},
     "SEQUENCE job_id_seq": {
         "server": "SELECT, USAGE",
         "worker": "SELECT, USAGE",

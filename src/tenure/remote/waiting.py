@@ -1,0 +1,167 @@
+"""Claims for workers elsewhere, and the place where those wait who found nothing."""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from tenure._model.ids import WorkerId
+from tenure._model.lease import Claims
+from tenure._model.queue import EVERY_QUEUE, Lane
+from tenure._model.schedule import SCHEDULES_CHANGED
+from tenure._rules.lanes import LaneBook, next_scan
+from tenure._services.base import Service
+from tenure._store.engine import Engine
+from tenure.config import DEFAULTS, Defaults
+from tenure.job import boottime
+
+# More claims at once would only wait for each other's locks.
+_AT_ONCE = 4
+
+
+@dataclass(eq=False, slots=True)
+class Waiter:
+    """One acquire that is under way: from which queues, and whether it is worth another look."""
+
+    queues: frozenset[str]
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def serves(self, queue: str) -> bool:
+        """Whether what is in this queue is of interest; without a name, whatever it is."""
+        return not queue or queue in self.queues or EVERY_QUEUE in self.queues
+
+
+class Waiting(Service):
+    """Claims, and wakes one waiter for each word of something to do, not all of them: who is
+    served fully, or leaves, wakes the next. As a service it looks once per poll, for all.
+    """
+
+    name = "waiting"
+
+    def __init__(self, engine: Engine, *, defaults: Defaults) -> None:
+        super().__init__(defaults.poll)
+        self._engine = engine
+        # Suites that scale time scale the lease for all; else it is the job's, the queue's …
+        self._ttl = None if defaults.lease == DEFAULTS.lease else defaults.lease
+        self._poll = defaults.poll.total_seconds()
+        self._book = LaneBook([], lag=defaults.floor_lag)
+        self._waiters: dict[Waiter, None] = {}
+        self._claiming = asyncio.Semaphore(_AT_ONCE)
+        self._limited = False
+        self._scan_at = boottime() + self._poll
+
+    def __len__(self) -> int:
+        return len(self._waiters)
+
+    def hear(self, word: str) -> None:
+        """There may be something in this queue, or in any."""
+        if word != SCHEDULES_CHANGED:
+            self._wake(word)
+
+    async def claim(
+        self,
+        worker: WorkerId,
+        queues: Iterable[str],
+        *,
+        count: int,
+        until: float,
+        gone: asyncio.Event,
+    ) -> Claims:
+        """Up to `count` due jobs from these queues, as soon as there is one; none when the time,
+        of the boot-time clock, is up, or whoever asked has gone. A claim that is under way then
+        is brought to its end: what it took is known."""
+        with self._waiter(frozenset(queues)) as waiter:
+            while True:
+                waiter.woken.clear()
+                claims = await self._claim(worker, waiter, count)
+                if claims.jobs or not await _told(waiter.woken, until, gone):
+                    return claims
+
+    @contextmanager
+    def _waiter(self, queues: frozenset[str]) -> Iterator[Waiter]:
+        # Noted before the first look, so that nothing falls between the look and the wait.
+        self._book.add(queues - {EVERY_QUEUE})
+        waiter = Waiter(queues)
+        self._waiters[waiter] = None
+        try:
+            yield waiter
+        finally:
+            del self._waiters[waiter]
+            if waiter.woken.is_set():
+                # The word was for whoever comes next.
+                self._wake_for(queues)
+
+    async def _claim(self, worker: WorkerId, waiter: Waiter, count: int) -> Claims:
+        async with self._claiming:
+            asked = [lane for lane in self._book.ask(woken=True) if waiter.serves(lane.queue)]
+            claims = await self._ask(worker, asked, count)
+            self._book.learn(asked, claims, wanted=count)
+            if not claims.jobs and boottime() >= self._scan_at:
+                claims = await self._scan(worker, waiter, count, claims)
+        if claims.found >= count:
+            self._wake_for(waiter.queues)
+        return claims
+
+    async def _ask(
+        self, worker: WorkerId, lanes: Sequence[Lane], count: int, *, patient: bool = False
+    ) -> Claims:
+        op = self._engine.store.claim(
+            lanes,
+            count=count,
+            worker=worker,
+            ttl=self._ttl,
+            limited=self._limited,
+            patient=patient,
+        )
+        claims = await self._engine.arun(op)
+        self._limited = claims.limited
+        return claims
+
+    async def _scan(self, worker: WorkerId, waiter: Waiter, count: int, found: Claims) -> Claims:
+        """Look below the floors of one queue, for what was committed late."""
+        began = boottime()
+        lanes = [lane for lane in self._book.scan() if waiter.serves(lane.queue)]
+        if lanes:
+            found = await self._ask(worker, lanes, count, patient=True)
+            self._book.learn_scan(lanes, found, wanted=count)
+        took = timedelta(seconds=boottime() - began)
+        self._scan_at = boottime() + next_scan(took, processes=1).total_seconds()
+        return found
+
+    async def tick(self) -> int:
+        """Wake one waiter for each queue that is waited for; rest until something may be due."""
+        if not self._waiters:
+            return 0
+        if any(EVERY_QUEUE in waiter.queues for waiter in self._waiters):
+            self._book.add(await self._engine.arun(self._engine.store.queue_names()))
+        self._wake_for({queue for waiter in self._waiters for queue in waiter.queues})
+        due, now = await self._engine.arun(self._engine.store.next_due(self._book.ask(woken=True)))
+        if due is not None and (ahead := (due - now).total_seconds()) < self._poll:
+            await self.rest(max(ahead, 0.002))
+            self._wake("")
+        return 0
+
+    def _wake_for(self, queues: Iterable[str]) -> None:
+        for queue in queues:
+            self._wake("" if queue == EVERY_QUEUE else queue)
+
+    def _wake(self, queue: str) -> None:
+        """Wake the one that waits longest, of those that nobody has woken."""
+        for waiter in self._waiters:
+            if waiter.serves(queue) and not waiter.woken.is_set():
+                waiter.woken.set()
+                return
+
+
+async def _told(word: asyncio.Event, until: float, gone: asyncio.Event) -> bool:
+    """Whether word came before the time was up, or nobody was left to tell."""
+    waits = [asyncio.ensure_future(event.wait()) for event in (word, gone)]
+    try:
+        await asyncio.wait(
+            waits, timeout=max(until - boottime(), 0), return_when=asyncio.FIRST_COMPLETED
+        )
+    finally:
+        for wait in waits:
+            wait.cancel()
+    return word.is_set() and not gone.is_set()

@@ -1,0 +1,1 @@
+"""The routes: spellings of the verbs of `admin` and `remote`, which decide nothing."""

@@ -1,0 +1,158 @@
+"""Jobs: enqueued, listed, shown, and what an operator does to one."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import APIRouter, Body, Header, Query
+
+from tenure.admin import Cancelling, JobRequest, Retrying, Scope, State
+from tenure.server import views
+from tenure.server.access import Enqueuer, Operator, Reader
+from tenure.server.parts import Hiding, PageSize, PageToken, Verbs, seen_job
+from tenure.server.problems import Problem
+from tenure.server.shapes import jobs as shapes
+from tenure.server.shapes.base import Name
+
+router: APIRouter = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=200,
+        description="The same request with the same key within a day makes nothing more.",
+    ),
+]
+Why = Annotated[shapes.ReasonIn, Body(default_factory=shapes.ReasonIn)]
+
+
+@router.post("", status_code=201)
+async def enqueue(
+    asked: shapes.JobIn, caller: Enqueuer, admin: Verbs, key: IdempotencyKey = None
+) -> shapes.EnqueuedOut:
+    """Enqueue a job of a task by its name."""
+    answer = await _enqueue([asked], caller, admin, key)
+    return answer.jobs[0]
+
+
+@router.post(":batch", status_code=201)
+async def enqueue_many(
+    asked: shapes.JobsIn, caller: Enqueuer, admin: Verbs, key: IdempotencyKey = None
+) -> shapes.JobsEnqueuedOut:
+    """Enqueue up to 1,000 jobs: all of them, or none."""
+    return await _enqueue(asked.jobs, caller, admin, key)
+
+
+async def _enqueue(
+    asked: list[shapes.JobIn], caller: Enqueuer, admin: Verbs, key: str | None
+) -> shapes.JobsEnqueuedOut:
+    for job in asked:
+        caller.must(Scope.ENQUEUE, job.queue)
+    requests = [JobRequest(**job.model_dump()) for job in asked]
+    answer = await admin.aenqueue_many(requests, caller.by(None), idempotency_key=key)
+    return shapes.JobsEnqueuedOut(
+        jobs=[shapes.EnqueuedOut(id=str(one.id), created=one.created) for one in answer.jobs],
+        repeated=answer.repeated,
+    )
+
+
+@router.get("")
+async def list_jobs(
+    state: State,
+    caller: Reader,
+    admin: Verbs,
+    hiding: Hiding,
+    queue: Annotated[Name | None, Query()] = None,
+    task: Annotated[Name | None, Query()] = None,
+    page_size: PageSize = 50,
+    page_token: PageToken = None,
+) -> shapes.JobListOut:
+    """Jobs in one state, newest first. What is searched per page is bounded, so that a page may
+    come short."""
+    if queue is not None:
+        caller.must(Scope.READ, queue)
+    page = await admin.ajobs(state, queue=queue, task=task, count=page_size, after=page_token)
+    seen = [row for row in page.jobs if caller.may(Scope.READ, row.queue)]
+    return shapes.JobListOut(
+        jobs=[views.job(row, caller, hiding) for row in seen], next_page_token=page.next
+    )
+
+
+@router.get("/{job_id}")
+async def show(job_id: str, caller: Reader, admin: Verbs, hiding: Hiding) -> shapes.JobOut:
+    """A job as it is now, wherever it is."""
+    return views.job(await seen_job(admin, job_id, caller, Scope.READ), caller, hiding)
+
+
+@router.get("/{job_id}/attempts")
+async def attempts(
+    job_id: str, caller: Reader, admin: Verbs, hiding: Hiding
+) -> shapes.AttemptListOut:
+    """The job's ended running periods, oldest first."""
+    job = await seen_job(admin, job_id, caller, Scope.READ)
+    rows = await admin.aattempts(job.id)
+    return shapes.AttemptListOut(attempts=[views.attempt(row, job, caller, hiding) for row in rows])
+
+
+@router.get("/{job_id}/items")
+async def items(
+    job_id: str,
+    caller: Reader,
+    admin: Verbs,
+    hiding: Hiding,
+    after: Annotated[str, Query(max_length=400)] = "",
+    page_size: PageSize = 100,
+) -> shapes.ItemListOut:
+    """The job's result items, by key."""
+    job = await seen_job(admin, job_id, caller, Scope.READ)
+    caller.must(Scope.PAYLOAD_READ, job.queue)
+    found = await admin.aitems(job.id, after=after, count=page_size)
+    return shapes.ItemListOut(items=hiding.items(found))
+
+
+@router.post("/{job_id}:retry")
+async def retry(job_id: str, caller: Operator, admin: Verbs, why: Why) -> shapes.DoneOut:
+    """Bring a dead letter back for a new life."""
+    job = await seen_job(admin, job_id, caller, Scope.OPERATE)
+    [answer] = await admin.aretry([job.id], caller.by(why.reason))
+    if answer.answer is not Retrying.RETRIED:
+        raise Problem("wrong-state", "it is no dead letter, or a younger job has its key")
+    return shapes.DoneOut(answer=answer.answer.value)
+
+
+@router.post("/{job_id}:cancel")
+async def cancel(job_id: str, caller: Operator, admin: Verbs, why: Why) -> shapes.DoneOut:
+    """End a queued job at once; ask the holder of a running one to end it."""
+    job = await seen_job(admin, job_id, caller, Scope.OPERATE)
+    [answer] = await admin.acancel([job.id], caller.by(why.reason))
+    if answer is Cancelling.NOT_LIVE:
+        raise Problem("wrong-state", "the job has ended already")
+    return shapes.DoneOut(answer=answer.value)
+
+
+@router.post("/{job_id}:revoke")
+async def revoke(job_id: str, caller: Operator, admin: Verbs, why: Why) -> shapes.DoneOut:
+    """Take a running job from its holder and end it."""
+    job = await seen_job(admin, job_id, caller, Scope.OPERATE)
+    return _done(await admin.arevoke([job.id], caller.by(why.reason)), "revoked", "it does not run")
+
+
+@router.post("/{job_id}:hold")
+async def hold(job_id: str, caller: Operator, admin: Verbs, why: Why) -> shapes.DoneOut:
+    """Keep a queued job from being claimed."""
+    job = await seen_job(admin, job_id, caller, Scope.OPERATE)
+    return _done(await admin.ahold([job.id], caller.by(why.reason)), "held", "it is not queued")
+
+
+@router.post("/{job_id}:resume")
+async def resume(job_id: str, caller: Operator, admin: Verbs, why: Why) -> shapes.DoneOut:
+    """Let a held job go on, in its old place."""
+    job = await seen_job(admin, job_id, caller, Scope.OPERATE)
+    return _done(await admin.aresume([job.id], caller.by(why.reason)), "resumed", "it is not held")
+
+
+def _done(answers: Sequence[bool], done: str, why_not: str) -> shapes.DoneOut:
+    if not all(answers):
+        raise Problem("wrong-state", why_not)
+    return shapes.DoneOut(answer=done)

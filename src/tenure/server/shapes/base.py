@@ -1,0 +1,24 @@
+"""What all shapes share: unknown fields are refused in requests; durations are seconds."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Asked(BaseModel):
+    """A request's body. A field that is misspelt is an error, not a default."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Answered(BaseModel):
+    """An answer's body."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Opaque = Annotated[str, Field(min_length=1, max_length=200)]
+Reason = Annotated[str | None, Field(max_length=1000, description="Why, for the audit.")]
+Seconds = Annotated[float, Field(ge=0, le=3_153_600_000, allow_inf_nan=False)]
+Payload = Annotated[Any, Field(description="JSON, at most 256 KiB.")]

@@ -1,0 +1,157 @@
+"""Queues, workers, settings, the audit and access tokens over the wire."""
+
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from tenure.admin import Presence, Scope, TokenState
+from tenure.server.shapes.base import Answered, Asked, Name, Reason, Seconds
+
+
+class QueueOut(Answered):
+    """What operators have set for a queue; `*` speaks for all of them."""
+
+    name: str
+    paused_at: datetime | None
+    paused_until: datetime | None
+    paused_by: str | None
+    paused_reason: str | None
+    max_running: int | None
+    lease: timedelta | None
+    max_attempts: int | None
+
+
+class QueueListOut(Answered):
+    """The queues for which something is set."""
+
+    queues: list[QueueOut]
+
+
+class PauseIn(Asked):
+    """Until when, and why; without a time, until resumed."""
+
+    until: datetime | None = None
+    reason: Reason = None
+
+
+class LimitIn(Asked):
+    """How many jobs of a queue may run at once; null takes the limit away."""
+
+    max_running: Annotated[int | None, Field(ge=0, lt=2**31)]
+    reason: Reason = None
+
+
+class ConfigureIn(Asked):
+    """A queue's own lease and attempts; null leaves them to the settings."""
+
+    lease: Seconds | None
+    max_attempts: Annotated[int | None, Field(ge=1, le=32_767)]
+    reason: Reason = None
+
+
+class WorkerOut(Answered):
+    """A worker as it was last heard of."""
+
+    id: str
+    name: str
+    host: str
+    pid: int
+    version: str
+    language: str
+    queues: list[str]
+    slots: int
+    running: int
+    state: Presence
+    drain_requested: bool
+    started_at: datetime
+    beat_at: datetime
+    beat_age: float
+
+
+class WorkerListOut(Answered):
+    """All known workers."""
+
+    workers: list[WorkerOut]
+
+
+class SettingOut(Answered):
+    """A setting as it is in force."""
+
+    name: str
+    value: Any
+    built_in: Any
+    changed: bool
+
+
+class SettingListOut(Answered):
+    """All settings that can be changed at run time."""
+
+    settings: list[SettingOut]
+
+
+class SettingIn(Asked):
+    """A setting's new value."""
+
+    value: Any
+    reason: Reason = None
+
+
+class AuditOut(Answered):
+    """One change to one target."""
+
+    id: str
+    at: datetime
+    actor: str
+    source: str
+    action: str
+    target: str
+    reason: str | None
+
+
+class AuditListOut(Answered):
+    """Changes, newest first."""
+
+    changes: list[AuditOut]
+    next_page_token: str | None
+
+
+class TokenIn(Asked):
+    """An access token to make: each of the scopes, in each queue that a pattern matches."""
+
+    name: Name
+    scopes: Annotated[list[Scope], Field(min_length=1, max_length=10)]
+    queues: Annotated[list[Name], Field(min_length=1, max_length=100)] = ["*"]
+    expires_in: Seconds | None = None
+    reason: Reason = None
+
+
+class TokenOut(Answered):
+    """An access token, without its secret; `hint` is how that begins."""
+
+    id: str
+    name: str
+    hint: str
+    state: TokenState
+    scopes: list[Scope]
+    queues: list[str]
+    created_at: datetime
+    created_by: str
+    expires_at: datetime | None
+    last_used_at: datetime | None
+    revoked_at: datetime | None
+    revoked_by: str | None
+
+
+class TokenCreatedOut(Answered):
+    """A new access token. The secret is told now, and never again."""
+
+    secret: str
+    token: TokenOut
+
+
+class TokenListOut(Answered):
+    """Access tokens, newest first."""
+
+    tokens: list[TokenOut]
+    next_page_token: str | None

@@ -1,0 +1,130 @@
+"""Jobs over the wire."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from tenure.admin import State
+from tenure.server.shapes.base import Answered, Asked, Name, Reason, Seconds
+
+
+class JobIn(Asked):
+    """A job to enqueue. What is not given is the queue's, the settings', or built in."""
+
+    task: Name
+    args: Annotated[dict[str, Any], Field(description="By name; at most 256 KiB of JSON.")] = {}
+    queue: Name = "default"
+    priority: Annotated[int | None, Field(ge=0, le=9, description="9 is the most urgent.")] = None
+    delay: Annotated[Seconds | None, Field(description="Seconds; not with run_at.")] = None
+    run_at: Annotated[datetime | None, Field(description="With a time zone.")] = None
+    key: Annotated[str | None, Field(min_length=1, max_length=400)] = None
+    key_for: Seconds | None = None
+    max_attempts: Annotated[int | None, Field(ge=1, le=32_767)] = None
+    lease: Seconds | None = None
+    timeout: Seconds | None = None
+    expires_in: Seconds | None = None
+    tags: Annotated[list[Name], Field(max_length=20)] = []
+    target: Annotated[int | None, Field(ge=1, lt=2**31)] = None
+
+
+class EnqueuedOut(Answered):
+    """The job; `created` is false where its key already had one."""
+
+    id: str
+    created: bool
+
+
+class JobsIn(Asked):
+    """Several jobs to enqueue: all of them, or none."""
+
+    jobs: Annotated[list[JobIn], Field(min_length=1, max_length=1000)]
+
+
+class JobsEnqueuedOut(Answered):
+    """The jobs, in the order asked. `repeated`: this is the first answer to the idempotency key."""
+
+    jobs: list[EnqueuedOut]
+    repeated: bool
+
+
+class JobOut(Answered):
+    """A job as it is now. `payload` says whether its arguments, result and reports are shown."""
+
+    id: str
+    state: State
+    queue: str
+    task: str
+    priority: int
+    attempt: int
+    max_attempts: int
+    losses: int
+    fence: str
+    run_at: datetime
+    created_at: datetime
+    held: bool
+    cancel_requested: bool
+    claimed_at: datetime | None
+    lease_expires_at: datetime | None
+    ended_at: datetime | None
+    done_reason: str | None
+    items: int
+    payload: bool
+    args: Any = None
+    result: Any = None
+    cursor: Any = None
+    progress: Any = None
+    key: str | None = None
+    tags: list[str] = []
+
+
+class JobListOut(Answered):
+    """A page, newest first; it may come short. There is more as long as there is a token."""
+
+    jobs: list[JobOut]
+    next_page_token: str | None
+
+
+class AttemptOut(Answered):
+    """One ended running period."""
+
+    fence: str
+    attempt: int
+    outcome: str
+    late: bool
+    due_at: datetime
+    started_at: datetime
+    ended_at: datetime
+    renewals: int
+    repeats: int
+    payload: bool
+    error_type: str | None
+    error_signature: str | None
+    error_message: str | None = None
+    error_trace: str | None = None
+    log: str | None = None
+    refused: Any = None
+
+
+class AttemptListOut(Answered):
+    """The attempts, oldest first."""
+
+    attempts: list[AttemptOut]
+
+
+class ItemListOut(Answered):
+    """Result items by key; there may be more above the last key."""
+
+    items: dict[str, Any]
+
+
+class ReasonIn(Asked):
+    """Why something is done, for the audit."""
+
+    reason: Reason = None
+
+
+class DoneOut(Answered):
+    """What became of it."""
+
+    answer: str

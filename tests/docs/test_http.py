@@ -1,0 +1,54 @@
+"""The HTTP API as it is documented, and as it is."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tenure import Tenure
+from tenure.admin import Scope
+from tenure.server import create
+from tenure.server.problems import KINDS
+
+REFERENCE = Path(__file__).parents[2] / "docs/reference"
+PAGE = (REFERENCE / "http.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    """The OpenAPI document that a server serves; it opens no connection for it."""
+    return create(Tenure("postgresql://nobody@127.0.0.1:1/none")).openapi()
+
+
+def test_the_document_in_the_reference_is_the_one_that_is_served(document: dict[str, Any]) -> None:
+    """After a change: `just openapi`, and a look at what it changed for whoever uses the API."""
+    assert json.loads((REFERENCE / "openapi.json").read_text()) == document
+    assert document["openapi"].startswith("3.1")
+
+
+def test_every_route_is_documented_and_none_that_is_not_there(document: dict[str, Any]) -> None:
+    table = PAGE.split("## Routes")[1].split("**Idempotency")[0]
+    documented = re.findall(r"^\| `([A-Z]+ \S+)` \|", table, re.MULTILINE)
+    served = [f"{m.upper()} {path}" for path, methods in document["paths"].items() for m in methods]
+    assert sorted(documented) == sorted(served)
+
+
+def test_every_problem_is_documented_with_its_status() -> None:
+    rows = re.findall(r"^\| `([a-z-]+)` \| (\d{3}) \|", PAGE, re.MULTILINE)
+    assert rows == [(code, str(kind.status)) for code, kind in KINDS.items()]
+
+
+def test_every_scope_is_documented() -> None:
+    table = PAGE.split("## Access")[1].split("## Routes")[0]
+    assert re.findall(r"^\| `([a-z:]+)` \|", table, re.MULTILINE) == list(Scope)
+
+
+def test_every_route_says_what_it_does_and_needs_a_token_but_one(document: dict[str, Any]) -> None:
+    for path, methods in document["paths"].items():
+        for method, route in methods.items():
+            assert route["description"], (method, path)
+            assert bool(route.get("security")) == (path != "/live"), (method, path)

@@ -1,0 +1,168 @@
+"""The worker protocol over HTTP, against a real server process."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.edges.server.conftest import Service
+
+ME = {"name": "here", "language": "none"}
+
+
+@pytest.fixture
+def worker(service: Service) -> Iterator[httpx.Client]:
+    with service.caller("work") as worker:
+        yield worker
+
+
+def acquire(worker: httpx.Client, queue: str, **said: Any) -> dict[str, Any]:
+    answer = worker.post("/v1/leases:acquire", json={"queues": [queue], "worker": ME} | said)
+    assert answer.status_code == 200, answer.text
+    whole: dict[str, Any] = answer.json()
+    return whole
+
+
+def say(worker: httpx.Client, verb: str, lease: str, **said: Any) -> httpx.Response:
+    return worker.post(f"/v1/leases:{verb}", json={"lease": lease} | said)
+
+
+def test_a_job_is_acquired_renewed_and_completed(service: Service, worker: httpx.Client) -> None:
+    """Shows R32. Shows R16."""
+    job_id = service.enqueue("whole")
+
+    [job] = acquire(worker, "whole")["jobs"]
+    assert (job["id"], job["args"], job["attempt"]) == (job_id, {"n": 1}, 1)
+    assert (job["expires_in_ms"], job["renew_in_ms"]) == (30_000, 10_000)
+    renewed = worker.post("/v1/leases:renew", json={"leases": [job["lease"]]}).json()
+    assert renewed["leases"][0]["answer"] == "renewed"
+    done = say(worker, "complete", job["lease"], result={"sum": 3}, log="a line")
+
+    assert done.json() == {"answer": "settled", "state": "completed", "late": False}
+    with service.caller() as operator:
+        assert operator.get(f"/v1/jobs/{job_id}").json()["result"] == {"sum": 3}
+        [attempt] = operator.get(f"/v1/jobs/{job_id}/attempts").json()["attempts"]
+    assert (attempt["outcome"], attempt["log"]) == ("completed", "a line")
+
+
+def test_who_waits_is_answered_when_there_is_a_job(service: Service, worker: httpx.Client) -> None:
+    found: list[dict[str, Any]] = []
+    waiting = threading.Thread(target=lambda: found.append(acquire(worker, "waited", wait=20)))
+    waiting.start()
+    time.sleep(0.3)
+    assert not found
+
+    job_id = service.enqueue("waited")
+
+    waiting.join(10)
+    assert [job["id"] for job in found[0]["jobs"]] == [job_id]
+
+
+def test_a_lost_lease_is_a_conflict(service: Service, worker: httpx.Client) -> None:
+    """Shows R5."""
+    job_id = service.enqueue("lost")
+    [job] = acquire(worker, "lost")["jobs"]
+    with service.caller() as operator:
+        assert operator.post(f"/v1/jobs/{job_id}:revoke").json() == {"answer": "revoked"}
+
+    for verb, said in (
+        ("complete", {"result": 1}),
+        ("fail", {"error": {"type": "Oops"}}),
+        ("release", {}),
+        ("progress", {"done": 1}),
+    ):
+        answer = say(worker, verb, job["lease"], **said)
+        assert (answer.status_code, answer.json()["code"]) == (409, "lease-lost"), verb
+
+
+def test_a_lease_is_worth_nothing_with_another_token(
+    service: Service, worker: httpx.Client
+) -> None:
+    service.enqueue("mine")
+    [job] = acquire(worker, "mine")["jobs"]
+
+    with service.caller("work") as other:
+        stolen = say(other, "complete", job["lease"], result="stolen")
+
+    assert (stolen.status_code, stolen.json()["code"]) == (409, "lease-lost")
+    assert say(worker, "complete", job["lease"], result="mine").status_code == 200
+
+
+def test_a_failure_is_retried_as_it_says(service: Service, worker: httpx.Client) -> None:
+    """Shows R15."""
+    error = {"type": "Oops", "message": "no luck", "trace": "line 1"}
+    ends = []
+    for said in ({}, {"retry": "never"}, {"retry": "after", "after": 3600}):
+        service.enqueue("failing")
+        [job] = acquire(worker, "failing")["jobs"]
+        ends.append(say(worker, "fail", job["lease"], error=error, **said).json()["state"])
+
+    assert ends == ["queued", "failed", "queued"]
+
+
+def test_a_report_reaches_the_target(service: Service, worker: httpx.Client) -> None:
+    """Shows R21. Shows R22. Shows R23."""
+    service.enqueue("reports", target=2)
+    [job] = acquire(worker, "reports")["jobs"]
+    first = say(worker, "progress", job["lease"], cursor={"page": 2}, items={"a": 1}).json()
+    say(worker, "release", job["lease"])
+    [again] = acquire(worker, "reports")["jobs"]
+
+    second = say(worker, "progress", again["lease"], items={"a": 1, "b": 2}).json()
+
+    assert (first["items"], first["reached"], again["cursor"]) == (1, False, {"page": 2})
+    assert (second["items"], second["added"], second["reached"]) == (2, 1, True)
+
+
+def test_many_leases_end_in_one_request(service: Service, worker: httpx.Client) -> None:
+    for _ in range(3):
+        service.enqueue("many")
+    jobs = acquire(worker, "many", count=10)["jobs"]
+    endings = [
+        {"complete": {"lease": jobs[0]["lease"], "result": 1}},
+        {"fail": {"lease": jobs[1]["lease"], "error": {"type": "Oops"}, "retry": "never"}},
+        {"release": {"lease": jobs[2]["lease"]}},
+    ]
+
+    answer = worker.post("/v1/leases:settle", json={"endings": endings}).json()
+
+    assert [one["state"] for one in answer["endings"]] == ["completed", "failed", "queued"]
+
+
+def test_what_was_acquired_for_a_client_that_is_gone_is_given_back(
+    service: Service, worker: httpx.Client
+) -> None:
+    with pytest.raises(httpx.ReadTimeout):
+        worker.post(
+            "/v1/leases:acquire",
+            json={"queues": ["gone"], "worker": ME, "wait": 20},
+            timeout=0.5,
+        )
+    job_id = service.enqueue("gone")
+
+    [job] = acquire(worker, "gone", wait=15)["jobs"]
+
+    assert (job["id"], job["attempt"]) == (job_id, 1)
+
+
+@pytest.mark.parametrize("lease", ["", "5", "tl_" + "A" * 48, "tl_x", "x" * 201])
+def test_a_forged_lease_is_refused(worker: httpx.Client, lease: str) -> None:
+    answer = say(worker, "complete", lease, result=1)
+
+    assert answer.status_code in (409, 422)
+
+
+def test_a_queue_that_the_token_does_not_allow_is_forbidden(service: Service) -> None:
+    with service.caller("work", queues=("mail.*",)) as worker:
+        allowed = worker.post("/v1/leases:acquire", json={"queues": ["mail.out"], "worker": ME})
+        refused = worker.post("/v1/leases:acquire", json={"queues": ["bills"], "worker": ME})
+
+    assert (allowed.status_code, refused.status_code) == (200, 403)
+    assert refused.json()["code"] == "forbidden"

@@ -1,0 +1,147 @@
+"""Workers in three languages, as processes of their own, at one queue. Shows R32."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from support.processes import wait_for
+from tenure.client import Client, Problem, Work, work
+from tenure.errors import LeaseLost
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.edges.server.conftest import Service
+
+EXAMPLES = Path(__file__).parents[3] / "examples/http_workers"
+WORKERS = {
+    "python": [sys.executable, "worker.py"],
+    "node": ["node", "worker.mjs"],
+    "bash": ["bash", "worker.sh"],
+}
+
+
+@pytest.fixture
+def client(service: Service) -> Iterator[Client]:
+    with Client(service.url, service.secret) as client:
+        yield client
+
+
+def results(client: Client, ids: list[str]) -> list[Any]:
+    return [client.job(job_id).get("result") for job_id in ids]
+
+
+@pytest.mark.parametrize("language", WORKERS)
+def test_a_worker_in_any_language_does_the_work(
+    service: Service, client: Client, language: str, tmp_path: Path
+) -> None:
+    """Shows R32."""
+    program, *rest = WORKERS[language]
+    found = shutil.which(program)
+    assert found, f"{program} is not installed"
+    ids = [client.enqueue("double", {"number": n}, queue="numbers") for n in range(5)]
+    words = tmp_path / "words"
+    with (
+        words.open("wb") as file,
+        subprocess.Popen(
+            [found, *rest],
+            cwd=EXAMPLES,
+            env=os.environ | {"TENURE_URL": service.url, "TENURE_TOKEN": service.secret},
+            stdout=file,
+            stderr=file,
+            process_group=0,
+        ) as process,
+    ):
+        try:
+            assert wait_for(lambda: results(client, ids) == [0, 2, 4, 6, 8], 60), words.read_text()
+            process.send_signal(signal.SIGTERM)
+            process.wait(30)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+    assert service.secret not in words.read_text()
+
+
+@contextmanager
+def working(client: Client, handlers: dict[str, Any], queue: str) -> Iterator[None]:
+    stop = threading.Event()
+    options = {"queues": [queue], "slots": 2, "stop": stop}
+    thread = threading.Thread(target=work, args=(client, handlers), kwargs=options)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(40)
+        assert not thread.is_alive()
+
+
+def test_what_a_handler_raises_is_an_attempt_that_failed(service: Service, client: Client) -> None:
+    def fall(_job: Work) -> None:
+        raise RuntimeError("no luck")
+
+    job_id = client.enqueue("fall", queue="falling", max_attempts=1)
+    with working(client, {"fall": fall}, "falling"):
+        assert wait_for(lambda: client.job(job_id)["state"] == "failed", 30)
+
+    [attempt] = client.call("GET", f"/v1/jobs/{job_id}/attempts")["attempts"]
+    assert (attempt["error_type"], attempt["error_message"]) == ("RuntimeError", "no luck")
+    assert "in fall" in attempt["error_trace"]
+
+
+def test_a_lease_is_renewed_while_its_handler_runs(service: Service, client: Client) -> None:
+    done = threading.Event()
+
+    def last(_job: Work) -> str:
+        done.wait(30)
+        return "done"
+
+    job_id = client.enqueue("last", queue="lasting", lease=7)
+    with working(client, {"last": last}, "lasting"):
+        assert wait_for(lambda: client.job(job_id)["state"] == "running", 20)
+        first = client.job(job_id)["lease_expires_at"]
+        assert wait_for(lambda: client.job(job_id)["lease_expires_at"] > first, 20)
+        done.set()
+        assert wait_for(lambda: client.job(job_id)["state"] == "completed", 20)
+
+    assert client.job(job_id)["losses"] == 0
+
+
+def test_a_handler_learns_that_its_lease_is_lost(service: Service, client: Client) -> None:
+    """Shows R4."""
+    seen: list[object] = []
+
+    def lose(job: Work) -> None:
+        client.call("POST", f"/v1/jobs/{job.id}:revoke")
+        job.stop.wait(20)
+        seen.append(job.stop.is_set())
+        try:
+            job.progress(done=1)
+        except LeaseLost:
+            seen.append("lost")
+
+    client.enqueue("lose", queue="losing", lease=7)
+    with working(client, {"lose": lose}, "losing"):
+        assert wait_for(lambda: len(seen) == 2, 30)
+
+    assert seen == [True, "lost"]
+
+
+def test_a_refusal_is_told_by_its_code(service: Service) -> None:
+    began = time.monotonic()
+    with Client(service.url, "tnr_nobody") as stranger, pytest.raises(Problem) as refused:
+        stranger.enqueue("double")
+
+    assert (refused.value.status, refused.value.code) == (401, "unauthenticated")
+    assert time.monotonic() - began < 10

@@ -1,0 +1,227 @@
+"""One worker elsewhere: what it is told, and what it may say."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tenure.admin import By, State
+from tenure.errors import InvalidValue, LeaseLost
+from tenure.remote import (
+    Ending,
+    Error,
+    Failed,
+    Introduction,
+    Released,
+    Renewed,
+    Settling,
+    Succeeded,
+)
+
+if TYPE_CHECKING:
+    from tenure import Tenure
+    from tenure.remote import (
+        Acquired,
+        Remote,
+    )
+
+ME = Introduction(name="here", language="none", slots=2)
+BY = By("ops")
+
+
+async def enqueue(app: Tenure, **options: object) -> int:
+    answer = await app.admin.aenqueue("task", {"n": 1}, BY, **options)  # type: ignore[arg-type] # as said
+    return answer.id
+
+
+async def acquire(
+    remote: Remote, *, holder: str = "me", wait: float = 0, count: int = 1
+) -> Acquired:
+    return await remote.acquire(holder, ["default"], ME, count=count, wait=timedelta(seconds=wait))
+
+
+async def test_a_job_is_acquired_renewed_and_completed(app: Tenure, remote: Remote) -> None:
+    """Shows R32."""
+    job_id = await enqueue(app)
+
+    [work] = (await acquire(remote)).work
+    assert (work.job.id, work.job.args, work.job.attempt) == (job_id, {"n": 1}, 1)
+    assert work.ttl == timedelta(seconds=3)
+    [renewal] = await remote.renew("me", [work.lease])
+    assert renewal.answer is Renewed.RENEWED
+    settled = await remote.settle_one("me", Ending(work.lease, Succeeded({"sum": 3}), "a line"))
+
+    assert settled.answer is Settling.SETTLED
+    job = await app.admin.ajob(job_id)
+    assert job is not None
+    assert (job.state, job.result) == (State.COMPLETED, {"sum": 3})
+    [attempt] = await app.admin.aattempts(job_id)
+    assert attempt.log == "a line"
+
+
+async def test_nothing_is_there_when_nothing_is_due(remote: Remote) -> None:
+    assert (await acquire(remote)).work == []
+
+
+async def test_who_waits_is_told_of_the_first_job_at_once(app: Tenure, remote: Remote) -> None:
+    waiting = asyncio.create_task(acquire(remote, wait=30))
+    await asyncio.sleep(0.05)
+    assert not waiting.done()
+
+    job_id = await enqueue(app)
+
+    async with asyncio.timeout(10):
+        [work] = (await waiting).work
+    assert work.job.id == job_id
+
+
+async def test_of_many_that_wait_each_gets_one_job(app: Tenure, remote: Remote) -> None:
+    waiting = [asyncio.create_task(acquire(remote, wait=30)) for _ in range(20)]
+    await asyncio.sleep(0.05)
+
+    ids = {await enqueue(app) for _ in range(20)}
+
+    async with asyncio.timeout(20):
+        answers = await asyncio.gather(*waiting)
+    assert {work.job.id for answer in answers for work in answer.work} == ids
+
+
+async def test_a_failure_is_retried_by_the_backoff_and_at_the_cap_is_a_dead_letter(
+    app: Tenure, remote: Remote
+) -> None:
+    """Shows R15."""
+    job_id = await enqueue(app, max_attempts=1)
+    later = await enqueue(app)
+    first, second = (await acquire(remote, count=2)).work
+
+    for work in (first, second):
+        await remote.settle_one("me", Ending(work.lease, Failed(Error("Oops", "no luck"))))
+
+    dead, again = await app.admin.ajob(job_id), await app.admin.ajob(later)
+    assert dead is not None
+    assert again is not None
+    assert (dead.state, dead.done_reason) == (State.FAILED, "attempts")
+    assert (again.state, again.attempt) == (State.QUEUED, 1)
+    assert again.run_at > again.created_at + timedelta(seconds=20)
+
+
+async def test_what_is_released_is_given_back_with_its_attempt(app: Tenure, remote: Remote) -> None:
+    await enqueue(app)
+    acquired = await acquire(remote)
+
+    await remote.give_back("me", acquired)
+
+    [work] = (await acquire(remote)).work
+    assert work.job.attempt == 1
+
+
+async def test_a_report_extends_the_lease_and_the_next_holder_goes_on_from_its_cursor(
+    app: Tenure, remote: Remote
+) -> None:
+    """Shows R21. Shows R22. Shows R23."""
+    job_id = await enqueue(app, target=3)
+    [work] = (await acquire(remote)).work
+
+    reported = await remote.progress("me", work.lease, cursor={"page": 2}, items={"a": 1, "b": 2})
+    assert (reported.items, reported.added, reported.reached) == (2, 2, False)
+    await remote.settle_one("me", Ending(work.lease, Released()))
+    [again] = (await acquire(remote)).work
+    assert again.job.cursor == {"page": 2}
+    reported = await remote.progress("me", again.lease, items={"b": 2, "c": 3})
+
+    assert (reported.items, reported.added, reported.reached) == (3, 1, True)
+    job = await app.admin.ajob(job_id)
+    assert job is not None
+    assert (job.state, job.done_reason) == (State.COMPLETED, "target_reached")
+
+
+async def test_a_lease_that_was_taken_back_names_nothing(app: Tenure, remote: Remote) -> None:
+    """Shows R5."""
+    job_id = await enqueue(app)
+    [work] = (await acquire(remote)).work
+    await app.admin.arevoke([job_id], BY)
+
+    [renewal] = await remote.renew("me", [work.lease])
+    assert renewal.answer is Renewed.LOST
+    with pytest.raises(LeaseLost):
+        await remote.settle_one("me", Ending(work.lease, Succeeded(1)))
+    with pytest.raises(LeaseLost):
+        await remote.progress("me", work.lease, done=1)
+
+
+async def test_a_lease_is_worth_nothing_to_another_holder(app: Tenure, remote: Remote) -> None:
+    await enqueue(app)
+    [work] = (await acquire(remote)).work
+
+    [renewal] = await remote.renew("another", [work.lease])
+
+    assert renewal.answer is Renewed.LOST
+    with pytest.raises(LeaseLost):
+        await remote.settle_one("another", Ending(work.lease, Succeeded(1)))
+    [renewal] = await remote.renew("me", [work.lease])
+    assert renewal.answer is Renewed.RENEWED
+
+
+async def test_a_cancel_reaches_the_holder_by_its_renewal(app: Tenure, remote: Remote) -> None:
+    job_id = await enqueue(app)
+    [work] = (await acquire(remote)).work
+
+    await app.admin.acancel([job_id], BY)
+
+    [renewal] = await remote.renew("me", [work.lease])
+    assert renewal.cancel_requested
+
+
+async def test_settling_twice_is_harmless(app: Tenure, remote: Remote) -> None:
+    await enqueue(app)
+    [work] = (await acquire(remote)).work
+    ending = Ending(work.lease, Succeeded(1))
+
+    first, second = [await remote.settle_one("me", ending) for _ in range(2)]
+
+    assert (first.answer, second.answer) == (Settling.SETTLED, Settling.REPEATED)
+
+
+async def test_a_worker_that_is_asked_to_drain_gets_nothing_more(
+    app: Tenure, remote: Remote
+) -> None:
+    """Shows R30. Shows R31."""
+    acquired = await acquire(remote)
+    await remote.beat()
+    [row] = await app.admin.aworkers()
+    assert (row.name, row.language, row.slots, list(row.queues)) == ("here", "none", 2, ["default"])
+
+    await app.admin.adrain(row.id, BY)
+    await remote.beat()
+    await enqueue(app)
+
+    again = await remote.acquire("me", ["default"], ME, session=acquired.session)
+    assert (again.draining, again.work) == (True, [])
+
+
+@pytest.mark.parametrize("text", ["", "tl_", "tl_AAAA", "ts_" + "A" * 48, "tl_" + "!" * 48, "5"])
+async def test_what_is_no_lease_is_refused(remote: Remote, text: str) -> None:
+    with pytest.raises(InvalidValue, match="that is no lease"):
+        await remote.renew("me", [text])
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"count": 0}, "0 jobs at once"),
+        ({"count": 1001}, "1001 jobs at once"),
+        ({"wait": timedelta(seconds=56)}, "not within 0 to 55 s"),
+        ({"queues": []}, "no queue is named"),
+        ({"queues": ["no good"]}, "cannot name a queue"),
+        ({"session": "mine"}, "that is no session"),
+    ],
+)
+async def test_what_cannot_be_acquired_is_refused(
+    remote: Remote, said: dict[str, object], why: str
+) -> None:
+    asked = {"queues": ["default"]} | said
+    with pytest.raises(InvalidValue, match=why):
+        await remote.acquire("me", introduction=ME, **asked)  # type: ignore[arg-type] # as said
