@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.processes import wait_for
-from tenure.client import Client, Problem, Work, work
+from tenure.client import Client, Problem, work
 from tenure.errors import LeaseLost
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tenure.client import Work
     from tests.edges.server.conftest import Service
 
 EXAMPLES = Path(__file__).parents[3] / "examples/http_workers"
