@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 PAGES = [
     "README.md",
-    *(f"docs/{name}.md" for name in ("index", "tutorial", "from-celery", "reference/python")),
+    *(f"docs/{name}.md" for name in ("index", "tutorial", "from-celery")),
+    *(f"docs/reference/{name}.md" for name in ("python", "stats")),
     *(str(page.relative_to(ROOT)) for page in sorted((ROOT / "docs/how-to").glob("*.md"))),
 ]
 RUN = {"python", "sh", "sql", "toml", "ini", "yaml", "py"}

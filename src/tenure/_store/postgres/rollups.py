@@ -66,6 +66,11 @@ class Rollups(Base):
         [at] = yield self._query("folded")
         asked = stats.span(at["now"], since, until, step)
         rows = yield self._query(
-            "stats", since=asked.since, until=asked.until, step=step, queue=queue, task=task
+            "stats",
+            since=asked.since,
+            until=asked.until,
+            step=step,
+            queue=queue or "",
+            task=task or "",
         )
         return stats.stats(asked, rows, at["folded_to"])

@@ -369,6 +369,7 @@ CREATE TABLE /*schema.*/operation_item (
 ) WITH (fillfactor = 50);
 
 CREATE INDEX operation_item_job_idx ON /*schema.*/operation_item (job_id, operation_id);
+
 -- What programs outside may do over the server. Of a secret only its SHA-256 is here, and how it
 -- begins. What is allowed: each scope, in each queue that a pattern matches.
 CREATE TABLE /*schema.*/api_token (
@@ -403,9 +404,10 @@ CREATE TABLE /*schema.*/idempotency (
 );
 
 CREATE INDEX idempotency_created_idx ON /*schema.*/idempotency (created_at);
--- Per minute in which attempts ended, queue and task: the outcomes, and how long they had waited
--- (due to claimed) and run, summed in seconds and counted in buckets. The buckets' bounds are in
--- the code, and fixed.
+
+-- Per minute in which attempts ended, by queue and task, by each alone and of all ('' stands for
+-- all): the outcomes, and how long attempts had waited (due to claimed) and run, summed in seconds
+-- and counted in buckets. The buckets' bounds are in the code, and fixed.
 CREATE TABLE /*schema.*/rollup_minute (
     minute    timestamptz      NOT NULL,
     queue     text             NOT NULL,
@@ -422,8 +424,10 @@ CREATE TABLE /*schema.*/rollup_minute (
     run_sum   double precision NOT NULL,
     waits     integer[]        NOT NULL,
     runs      integer[]        NOT NULL,
-    CONSTRAINT rollup_minute_pkey PRIMARY KEY (minute, queue, task)
+    CONSTRAINT rollup_minute_pkey PRIMARY KEY (queue, task, minute)
 );
+
+CREATE INDEX rollup_minute_minute_idx ON /*schema.*/rollup_minute (minute);
 
 -- How far minutes are folded, in one row that one folder at a time has locked. Before final_to
 -- they are whole; up to marked_to they are folded once more when every transaction before mark

@@ -1,7 +1,7 @@
 -- $1 since, $2 until, $3 bounds
 -- Fold the first minute, from $1 up to $2, in which an attempt ended: its counts by queue and task,
--- waits and running times in buckets below each of $3, each worked out once per attempt. What was
--- counted before is replaced, nothing taken away. No row: there is no such minute.
+-- by each alone and of all (named ''), with waits and running times in buckets below each of $3.
+-- What was counted before is replaced, nothing taken away. No row: there is no such minute.
 -- Uses attempt_ended_at_idx of each day and rollup_minute_pkey; locks that minute's rows.
 WITH first AS MATERIALIZED (
     SELECT date_bin('1 minute', t.ended_at, 'epoch') AS minute
@@ -16,52 +16,74 @@ WITH first AS MATERIALIZED (
     FROM first AS f
     JOIN /*schema.*/attempt AS t
         ON t.ended_at >= f.minute AND t.ended_at < f.minute + interval '1 minute'
-), ended AS MATERIALIZED (
-    SELECT t.*, width_bucket(t.wait, $3::double precision[]) AS wait_bucket,
-        width_bucket(t.run, $3) AS run_bucket
+), cell AS MATERIALIZED (
+    -- Few, so that the many counts below are not made for each attempt.
+    SELECT t.minute, t.queue, t.task, t.outcome,
+        width_bucket(t.wait, $3::double precision[]) AS wait_bucket,
+        width_bucket(t.run, $3) AS run_bucket,
+        count(*)::integer AS count, sum(t.wait) AS wait, sum(t.run) AS run
     FROM timed AS t
+    GROUP BY 1, 2, 3, 4, 5, 6
 ), folded AS (
     INSERT INTO /*schema.*/rollup_minute AS r (
         minute, queue, task, completed, failed, timed_out, snoozed, released, cancelled, lost, revoked,
         wait_sum, run_sum, waits, runs
     )
-    SELECT e.minute, e.queue, e.task,
-        count(*) FILTER (WHERE e.outcome = 'completed'),
-        count(*) FILTER (WHERE e.outcome = 'failed'),
-        count(*) FILTER (WHERE e.outcome = 'timed_out'),
-        count(*) FILTER (WHERE e.outcome = 'snoozed'),
-        count(*) FILTER (WHERE e.outcome = 'released'),
-        count(*) FILTER (WHERE e.outcome = 'cancelled'),
-        count(*) FILTER (WHERE e.outcome = 'lost'),
-        count(*) FILTER (WHERE e.outcome = 'revoked'),
-        sum(e.wait), sum(e.run),
+    SELECT c.minute, coalesce(c.queue, ''), coalesce(c.task, ''),
+        coalesce(sum(c.count) FILTER (WHERE c.outcome = 'completed'), 0),
+        coalesce(sum(c.count) FILTER (WHERE c.outcome = 'failed'), 0),
+        coalesce(sum(c.count) FILTER (WHERE c.outcome = 'timed_out'), 0),
+        coalesce(sum(c.count) FILTER (WHERE c.outcome = 'snoozed'), 0),
+        coalesce(sum(c.count) FILTER (WHERE c.outcome = 'released'), 0),
+        coalesce(sum(c.count) FILTER (WHERE c.outcome = 'cancelled'), 0),
+        coalesce(sum(c.count) FILTER (WHERE c.outcome = 'lost'), 0),
+        coalesce(sum(c.count) FILTER (WHERE c.outcome = 'revoked'), 0),
+        sum(c.wait), sum(c.run),
         ARRAY[
-            count(*) FILTER (WHERE e.wait_bucket = 0), count(*) FILTER (WHERE e.wait_bucket = 1),
-            count(*) FILTER (WHERE e.wait_bucket = 2), count(*) FILTER (WHERE e.wait_bucket = 3),
-            count(*) FILTER (WHERE e.wait_bucket = 4), count(*) FILTER (WHERE e.wait_bucket = 5),
-            count(*) FILTER (WHERE e.wait_bucket = 6), count(*) FILTER (WHERE e.wait_bucket = 7),
-            count(*) FILTER (WHERE e.wait_bucket = 8), count(*) FILTER (WHERE e.wait_bucket = 9),
-            count(*) FILTER (WHERE e.wait_bucket = 10), count(*) FILTER (WHERE e.wait_bucket = 11),
-            count(*) FILTER (WHERE e.wait_bucket = 12), count(*) FILTER (WHERE e.wait_bucket = 13),
-            count(*) FILTER (WHERE e.wait_bucket = 14), count(*) FILTER (WHERE e.wait_bucket = 15),
-            count(*) FILTER (WHERE e.wait_bucket = 16), count(*) FILTER (WHERE e.wait_bucket = 17),
-            count(*) FILTER (WHERE e.wait_bucket = 18)
+            coalesce(sum(c.count) FILTER (WHERE c.wait_bucket = 0), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.wait_bucket = 1), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.wait_bucket = 2), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.wait_bucket = 3), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.wait_bucket = 4), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.wait_bucket = 5), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.wait_bucket = 6), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.wait_bucket = 7), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.wait_bucket = 8), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.wait_bucket = 9), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.wait_bucket = 10), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.wait_bucket = 11), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.wait_bucket = 12), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.wait_bucket = 13), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.wait_bucket = 14), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.wait_bucket = 15), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.wait_bucket = 16), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.wait_bucket = 17), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.wait_bucket = 18), 0)
         ],
         ARRAY[
-            count(*) FILTER (WHERE e.run_bucket = 0), count(*) FILTER (WHERE e.run_bucket = 1),
-            count(*) FILTER (WHERE e.run_bucket = 2), count(*) FILTER (WHERE e.run_bucket = 3),
-            count(*) FILTER (WHERE e.run_bucket = 4), count(*) FILTER (WHERE e.run_bucket = 5),
-            count(*) FILTER (WHERE e.run_bucket = 6), count(*) FILTER (WHERE e.run_bucket = 7),
-            count(*) FILTER (WHERE e.run_bucket = 8), count(*) FILTER (WHERE e.run_bucket = 9),
-            count(*) FILTER (WHERE e.run_bucket = 10), count(*) FILTER (WHERE e.run_bucket = 11),
-            count(*) FILTER (WHERE e.run_bucket = 12), count(*) FILTER (WHERE e.run_bucket = 13),
-            count(*) FILTER (WHERE e.run_bucket = 14), count(*) FILTER (WHERE e.run_bucket = 15),
-            count(*) FILTER (WHERE e.run_bucket = 16), count(*) FILTER (WHERE e.run_bucket = 17),
-            count(*) FILTER (WHERE e.run_bucket = 18)
+            coalesce(sum(c.count) FILTER (WHERE c.run_bucket = 0), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.run_bucket = 1), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.run_bucket = 2), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.run_bucket = 3), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.run_bucket = 4), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.run_bucket = 5), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.run_bucket = 6), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.run_bucket = 7), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.run_bucket = 8), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.run_bucket = 9), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.run_bucket = 10), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.run_bucket = 11), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.run_bucket = 12), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.run_bucket = 13), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.run_bucket = 14), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.run_bucket = 15), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.run_bucket = 16), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.run_bucket = 17), 0),
+            coalesce(sum(c.count) FILTER (WHERE c.run_bucket = 18), 0)
         ]
-    FROM ended AS e
-    GROUP BY e.minute, e.queue, e.task
-    ON CONFLICT (minute, queue, task) DO UPDATE SET
+    FROM cell AS c
+    GROUP BY c.minute, CUBE (c.queue, c.task)
+    ON CONFLICT (queue, task, minute) DO UPDATE SET
         completed = excluded.completed, failed = excluded.failed, timed_out = excluded.timed_out,
         snoozed = excluded.snoozed, released = excluded.released, cancelled = excluded.cancelled,
         lost = excluded.lost, revoked = excluded.revoked, wait_sum = excluded.wait_sum,

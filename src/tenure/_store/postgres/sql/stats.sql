@@ -1,6 +1,6 @@
 -- $1 since, $2 until, $3 step, $4 queue, $5 task
--- What ended from $1 up to $2, in steps of $3, of a queue and a task or of all: from the minutes
--- that are folded. A step in which nothing ended has no row.
+-- What ended from $1 up to $2, in steps of $3, of a queue and a task, or of all (''): from the
+-- minutes that are folded, one row each. A step in which nothing ended has no row.
 -- Uses rollup_minute_pkey; locks nothing.
 SELECT date_bin($3::interval, r.minute, $1::timestamptz) AS since,
     sum(r.completed) AS completed, sum(r.failed) AS failed, sum(r.timed_out) AS timed_out, sum(r.snoozed) AS snoozed,
@@ -21,8 +21,7 @@ SELECT date_bin($3::interval, r.minute, $1::timestamptz) AS since,
         sum(r.runs[17]), sum(r.runs[18]), sum(r.runs[19])
     ] AS runs
 FROM /*schema.*/rollup_minute AS r
-WHERE r.minute >= $1 AND r.minute < $2::timestamptz
-    AND (r.queue = $4::text OR $4 IS NULL)
-    AND (r.task = $5::text OR $5 IS NULL)
+WHERE r.queue = $4::text AND r.task = $5::text
+    AND r.minute >= $1 AND r.minute < $2::timestamptz
 GROUP BY 1
 ORDER BY 1
