@@ -41,11 +41,8 @@ def runs() -> list[dict[str, Any]]:
 
 def _jobs(run: dict[str, Any]) -> int:
     """How many jobs were judged; some subjects tell it part by part."""
-    told = [
-        figure["value"]
-        for key, figure in run["figures"].items()
-        if key.endswith(": jobs that were to complete")
-    ]
+    ends = (": jobs that were to complete", ": innocents completed")
+    told = [figure["value"] for key, figure in run["figures"].items() if key.endswith(ends)]
     return int(run.get("jobs") or sum(told))
 
 
