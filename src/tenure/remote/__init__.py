@@ -25,6 +25,8 @@ from tenure._model.outcome import (
 )
 from tenure._model.worker import NewWorker
 from tenure._rules import backoff, lifecycle, payload
+from tenure._services.advancer import Advancer
+from tenure._services.folder import Folder
 from tenure._services.pruner import Pruner
 from tenure._services.rescuer import Rescuer
 from tenure._services.supervisor import Supervisor
@@ -122,6 +124,13 @@ class Remote:
                 *wakeups(app, name, self._waiting.hear),
                 Rescuer(self._store, link, defaults=app.defaults),
                 Pruner(self._store, engine.link(f"tenure {name} pruner")),
+                Folder(self._store, engine.link(f"tenure {name} folder")),
+                Advancer(
+                    self._store,
+                    link,
+                    engine.link(f"tenure {name} advancer"),
+                    defaults=app.defaults,
+                ),
             ]
         )
         self._awaited: dict[object, int] = {}

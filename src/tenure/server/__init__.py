@@ -14,7 +14,15 @@ from tenure.remote import Remote
 from tenure.server import problems
 from tenure.server.keys import Keys
 from tenure.server.limits import Limits
-from tenure.server.routes import health, installation, jobs, leases, tokens
+from tenure.server.routes import (
+    figures,
+    health,
+    installation,
+    jobs,
+    leases,
+    operations,
+    tokens,
+)
 
 __all__ = ["create"]
 
@@ -49,6 +57,6 @@ def create(app: Tenure, *, name: str = "server") -> FastAPI:
     )
     api.add_middleware(Limits)
     problems.install(api)
-    for routes in (health, jobs, leases, installation, tokens):
+    for routes in (health, jobs, figures, leases, installation, operations, tokens):
         api.include_router(routes.router)
     return api

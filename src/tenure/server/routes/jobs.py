@@ -5,7 +5,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Header, Query
 
-from tenure.admin import Cancelling, JobRequest, Retrying, Scope, State
+from tenure.admin import Cancelling, Deleting, JobRequest, Retrying, Scope, State
 from tenure.server import views
 from tenure.server.access import Enqueuer, Operator, Reader
 from tenure.server.parts import Hiding, PageSize, PageToken, Verbs, seen_job
@@ -150,6 +150,32 @@ async def resume(job_id: str, caller: Operator, admin: Verbs, why: Why) -> shape
     """Let a held job go on, in its old place."""
     job = await seen_job(admin, job_id, caller, Scope.OPERATE)
     return _done(await admin.aresume([job.id], caller.by(why.reason)), "resumed", "it is not held")
+
+
+@router.post("/{job_id}:move")
+async def move(job_id: str, asked: shapes.MoveIn, caller: Operator, admin: Verbs) -> shapes.DoneOut:
+    """Give a queued job another queue, priority or time."""
+    job = await seen_job(admin, job_id, caller, Scope.OPERATE)
+    if asked.queue is not None:
+        caller.must(Scope.OPERATE, asked.queue)
+    moved = await admin.amove(
+        [job.id],
+        caller.by(asked.reason),
+        queue=asked.queue,
+        priority=asked.priority,
+        run_at=asked.run_at,
+    )
+    return _done(moved, "moved", "it is not queued")
+
+
+@router.delete("/{job_id}")
+async def delete(job_id: str, caller: Operator, admin: Verbs) -> shapes.DoneOut:
+    """Delete an ended job for good."""
+    job = await seen_job(admin, job_id, caller, Scope.OPERATE)
+    [answer] = await admin.adelete([job.id], caller.by(None))
+    if answer is Deleting.LIVE:
+        raise Problem("wrong-state", "it has not ended; cancel it first")
+    return shapes.DoneOut(answer=answer.value)
 
 
 def _done(answers: Sequence[bool], done: str, why_not: str) -> shapes.DoneOut:

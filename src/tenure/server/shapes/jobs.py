@@ -124,6 +124,15 @@ class ReasonIn(Asked):
     reason: Reason = None
 
 
+class MoveIn(Asked):
+    """Where a queued job is put; what is null stays as it is."""
+
+    queue: Name | None = None
+    priority: Annotated[int | None, Field(ge=0, le=9)] = None
+    run_at: datetime | None = None
+    reason: Reason = None
+
+
 class DoneOut(Answered):
     """What became of it."""
 

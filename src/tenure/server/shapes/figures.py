@@ -1,0 +1,93 @@
+"""Figures over the wire: what ended, how much waits, how dead letters group, where a job stands."""
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field
+
+from tenure.server.shapes.base import Answered
+
+
+class CountOut(Answered):
+    """Exact, unless there are `more`."""
+
+    value: int
+    more: bool
+
+
+class SpreadOut(Answered):
+    """How long something took, in seconds; the quantiles are estimated from buckets."""
+
+    count: int
+    sum: float
+    p50: float | None
+    p95: float | None
+    p99: float | None
+
+
+class TallyOut(Answered):
+    """The attempts that ended in a time: how, how long they had waited, how long they ran."""
+
+    since: datetime
+    until: datetime
+    outcomes: dict[str, int]
+    wait: SpreadOut
+    run: SpreadOut
+
+
+class StatsOut(Answered):
+    """What ended over a time, whole and step by step; after `folded_to` nothing is counted yet."""
+
+    whole: TallyOut
+    steps: list[TallyOut]
+    folded_to: datetime | None
+
+
+class DepthOut(Answered):
+    """How much there is in a queue. `backlog` is what is due and not running, for autoscalers."""
+
+    queue: str
+    due: CountOut
+    later: CountOut
+    running: CountOut
+    held: CountOut
+    failed: CountOut
+    backlog: int
+    oldest_due_age: Annotated[float | None, Field(description="In seconds.")]
+
+
+class DepthListOut(Answered):
+    """Every known queue, the empty ones too."""
+
+    queues: list[DepthOut]
+
+
+class GroupOut(Answered):
+    """Dead letters of one task with one error; `sample` is the one that ended last."""
+
+    task: str
+    signature: str | None
+    count: CountOut
+    oldest_at: datetime
+    newest_at: datetime
+    sample: str
+    error_type: str | None
+    error_message: str | None
+
+
+class GroupListOut(Answered):
+    """A page of groups, by task and signature."""
+
+    groups: list[GroupOut]
+    next_page_token: str | None
+
+
+class StandingOut(Answered):
+    """Where a job stands: a stable code, and a sentence."""
+
+    code: str
+    sentence: str
+    until: datetime | None
+    by: str | None
+    reason: str | None
+    count: CountOut | None
