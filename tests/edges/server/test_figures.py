@@ -32,7 +32,6 @@ def fail(service: Service, operator: httpx.Client, queue: str, message: str) -> 
 
 
 def test_depths_are_for_people_and_autoscalers(service: Service, operator: httpx.Client) -> None:
-    """Shows R37."""
     service.enqueue("deep")
     service.enqueue("deep", delay=3600)
     service.enqueue("deep")

@@ -19,7 +19,7 @@ WITH first AS MATERIALIZED (
 ), cell AS MATERIALIZED (
     -- Few, so that the many counts below are not made for each attempt.
     SELECT t.minute, t.queue, t.task, t.outcome,
-        width_bucket(t.wait, $3::double precision[]) AS wait_bucket,
+        width_bucket(t.wait, $3::float8[]) AS wait_bucket,
         width_bucket(t.run, $3) AS run_bucket,
         count(*)::integer AS count, sum(t.wait) AS wait, sum(t.run) AS run
     FROM timed AS t
