@@ -7,4 +7,4 @@ from proof import operations
 
 def test_an_operation_whose_worker_dies_twice_does_each_job_once() -> None:
     """`just prove operations` has 200,000 dead letters. Shows R15, R36."""
-    assert operations.prove(count=6_000).missed == []
+    assert operations.prove(count=16_000).missed == []
