@@ -26,7 +26,7 @@ def keep(directory: Path) -> None:
     _KEPT.mkdir(exist_ok=True)
     for path in directory.rglob("*.json"):
         whole = json.loads(path.read_text())
-        if "figures" in whole and not whole.get("bug") and not whole.get("short"):
+        if "figures" in whole and not {"bug", "bugs", "short"} & {k for k, v in whole.items() if v}:
             name = "-".join(path.relative_to(directory).with_suffix("").parts)
             at = whole["at"][:16].replace(":", "")
             kept = json.dumps({"name": name} | whole, indent=1)
