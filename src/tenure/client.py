@@ -238,8 +238,8 @@ def _acquired(client: Client, asked: dict[str, Any], stop: threading.Event) -> l
         stop.set()
     jobs = [Work(client, said) for said in answer["jobs"]]
     for one in jobs:
-        # Not when it was sent: it may have waited for long, and its lease began at the end.
-        one.trust(max(asked_at, time.monotonic() - _AGAIN))
+        # As long as the server says that it waited; what it took on the way shortens the trust.
+        one.trust(asked_at + answer["waited_ms"] / 1000)
     return jobs
 
 

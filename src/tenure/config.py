@@ -63,6 +63,12 @@ class Defaults:
     keep_operations: timedelta = timedelta(days=30)
     keep_answers: timedelta = timedelta(days=1)
 
+    @property
+    def lease_for_all(self) -> timedelta | None:
+        """The lease of every claim where suites have scaled it; else it is the job's, the queue's
+        or the setting's own."""
+        return None if self.lease == DEFAULTS.lease else self.lease
+
     def scaled(self, factor: float) -> "Defaults":
         """The same with the lease protocol's constants scaled, for suites with short leases."""
         return replace(

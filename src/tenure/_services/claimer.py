@@ -17,7 +17,7 @@ from tenure._services.dispatcher import Dispatcher, Notes
 from tenure._services.holdings import Holdings
 from tenure._store.engine import Link
 from tenure._store.port import Store
-from tenure.config import DEFAULTS, Defaults
+from tenure.config import Defaults
 from tenure.job import boottime
 
 if TYPE_CHECKING:
@@ -56,8 +56,7 @@ class Claimer(Service):
         self._dispatcher = dispatcher
         self._holdings = holdings
         self._notes = notes
-        # Suites that scale time scale the lease for all; else it is the job's, the queue's …
-        self._ttl = None if defaults.lease == DEFAULTS.lease else defaults.lease
+        self._ttl = defaults.lease_for_all
         self._poll = defaults.poll.total_seconds()
         self._limited = False
         self._woken = True

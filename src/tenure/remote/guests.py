@@ -1,6 +1,5 @@
 """Workers elsewhere, as far as this server knows them: who was heard of lately, with how much."""
 
-from collections import Counter
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -63,11 +62,6 @@ class Guests(Service):
         if (guest := self._guests.get(worker)) is not None:
             guest.heard_at = boottime()
             guest.held = max(guest.held - settled, 0)
-
-    @property
-    def states(self) -> Counter[str]:
-        """How many there are, by what they do."""
-        return Counter("draining" if g.draining else "active" for g in self._guests.values())
 
     async def tick(self) -> int:
         """One beat for everybody; those who were silent for long are forgotten, and go stale."""

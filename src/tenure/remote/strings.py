@@ -15,7 +15,7 @@ from tenure._model.lease import Lease
 from tenure.errors import InvalidValue
 
 _SECRET = 16
-_PARTS = struct.Struct(f">qqI{_SECRET}s")
+_PARTS = struct.Struct(f">qqIH{_SECRET}s")
 _MILLISECOND = timedelta(milliseconds=1)
 _ALPHABET = re.compile(r"[A-Za-z0-9_-]*")
 
@@ -52,17 +52,19 @@ class Session:
         """What its worker passes back at each acquire."""
         return _encoded("ts_", self.secret)
 
-    def lease(self, lease: Lease) -> str:
+    def lease(self, lease: Lease, *, attempt: int) -> str:
         """What its worker passes back with each word about this lease."""
-        parts = _PARTS.pack(lease.job_id, lease.token, lease.ttl // _MILLISECOND, self.secret)
-        return _encoded("tl_", parts)
+        ttl = lease.ttl // _MILLISECOND
+        return _encoded("tl_", _PARTS.pack(lease.job_id, lease.token, ttl, attempt, self.secret))
 
 
-def read_lease(text: str, holder: str) -> Lease:
-    """The lease of a text; InvalidValue if it is none. Whether it is held, the store knows."""
-    job_id, token, ttl, secret = _PARTS.unpack(_decoded(text, "tl_", _PARTS.size, "lease"))
+def read_lease(text: str, holder: str) -> tuple[Lease, int]:
+    """The lease of a text, and which attempt it is for; InvalidValue if it is none. Whether it is
+    held, the store knows."""
+    parts = _PARTS.unpack(_decoded(text, "tl_", _PARTS.size, "lease"))
+    job_id, token, ttl, attempt, secret = parts
     worker = Session(secret, holder).worker
-    return Lease(JobId(job_id), Token(token), worker, ttl * _MILLISECOND)
+    return Lease(JobId(job_id), Token(token), worker, ttl * _MILLISECOND), attempt
 
 
 def _encoded(prefix: str, data: bytes) -> str:

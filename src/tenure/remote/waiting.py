@@ -13,7 +13,7 @@ from tenure._model.schedule import SCHEDULES_CHANGED
 from tenure._rules.lanes import LaneBook, next_scan
 from tenure._services.base import Service
 from tenure._store.engine import Engine
-from tenure.config import DEFAULTS, Defaults
+from tenure.config import Defaults
 from tenure.job import boottime
 
 # More claims at once would only wait for each other's locks.
@@ -42,17 +42,13 @@ class Waiting(Service):
     def __init__(self, engine: Engine, *, defaults: Defaults) -> None:
         super().__init__(defaults.poll)
         self._engine = engine
-        # Suites that scale time scale the lease for all; else it is the job's, the queue's …
-        self._ttl = None if defaults.lease == DEFAULTS.lease else defaults.lease
+        self._ttl = defaults.lease_for_all
         self._poll = defaults.poll.total_seconds()
         self._book = LaneBook([], lag=defaults.floor_lag)
         self._waiters: dict[Waiter, None] = {}
         self._claiming = asyncio.Semaphore(_AT_ONCE)
         self._limited = False
         self._scan_at = boottime() + self._poll
-
-    def __len__(self) -> int:
-        return len(self._waiters)
 
     def hear(self, word: str) -> None:
         """There may be something in this queue, or in any."""
@@ -67,16 +63,18 @@ class Waiting(Service):
         count: int,
         until: float,
         gone: asyncio.Event,
-    ) -> Claims:
-        """Up to `count` due jobs from these queues, as soon as there is one; none when the time,
-        of the boot-time clock, is up, or whoever asked has gone. A claim that is under way then
-        is brought to its end: what it took is known."""
+    ) -> tuple[Claims, float]:
+        """Up to `count` due jobs from these queues, as soon as there is one, and the instant
+        before they were claimed; none when the time, of the boot-time clock, is up, or whoever
+        asked has gone. A claim that is under way then is brought to its end: what it took is
+        known."""
         with self._waiter(frozenset(queues)) as waiter:
             while True:
                 waiter.woken.clear()
+                asked_at = boottime()
                 claims = await self._claim(worker, waiter, count)
                 if claims.jobs or not await _told(waiter.woken, until, gone):
-                    return claims
+                    return claims, asked_at
 
     @contextmanager
     def _waiter(self, queues: frozenset[str]) -> Iterator[Waiter]:

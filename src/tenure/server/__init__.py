@@ -6,6 +6,7 @@ It needs the extra `tenure[server]`. `create` makes the program; `tenure server`
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 from fastapi import FastAPI
 
@@ -23,6 +24,7 @@ from tenure.server.routes import (
     operations,
     tokens,
 )
+from tenure.server.shapes.base import ProblemOut
 
 __all__ = ["create"]
 
@@ -30,6 +32,10 @@ _DESCRIPTION = """\
 Background jobs under leases. Every request but `/live` needs an access token
 (`tenure token create`); what is refused is told as a problem by RFC 9457, with a stable `code`.
 """
+_PROBLEM: dict[str, Any] = {
+    "description": "A problem",
+    "content": {"application/problem+json": {"schema": ProblemOut.model_json_schema()}},
+}
 
 
 def create(app: Tenure, *, name: str = "server") -> FastAPI:
@@ -53,7 +59,12 @@ def create(app: Tenure, *, name: str = "server") -> FastAPI:
 
     # Without an access token nothing is shown, the document of the API neither.
     api = FastAPI(
-        title="Tenure", version="1", description=_DESCRIPTION, lifespan=lifespan, openapi_url=None
+        title="Tenure",
+        version="1",
+        description=_DESCRIPTION,
+        lifespan=lifespan,
+        openapi_url=None,
+        responses=dict.fromkeys((422, "default"), _PROBLEM),
     )
     api.add_middleware(Limits)
     problems.install(api)

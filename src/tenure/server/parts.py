@@ -2,11 +2,12 @@
 
 from typing import Annotated
 
-from fastapi import Depends, Query, Request
+from fastapi import Body, Depends, Query, Request
 
 from tenure.admin import Admin, JobRow, Redactor, Scope
 from tenure.server.access import Caller
 from tenure.server.problems import Problem
+from tenure.server.shapes.base import ReasonIn
 
 _BIGGEST_ID = 2**63
 
@@ -22,6 +23,7 @@ async def _redactor(admin: Annotated[Admin, Depends(_admin)]) -> Redactor:
 
 Verbs = Annotated[Admin, Depends(_admin)]
 Hiding = Annotated[Redactor, Depends(_redactor)]
+Why = Annotated[ReasonIn, Body(default_factory=ReasonIn)]
 PageSize = Annotated[int, Query(ge=1, le=200, description="At most so many.")]
 PageToken = Annotated[
     str | None, Query(max_length=200, description="The last page's `next_page_token`.")

@@ -75,7 +75,7 @@ class Problem(Exception):
         """The answer that says so."""
         kind = KINDS[self.code]
         body: dict[str, Any] = {
-            "type": f"about:blank#{self.code}",
+            "type": f"urn:tenure:problem:{self.code}",
             "title": kind.title,
             "status": kind.status,
             "code": self.code,

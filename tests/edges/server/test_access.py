@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 OPEN = {("GET", "/live")}
 ME = {"name": "here"}
-LEASE = "tl_" + "A" * 48
+LEASE = "tl_" + "A" * 51
 WORKER = "00000000-0000-0000-0000-000000000001"
 OPS = By("ops")
 

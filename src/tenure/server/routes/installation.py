@@ -8,11 +8,10 @@ from fastapi import APIRouter, Body, Query
 
 from tenure.admin import EVERY_QUEUE, AuditRow, QueueRow, Scope, WorkerRow
 from tenure.server.access import Administrator, Caller, Operator, Reader
-from tenure.server.parts import PageSize, PageToken, Verbs, read_id
+from tenure.server.parts import PageSize, PageToken, Verbs, Why, read_id
 from tenure.server.problems import Problem
-from tenure.server.routes.jobs import Why
 from tenure.server.shapes import installation as shapes
-from tenure.server.shapes.jobs import DoneOut
+from tenure.server.shapes.base import DoneOut
 
 router: APIRouter = APIRouter(prefix="/v1")
 

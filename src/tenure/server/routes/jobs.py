@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Header, Query
+from fastapi import APIRouter, Header, Query
 
 from tenure.admin import Cancelling, Deleting, JobRequest, Retrying, Scope, State
 from tenure.server import views
 from tenure.server.access import Enqueuer, Operator, Reader
-from tenure.server.parts import Hiding, PageSize, PageToken, Verbs, seen_job
+from tenure.server.parts import Hiding, PageSize, PageToken, Verbs, Why, seen_job
 from tenure.server.problems import Problem
 from tenure.server.shapes import jobs as shapes
-from tenure.server.shapes.base import Name
+from tenure.server.shapes.base import DoneOut, Name
 
 router: APIRouter = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
@@ -24,7 +24,6 @@ IdempotencyKey = Annotated[
         description="The same request with the same key within a day makes nothing more.",
     ),
 ]
-Why = Annotated[shapes.ReasonIn, Body(default_factory=shapes.ReasonIn)]
 
 
 @router.post("", status_code=201)
@@ -112,48 +111,48 @@ async def items(
 
 
 @router.post("/{job_id}:retry")
-async def retry(job_id: str, caller: Operator, admin: Verbs, why: Why) -> shapes.DoneOut:
+async def retry(job_id: str, caller: Operator, admin: Verbs, why: Why) -> DoneOut:
     """Bring a dead letter back for a new life."""
     job = await seen_job(admin, job_id, caller, Scope.OPERATE)
     [answer] = await admin.aretry([job.id], caller.by(why.reason))
     if answer.answer is not Retrying.RETRIED:
         raise Problem("wrong-state", "it is no dead letter, or a younger job has its key")
-    return shapes.DoneOut(answer=answer.answer.value)
+    return DoneOut(answer=answer.answer.value)
 
 
 @router.post("/{job_id}:cancel")
-async def cancel(job_id: str, caller: Operator, admin: Verbs, why: Why) -> shapes.DoneOut:
+async def cancel(job_id: str, caller: Operator, admin: Verbs, why: Why) -> DoneOut:
     """End a queued job at once; ask the holder of a running one to end it."""
     job = await seen_job(admin, job_id, caller, Scope.OPERATE)
     [answer] = await admin.acancel([job.id], caller.by(why.reason))
     if answer is Cancelling.NOT_LIVE:
         raise Problem("wrong-state", "the job has ended already")
-    return shapes.DoneOut(answer=answer.value)
+    return DoneOut(answer=answer.value)
 
 
 @router.post("/{job_id}:revoke")
-async def revoke(job_id: str, caller: Operator, admin: Verbs, why: Why) -> shapes.DoneOut:
+async def revoke(job_id: str, caller: Operator, admin: Verbs, why: Why) -> DoneOut:
     """Take a running job from its holder and end it."""
     job = await seen_job(admin, job_id, caller, Scope.OPERATE)
     return _done(await admin.arevoke([job.id], caller.by(why.reason)), "revoked", "it does not run")
 
 
 @router.post("/{job_id}:hold")
-async def hold(job_id: str, caller: Operator, admin: Verbs, why: Why) -> shapes.DoneOut:
+async def hold(job_id: str, caller: Operator, admin: Verbs, why: Why) -> DoneOut:
     """Keep a queued job from being claimed."""
     job = await seen_job(admin, job_id, caller, Scope.OPERATE)
     return _done(await admin.ahold([job.id], caller.by(why.reason)), "held", "it is not queued")
 
 
 @router.post("/{job_id}:resume")
-async def resume(job_id: str, caller: Operator, admin: Verbs, why: Why) -> shapes.DoneOut:
+async def resume(job_id: str, caller: Operator, admin: Verbs, why: Why) -> DoneOut:
     """Let a held job go on, in its old place."""
     job = await seen_job(admin, job_id, caller, Scope.OPERATE)
     return _done(await admin.aresume([job.id], caller.by(why.reason)), "resumed", "it is not held")
 
 
 @router.post("/{job_id}:move")
-async def move(job_id: str, asked: shapes.MoveIn, caller: Operator, admin: Verbs) -> shapes.DoneOut:
+async def move(job_id: str, asked: shapes.MoveIn, caller: Operator, admin: Verbs) -> DoneOut:
     """Give a queued job another queue, priority or time."""
     job = await seen_job(admin, job_id, caller, Scope.OPERATE)
     if asked.queue is not None:
@@ -169,16 +168,16 @@ async def move(job_id: str, asked: shapes.MoveIn, caller: Operator, admin: Verbs
 
 
 @router.delete("/{job_id}")
-async def delete(job_id: str, caller: Operator, admin: Verbs) -> shapes.DoneOut:
+async def delete(job_id: str, caller: Operator, admin: Verbs) -> DoneOut:
     """Delete an ended job for good."""
     job = await seen_job(admin, job_id, caller, Scope.OPERATE)
     [answer] = await admin.adelete([job.id], caller.by(None))
     if answer is Deleting.LIVE:
         raise Problem("wrong-state", "it has not ended; cancel it first")
-    return shapes.DoneOut(answer=answer.value)
+    return DoneOut(answer=answer.value)
 
 
-def _done(answers: Sequence[bool], done: str, why_not: str) -> shapes.DoneOut:
+def _done(answers: Sequence[bool], done: str, why_not: str) -> DoneOut:
     if not all(answers):
         raise Problem("wrong-state", why_not)
-    return shapes.DoneOut(answer=done)
+    return DoneOut(answer=done)

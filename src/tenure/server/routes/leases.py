@@ -18,6 +18,7 @@ from tenure.remote import (
     Released,
     Remote,
     Settled,
+    Settling,
     Succeeded,
     Work,
 )
@@ -26,6 +27,7 @@ from tenure.server.problems import Problem
 from tenure.server.shapes import leases as shapes
 from tenure.server.shapes.leases import Again
 
+_MILLISECOND = timedelta(milliseconds=1)
 router: APIRouter = APIRouter(prefix="/v1", tags=["leases"])
 
 
@@ -81,6 +83,7 @@ async def _watched(request: Request) -> AsyncIterator[asyncio.Event]:
 def _acquired(acquired: Acquired) -> shapes.AcquireOut:
     return shapes.AcquireOut(
         session=acquired.session,
+        waited_ms=acquired.waited // _MILLISECOND,
         jobs=[_work(work) for work in acquired.work],
         draining=acquired.draining,
     )
@@ -88,7 +91,7 @@ def _acquired(acquired: Acquired) -> shapes.AcquireOut:
 
 def _work(work: Work) -> shapes.WorkOut:
     job = work.job
-    milliseconds = work.ttl // timedelta(milliseconds=1)
+    milliseconds = work.left // _MILLISECOND
     return shapes.WorkOut(
         lease=work.lease,
         expires_in_ms=milliseconds,
@@ -136,19 +139,19 @@ async def progress(
 @router.post("/leases:complete")
 async def complete(asked: shapes.CompleteIn, worker: Worker, remote: Protocol) -> shapes.SettledOut:
     """The job is done. Sending the same again is harmless."""
-    return _settled(await remote.settle_one(worker.holder, _completed(asked)))
+    return _one(await remote.settle_one(worker.holder, _completed(asked)))
 
 
 @router.post("/leases:fail")
 async def fail(asked: shapes.FailIn, worker: Worker, remote: Protocol) -> shapes.SettledOut:
     """The job has failed: it is tried again by the backoff, after so long, or never."""
-    return _settled(await remote.settle_one(worker.holder, _failed(asked)))
+    return _one(await remote.settle_one(worker.holder, _failed(asked)))
 
 
 @router.post("/leases:release")
 async def release(asked: shapes.ReleaseIn, worker: Worker, remote: Protocol) -> shapes.SettledOut:
     """Give the job back as it was, its attempt uncharged."""
-    return _settled(await remote.settle_one(worker.holder, _released(asked)))
+    return _one(await remote.settle_one(worker.holder, _released(asked)))
 
 
 @router.post("/leases:settle")
@@ -186,6 +189,12 @@ def _failed(said: shapes.FailIn) -> Ending:
 
 def _released(said: shapes.ReleaseIn) -> Ending:
     return Ending(said.lease, Released(), said.log)
+
+
+def _one(settled: Settled) -> shapes.SettledOut:
+    if settled.answer is Settling.BUSY:
+        raise Problem("database-away", "somebody has the job's row locked; send the same again")
+    return _settled(settled)
 
 
 def _settled(settled: Settled) -> shapes.SettledOut:

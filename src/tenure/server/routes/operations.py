@@ -7,9 +7,8 @@ from fastapi import APIRouter, Query
 
 from tenure.admin import EVERY_QUEUE, Admin, Changes, Filter, ItemOutcome, OperationRow, Scope
 from tenure.server.access import Caller, Operator, Reader
-from tenure.server.parts import PageSize, PageToken, Verbs, read_id
+from tenure.server.parts import PageSize, PageToken, Verbs, Why, read_id
 from tenure.server.problems import Problem
-from tenure.server.routes.jobs import Why
 from tenure.server.shapes import operations as shapes
 
 router: APIRouter = APIRouter(prefix="/v1/operations", tags=["operations"])

@@ -4,11 +4,10 @@ from fastapi import APIRouter
 
 from tenure.admin import EVERY_QUEUE, Grant, Scope, TokenRow, covers
 from tenure.server.access import Administrator
-from tenure.server.parts import PageSize, PageToken, Verbs, read_id
+from tenure.server.parts import PageSize, PageToken, Verbs, Why, read_id
 from tenure.server.problems import Problem
-from tenure.server.routes.jobs import Why
 from tenure.server.shapes import installation as shapes
-from tenure.server.shapes.jobs import DoneOut
+from tenure.server.shapes.base import DoneOut
 
 router: APIRouter = APIRouter(prefix="/v1/tokens", tags=["tokens"])
 

@@ -118,12 +118,6 @@ class ItemListOut(Answered):
     items: dict[str, Any]
 
 
-class ReasonIn(Asked):
-    """Why something is done, for the audit."""
-
-    reason: Reason = None
-
-
 class MoveIn(Asked):
     """Where a queued job is put; what is null stays as it is."""
 
@@ -131,9 +125,3 @@ class MoveIn(Asked):
     priority: Annotated[int | None, Field(ge=0, le=9)] = None
     run_at: datetime | None = None
     reason: Reason = None
-
-
-class DoneOut(Answered):
-    """What became of it."""
-
-    answer: str

@@ -45,7 +45,7 @@ class WorkOut(Answered):
 
     lease: str
     expires_in_ms: Annotated[
-        int, Field(description="How long the lease lasts, from when this answer was written.")
+        int, Field(description="What is left of the lease when this answer is written.")
     ]
     renew_in_ms: Annotated[int, Field(description="When it is best renewed.")]
     id: str
@@ -67,6 +67,13 @@ class AcquireOut(Answered):
     """What was acquired. `draining`: the worker is to end, and gets no more."""
 
     session: str
+    waited_ms: Annotated[
+        int,
+        Field(
+            description="From when the request arrived until this answer was written. Count a "
+            "lease's end from when you sent the request, plus this: a slow way shortens it then."
+        ),
+    ]
     jobs: list[WorkOut]
     draining: bool
 

@@ -1,0 +1,209 @@
+"""The protocol's verbs, and the services they need. How a lease is a text is in `strings`."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from random import random
+
+from tenure._model.ids import Json
+from tenure._model.lease import Claimed, Renewal, Reported, Settled, Settling
+from tenure._model.outcome import Ended, Released
+from tenure._model.worker import NewWorker
+from tenure._rules import backoff, lifecycle, payload
+from tenure._services.advancer import Advancer
+from tenure._services.folder import Folder
+from tenure._services.pruner import Pruner
+from tenure._services.rescuer import Rescuer
+from tenure._services.supervisor import Supervisor
+from tenure.app import Tenure
+from tenure.config import DEFAULTS
+from tenure.errors import InvalidValue, LeaseLost
+from tenure.job import boottime
+from tenure.remote.guests import Guests
+from tenure.remote.strings import Session, read_lease
+from tenure.remote.waiting import Waiting
+from tenure.remote.words import Acquired, Ending, Introduction, Work
+from tenure.worker.beginning import wakeups
+
+LONGEST_WAIT = timedelta(seconds=55)
+MOST_AT_ONCE = 1000
+
+
+class Remote:
+    """The protocol's verbs over one database, and the services they need. Lives on one loop."""
+
+    def __init__(self, app: Tenure, *, name: str) -> None:
+        engine = app.engine
+        self._engine = engine
+        self._store = engine.store
+        self._waiting = Waiting(engine, defaults=app.defaults)
+        link = engine.link(f"tenure {name} presence")
+        self._guests = Guests(self._store, link, defaults=app.defaults)
+        self._supervisor = Supervisor(
+            [
+                self._guests,
+                self._waiting,
+                *wakeups(app, name, self._waiting.hear),
+                Rescuer(self._store, link, defaults=app.defaults),
+                Pruner(self._store, engine.link(f"tenure {name} pruner")),
+                Folder(self._store, engine.link(f"tenure {name} folder")),
+                Advancer(
+                    self._store,
+                    link,
+                    engine.link(f"tenure {name} advancer"),
+                    defaults=app.defaults,
+                ),
+            ]
+        )
+        self._awaited: dict[object, int] = {}
+        self._guests.is_waiting = lambda worker: worker in self._awaited
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Its services run as long as the block lasts."""
+        self._supervisor.start()
+        try:
+            yield
+        finally:
+            await self._supervisor.stop_all()
+
+    async def acquire(
+        self,
+        holder: str,
+        queues: Sequence[str],
+        introduction: Introduction,
+        *,
+        session: str | None = None,
+        count: int = 1,
+        wait: timedelta = timedelta(0),
+        gone: asyncio.Event | None = None,
+    ) -> Acquired:
+        """Up to `count` due jobs of these queues, under leases that begin now; waits up to `wait`
+        for the first, but not for somebody who is `gone`."""
+        if not 1 <= count <= MOST_AT_ONCE:
+            raise InvalidValue(f"{count} jobs at once is not within 1 to {MOST_AT_ONCE:,}")
+        if not timedelta(0) <= wait <= LONGEST_WAIT:
+            raise InvalidValue(f"a wait of {wait} is not within 0 to {LONGEST_WAIT.seconds} s")
+        if not queues:
+            raise InvalidValue("no queue is named; name those to serve")
+        for queue in queues:
+            payload.check_name(queue, "queue")
+        who = Session.read(session, holder) if session else Session.new(holder)
+        began = boottime()
+        guest = self._guests.heard(_worker(who, queues, introduction))
+        if guest.draining:
+            return Acquired(who.text, [], draining=True)
+        self._awaited[who.worker] = self._awaited.get(who.worker, 0) + 1
+        try:
+            claims, claimed_at = await self._waiting.claim(
+                who.worker,
+                queues,
+                count=count,
+                until=began + wait.total_seconds(),
+                gone=gone or asyncio.Event(),
+            )
+        finally:
+            self._awaited[who.worker] -= 1
+            if not self._awaited[who.worker]:
+                del self._awaited[who.worker]
+        guest.held += len(claims.jobs)
+        now = boottime()
+        used = timedelta(seconds=now - claimed_at)
+        work = [_work(who, claimed, used) for claimed in claims.jobs]
+        return Acquired(who.text, work, waited=timedelta(seconds=now - began))
+
+    async def beat(self) -> None:
+        """Say of every worker that was heard of lately that it is there, now."""
+        await self._guests.tick()
+
+    async def give_back(self, holder: str, acquired: Acquired) -> None:
+        """Release what was acquired for somebody who is gone before the answer was written."""
+        await self.settle(holder, [Ending(work.lease, Released()) for work in acquired.work])
+
+    async def renew(self, holder: str, leases: Sequence[str]) -> Sequence[Renewal]:
+        """Extend leases by their own length; answers in the order asked. Never waits."""
+        held = [read_lease(text, holder)[0] for text in leases]
+        # The store takes them by id, and each once.
+        once = sorted(set(held), key=lambda lease: lease.job_id)
+        asked = await self._engine.arun(self._store.renew(once))
+        answers = dict(zip(once, asked, strict=True))
+        for lease in held:
+            self._guests.spoke(lease.claimed_by)
+        return [answers[lease] for lease in held]
+
+    async def progress(
+        self,
+        holder: str,
+        lease: str,
+        *,
+        cursor: Json = None,
+        items: Mapping[str, Json] | None = None,
+        done: int | None = None,
+        total: int | None = None,
+        message: str | None = None,
+        log: str | None = None,
+    ) -> Reported:
+        """Record a report and extend the lease; LeaseLost if it is lost. The report that reaches
+        the job's target also completes it."""
+        held, _ = read_lease(lease, holder)
+        op = self._store.progress(
+            held, cursor=cursor, items=items, done=done, total=total, message=message, log=log
+        )
+        reported = await self._engine.arun(op)
+        self._guests.spoke(held.claimed_by, settled=int(reported.reached))
+        return reported
+
+    async def settle(self, holder: str, endings: Sequence[Ending]) -> Sequence[Settled]:
+        """End running periods, in one transaction or several; answers in the order asked. Sending
+        the same again is harmless. Busy is a row that somebody has locked: ask again."""
+        ended = [self._ended(ending, holder) for ending in endings]
+        once = {each.lease: each for each in sorted(ended, key=lambda each: each.lease.job_id)}
+        asked = await self._engine.arun(self._store.settle(list(once.values())))
+        answers = dict(zip(once, asked, strict=True))
+        for lease, answer in answers.items():
+            over = answer.answer is not Settling.BUSY
+            self._guests.spoke(lease.claimed_by, settled=int(over))
+        return [answers[each.lease] for each in ended]
+
+    async def settle_one(self, holder: str, ending: Ending) -> Settled:
+        """End one running period; LeaseLost if it had ended otherwise."""
+        [settled] = await self.settle(holder, [ending])
+        if settled.answer is Settling.REFUSED:
+            raise LeaseLost(
+                "this lease is no longer the job's: its time ran out, or it was taken back or "
+                "settled before; stop working on it"
+            )
+        return settled
+
+    def _ended(self, ending: Ending, holder: str) -> Ended:
+        lease, attempt = read_lease(ending.lease, holder)
+        chance = random()  # noqa: S311 - spreads retries
+        settlement = lifecycle.settle(
+            ending.outcome,
+            attempt=attempt,
+            # Whether it was the last one, the statement knows: the row says how many there are.
+            limit=attempt + 1,
+            backoff=backoff.delay(self._guests.backoff, attempt=attempt, chance=chance),
+        )
+        return Ended(lease, settlement, ending.log)
+
+
+def _worker(who: Session, queues: Sequence[str], said: Introduction) -> NewWorker:
+    return NewWorker(
+        who.worker,
+        said.name,
+        said.host,
+        said.pid,
+        said.version,
+        list(queues),
+        said.slots,
+        said.language,
+    )
+
+
+def _work(who: Session, claimed: Claimed, used: timedelta) -> Work:
+    timeout = (claimed.job.meta or {}).get("timeout", DEFAULTS.timeout.total_seconds())
+    lease = who.lease(claimed.lease, attempt=claimed.job.attempt)
+    left = max(claimed.lease.ttl - used, timedelta(0))
+    return Work(claimed.job, lease, left, timeout)

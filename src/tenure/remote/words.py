@@ -1,0 +1,52 @@
+"""What is said between a worker elsewhere and the protocol's verbs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from tenure._model.job import JobRow
+from tenure._model.outcome import Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Introduction:
+    """How a worker elsewhere introduces itself."""
+
+    name: str
+    host: str = ""
+    pid: int = 0
+    version: str = ""
+    language: str = "unknown"
+    slots: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A job and the lease on it, as a text. `left` is what is left of the lease, counted from
+    before the claim was sent, as every holder counts; `timeout` is how many seconds the attempt
+    may take, if that is bounded."""
+
+    job: JobRow
+    lease: str
+    left: timedelta
+    timeout: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Acquired:
+    """The answer to an acquire: the session to pass back, the work, and whether the worker was
+    asked to drain, in which case there is none. `waited` is how long the answer took."""
+
+    session: str
+    work: Sequence[Work]
+    draining: bool = False
+    waited: timedelta = timedelta(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How one lease ends, in the words of its holder, with the last of what it logged."""
+
+    lease: str
+    outcome: Outcome
+    log: str | None = None
