@@ -27,7 +27,7 @@ def server(
     from tenure.worker.processes import speak
 
     try:
-        from tenure.server.running import first_token, serve
+        from tenure.server.running import first_token, listening, serve
     except ModuleNotFoundError as error:
         raise Failure(
             "the server cannot be loaded", str(error), 'install it: pip install "tenure[server]"'
@@ -36,9 +36,10 @@ def server(
     address, number = sources.setting("host", host), sources.setting("port", port)
     app = Tenure()
     app.engine.run(app.engine.check_schema())
+    on = listening(address, number)
     secret = first_token(app, address)
     if secret is not None:
         say(f"There was no access token. This one is for everything and lasts a day: {secret}")
     say(f"http://{address}:{number}")
-    serve(app, host=address, port=number, name=name or "server")
+    serve(app, on=on, name=name or "server")
     return Exit.DONE

@@ -1,7 +1,7 @@
 """The server as a process: who may reach it, the first access token, and its end."""
 
 import ipaddress
-from typing import Any
+import socket
 
 import uvicorn
 
@@ -12,6 +12,7 @@ from tenure.server import create
 
 _FIRST_LASTS = 24 * 3600
 _GRACE = 10
+_BACKLOG = 2048
 
 
 def first_token(app: Tenure, host: str) -> str | None:
@@ -39,16 +40,28 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def serve(app: Tenure, *, host: str, port: int, name: str, **options: Any) -> None:
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that listens there; ConfigError if that cannot be."""
+    try:
+        return socket.create_server((host, port), family=_family(host), backlog=_BACKLOG)
+    except OSError as error:
+        raise ConfigError(
+            f"nothing can listen on {host} port {port}: {error.strerror}; choose another with "
+            "--host or --port, or end what listens there"
+        ) from error
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def serve(app: Tenure, *, on: socket.socket, name: str) -> None:
     """Serve until told to stop; requests that are under way are brought to an end."""
-    uvicorn.run(
+    config = uvicorn.Config(
         create(app, name=name),
-        host=host,
-        port=port,
         log_config=None,
         access_log=False,
         server_header=False,
-        date_header=True,
         timeout_graceful_shutdown=_GRACE,
-        **options,
     )
+    uvicorn.Server(config).run(sockets=[on])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -161,3 +164,18 @@ def test_another_teams_job_is_as_if_there_were_none(service: Service) -> None:
 
     assert (shown.status_code, cancelled.status_code) == (404, 404)
     assert job_id not in {job["id"] for job in listed.json()["jobs"]}
+
+
+def test_a_port_that_is_taken_is_told_before_anything_is_made(service: Service) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "tenure", "server", "--port", service.url.rpartition(":")[2]],
+        env=os.environ | {"TENURE_DATABASE_URL": service.database},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert ended.returncode != 0
+    assert "choose another with --host or --port" in ended.stderr
+    assert "tnr_" not in ended.stderr + ended.stdout
