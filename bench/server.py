@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,8 @@ SETTINGS = {
     "checkpoint_timeout": "30min",
     "max_connections": "200",
 }
+
+_LAST_WORDS = 4000
 
 
 class Server:
@@ -65,4 +68,8 @@ def _prepare(url: str) -> None:
 @contextmanager
 def server(**settings: str) -> Iterator[Server]:
     with Cluster(15, settings=SETTINGS | settings) as cluster:
-        yield Server(cluster)
+        try:
+            yield Server(cluster)
+        except BaseException:
+            print(f"The database's last words:\n{cluster.log()[-_LAST_WORDS:]}", file=sys.stderr)
+            raise

@@ -18,6 +18,7 @@ SUBJECTS = {
     "bugs": "proof.bugs.suite",
     "schedules": "proof.schedules.suite",
     "operations": "proof.operations",
+    "forged": "proof.forged",
     "peers": "proof.peers.suite",
     "crowd": "proof.crowd",
     "totals": "proof.totals",

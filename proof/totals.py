@@ -19,6 +19,10 @@ from support.binaries import ROOT
 _RUNS = ROOT / ".cache/proof"
 _KEPT = ROOT / "proof/results"
 _PAGE = ROOT / "docs/proof.md"
+_SIGNALS = {
+    "SIGKILLs": "kill -9 of a worker or its child",
+    "SIGSTOPs past the lease": "SIGSTOP past the lease",
+}
 
 
 def keep(directory: Path) -> None:
@@ -46,6 +50,16 @@ def _jobs(run: dict[str, Any]) -> int:
     return int(run.get("jobs") or sum(told))
 
 
+def _faults(run: dict[str, Any]) -> Counter[str]:
+    """How often each kind was injected; `crash` tells its signals as figures, part by part."""
+    counted = Counter(run["faults"])
+    for key, figure in run["figures"].items():
+        signal = key.rpartition(": ")[2]
+        if signal in _SIGNALS:
+            counted[_SIGNALS[signal]] += figure["value"]
+    return counted
+
+
 def of_runs(found: list[dict[str, Any]]) -> str:
     """Each run: when, how long, how much, and what it missed."""
     rows = [
@@ -55,7 +69,7 @@ def of_runs(found: list[dict[str, Any]]) -> str:
             str(run.get("seed", "")),
             f"{run['seconds'] / 60:.1f}",
             f"{_jobs(run):,}",
-            f"{sum(run['faults'].values()):,}",
+            f"{_faults(run).total():,}",
             "; ".join(run["missed"]) or "no bar",
         ]
         for run in found
@@ -68,7 +82,7 @@ def of_faults(found: list[dict[str, Any]]) -> str:
     """How often each kind of fault was injected, in all."""
     counted: Counter[str] = Counter()
     for run in found:
-        counted.update(run["faults"])
+        counted.update(_faults(run))
     rows = [[kind, f"{count:,}"] for kind, count in counted.most_common()]
     return _table(["fault", "times"], [*rows, ["**in all**", f"**{counted.total():,}**"]])
 
@@ -90,7 +104,7 @@ def of_zeros(found: list[dict[str, Any]]) -> str:
 def in_all(found: list[dict[str, Any]]) -> str:
     """One sentence of it."""
     jobs = sum(map(_jobs, found))
-    faults = sum(sum(run["faults"].values()) for run in found)
+    faults = sum(_faults(run).total() for run in found)
     hours = sum(run["seconds"] for run in found) / 3600
     return (
         f"{len(found)} runs of {hours:.1f} hours in all: **{jobs:,} jobs, {faults:,} injected "

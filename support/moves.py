@@ -110,3 +110,16 @@ async def state(db: Database, job_id: JobId) -> State | None:
 
 async def attempts(db: Database, job_id: JobId) -> Sequence[AttemptRow]:
     return await db.run(db.store.attempts(job_id))
+
+
+async def done_by_a_worker(db: Database) -> None:
+    """Do what a worker does, until nothing is left."""
+    for _ in range(200):
+        if not await db.run(db.real.operations()):
+            await asyncio.sleep(0.05)
+        elif all(row.next_at is None for row in await db.run(db.real.operations())):
+            return
+        else:
+            await db.run(db.real.advance())
+            await asyncio.sleep(0.02)
+    raise AssertionError("it does not end")

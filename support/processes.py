@@ -65,6 +65,11 @@ def children(parent: int) -> list[int]:
     return [pid for pid in pids if (stat := _stat(pid)) and stat[1] == parent]
 
 
+def family(root: int) -> list[int]:
+    """Return the ids of a process and of all that it started and that is still there."""
+    return [root, *(pid for child in children(root) for pid in family(child))]
+
+
 def send(pid: int, request: signal.Signals) -> None:
     """Send a signal to a process that may be gone already."""
     with contextlib.suppress(ProcessLookupError):

@@ -6,6 +6,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 _HERE = Path(__file__).parent
 _ROOT = _HERE.parent.parent
 _CACHE = _ROOT / ".cache" / "bench" / "peers"
+_making = threading.Lock()
 _INSTALL_WITHIN = 600.0
 
 Store = Literal["postgresql", "redis"]
@@ -90,11 +92,13 @@ def _python(name: str, packages: Sequence[str]) -> Path:
     home = _CACHE / name
     python = home / "bin" / "python"
     wanted = "\n".join((sys.version, *packages))
-    if not _made(home, wanted):
-        shutil.rmtree(home, ignore_errors=True)
-        _run("uv", "venv", "--quiet", "--python", sys.executable, str(home))
-        _run("uv", "pip", "install", "--quiet", "--python", str(python), *packages)
-        (home / "made").write_text(wanted)
+    # Two tests of one queue may come at the same time.
+    with _making:
+        if not _made(home, wanted):
+            shutil.rmtree(home, ignore_errors=True)
+            _run("uv", "venv", "--quiet", "--python", sys.executable, str(home))
+            _run("uv", "pip", "install", "--quiet", "--python", str(python), *packages)
+            (home / "made").write_text(wanted)
     return python
 
 

@@ -45,9 +45,10 @@ def settle(
     report: Report,
     *,
     answering: Sequence[str] = (jobs.answer.name,),
-    entering: Sequence[str] = (*jobs.ENTERING, *through.ENTERING),
+    entering: Sequence[str] | None = (*jobs.ENTERING, *through.ENTERING),
 ) -> None:
-    """Hold every job to its promise: completed once, by its last token, its effect once."""
+    """Hold every job to its promise: completed once, by its last token, its effect once; the
+    effects of handlers that enter nothing (None) are somebody else's to look at."""
     report.note("jobs that were to complete", len(bed.enqueued))
     found = {row[0]: row[1:] for row in bed.rows(_COMPLETED)}
     report.none("jobs not completed", set(bed.enqueued) - found.keys())
@@ -61,7 +62,10 @@ def settle(
     report.none("results of another running period", bed.rows(_FOREIGN, tasks=[*answering]))
     report.none("running periods of one job that overlap", bed.rows(_OVERLAPS))
     late = sum(1 for row in found.values() if row[4])
-    _ledger(bed, report, entering, {(job, row[1]) for job, row in found.items()})
+    begun = Counter(bed.history.periods("begun"))
+    report.none("running periods begun twice", [p for p, count in begun.items() if count > 1])
+    if entering is not None:
+        _ledger(bed, report, entering, {(job, row[1]) for job, row in found.items()})
     report.note("late results, accepted as nobody had taken the job", late)
     [(refused,)] = bed.rows("SELECT count(*) FROM tenure.attempt WHERE refused IS NOT NULL")
     stale = len(bed.history.periods(REFUSED))
@@ -79,8 +83,6 @@ def _ledger(
     effects = Counter(job for job, _ in rows)
     report.none("jobs without exactly one ledger row", [j for (j,) in entering if effects[j] != 1])
     report.none("ledger rows by a lease that was lost", set(rows) - completed)
-    begun = Counter(bed.history.periods("begun"))
-    report.none("running periods begun twice", [p for p, count in begun.items() if count > 1])
     report.none(
         "effects that handlers saw committed and the ledger has not",
         set(bed.history.periods("left")) - set(rows),

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Self
 import psycopg
 
 from proof.crash import jobs
-from proof.crash.fleet import TARGET, Fleet, Place
+from proof.crash.fleet import TARGET, WORK, Fleet, Place
 from proof.crash.history import History
 from support.processes import wait_for
 from tenure import _wiring
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
     from random import Random
@@ -54,6 +54,8 @@ class Bed:
         *,
         target: str = TARGET,
         places: Sequence[Place] = (Place(),),
+        work: str = WORK,
+        beside: Mapping[str, str] | None = None,
     ) -> None:
         directory.mkdir(parents=True)
         self.rng = rng
@@ -63,8 +65,11 @@ class Bed:
             "TENURE_RUN_DIR": str(directory / "run"),
             "PROOF_HISTORY": str(self.history.path),
             "PROOF_BUG": bug or "",
+            **(beside or {}),
         }
-        self.fleet = Fleet(shape, directory, self.environment, target=target, places=places)
+        self.fleet = Fleet(
+            shape, directory, self.environment, target=target, places=places, work=work
+        )
         self.enqueued: list[int] = []
         self._engine = _wiring.engine(url)
         self._connection = psycopg.connect(url, autocommit=True)

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 _GRACE = 4
 TARGET = "proof.crash.jobs:app"
-_WORK = (
+# What a worker is, as Python: a program that is given slots, children, its name and the target.
+WORK = (
     "import sys; from tenure.worker import main; "
     "sys.exit(main(sys.argv[4], concurrency=int(sys.argv[1]), "
     f"processes=int(sys.argv[2]), grace={_GRACE}, name=sys.argv[3]))"
@@ -85,6 +86,7 @@ class Fleet:
         *,
         target: str = TARGET,
         places: Sequence[Place] = (Place(),),
+        work: str = WORK,
     ) -> None:
         self.shape = shape
         self.workers: list[Worker] = []
@@ -93,6 +95,7 @@ class Fleet:
         self._environment = os.environ | environment
         self._target = target
         self._places = places
+        self._work = work
         self._number = 0
         self._dying: list[tuple[float, list[int]]] = []
 
@@ -111,7 +114,7 @@ class Fleet:
                     *place.before,
                     sys.executable,
                     "-c",
-                    _WORK,
+                    self._work,
                     str(self.shape.slots),
                     str(self.shape.processes),
                     name,

@@ -8,18 +8,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from proof.crash import accounts, jobs, losses, through
+from proof.crash import jobs, losses, through
 from proof.crash.fleet import Shape
-from proof.crash.history import PHASES
 from proof.crash.losses import Blow
 from support.processes import send
 
 if TYPE_CHECKING:
-    from random import Random
-
     from proof.crash.bed import Bed
+    from proof.crash.way import Way
     from proof.report import Report
-    from tenure._model.job import NewJob
 
 # A lost job runs in a process of its own next, which costs half a second of a core to start:
 # few slots and not too many kills at once, or what is measured is the machine.
@@ -50,23 +47,15 @@ class Plan:
         return 60 + 4 * self.kills + self.jobs / 5
 
 
-def make(rng: Random) -> NewJob:
-    """One job that writes the ledger, in a thread or on the loop."""
-    task = rng.choice((jobs.enter, jobs.aenter))
-    return task.bind(rng.uniform(0.02, 0.5), rng.uniform(0, 0.15)).job
-
-
-def run(bed: Bed, report: Report, plan: Plan) -> None:
+def run(bed: Bed, report: Report, plan: Plan, way: Way) -> None:
     """Kill until the plan is fulfilled, let everything end, and close the accounts."""
     if plan.waiting:
         # A few more than must be waiting, as some will have their turn.
         spare = 1_500 + 200 * plan.kills
-        bed.enqueue(
-            [jobs.wait.bind(bed.rng.uniform(0.1, 0.4)).job for _ in range(plan.waiting + spare)],
-            counted=False,
-        )
+        backlog = [way.waiting(bed.rng) for _ in range(plan.waiting + spare)]
+        bed.enqueue(backlog, counted=False)
     with bed:
-        blows = _kill(bed, plan)
+        blows = _kill(bed, plan, way)
         bed.all_end(_DRAIN_WITHIN)
         # What was lost last, also of the backlog, has its turn before the workers drain.
         time.sleep(2 * jobs.LEASE)
@@ -77,12 +66,12 @@ def run(bed: Bed, report: Report, plan: Plan) -> None:
     report.at_least("SIGKILLs", len(blows), plan.kills)
     parents = sum(blow.kind == "parent" for blow in blows)
     report.note("  of whole parents", parents)
-    for phase in ("any", *PHASES):
+    for phase in ("any", *way.phases):
         report.note(f"  while a handler was: {phase}", sum(b.phase == phase for b in blows))
     report.at_least("jobs", len(bed.enqueued), plan.jobs)
     if plan.waiting:
         report.at_least("due jobs still waiting at the end", waiting, plan.waiting)
-    accounts.settle(bed, report)
+    way.settle(bed, report)
     report.none("processes that outlived their parent by three leases", bed.fleet.outlived)
     found = losses.find(bed, blows)
     losses.tell(report, found)
@@ -95,9 +84,9 @@ def run(bed: Bed, report: Report, plan: Plan) -> None:
         )
 
 
-def _kill(bed: Bed, plan: Plan) -> list[Blow]:
+def _kill(bed: Bed, plan: Plan, way: Way) -> list[Blow]:
     blows: list[Blow] = []
-    maker = make if plan.through is None else partial(through.make, plan.through)
+    maker = way.killed if plan.through is None else partial(through.make, plan.through)
     pump = partial(bed.pump, maker, busy=_BUSY)
     give_up_at = time.monotonic() + plan.longest
     next_at = time.monotonic() + bed.rng.uniform(*_GAP)
@@ -113,7 +102,7 @@ def _kill(bed: Bed, plan: Plan) -> list[Blow]:
             continue
         whole = bed.rng.random() < _SHARE_OF_PARENTS
         struck = offspring if whole else [bed.rng.choice(offspring)]
-        phase = bed.rng.choice(("any", *PHASES))
+        phase = bed.rng.choice(("any", *way.phases))
         aim_until = time.monotonic() + _AIM_WITHIN
         seen = phase == "any"
         while not seen and time.monotonic() < aim_until:

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from proof.report import Report
 
 _ENDED = """
-SELECT a.job_id, a.token, a.claimed_by, w.pid, a.started_at, a.ended_at, a.outcome,
-    lead(a.started_at) OVER job AS next_at, lead(a.claimed_by) OVER job AS next_by,
-    row_number() OVER job = 1 AS fresh
+SELECT a.job_id, a.token, w.pid, a.started_at, a.ended_at, a.outcome,
+    lead(a.started_at) OVER job AS next_at, row_number() OVER job = 1 AS fresh
 FROM tenure.attempt AS a
 LEFT JOIN tenure.worker AS w ON w.id = a.claimed_by
 WINDOW job AS (PARTITION BY a.job_id ORDER BY a.token)
@@ -80,9 +79,9 @@ def find(bed: Bed, blows: Sequence[Blow]) -> Losses:
     losses = Losses([], [])
     rows = bed.rows(_ENDED)
     slots = Slots(bed, blows)
-    first_claims = sorted(row[4] for row in rows if row[-1])
+    first_claims = sorted(row[3] for row in rows if row[-1])
     for row in rows:
-        job_id, token, owner, pid, started_at, ended_at, outcome, next_at, next_by, _ = row
+        job_id, token, pid, started_at, ended_at, outcome, next_at, _ = row
         # A child that died before its first beat is known by what its handlers wrote.
         pids = (pid,) if pid is not None else holders.get((job_id, token), ())
         near = [
@@ -98,7 +97,8 @@ def find(bed: Bed, blows: Sequence[Blow]) -> Losses:
             struck_at = max(blow.at, started_at)
             rescued = (ended_at - struck_at).total_seconds()
             elsewhere = slot_free = math.inf
-            if next_at is not None and next_by != owner:
+            # Whoever was killed takes nothing again; whoever was stopped may.
+            if next_at is not None:
                 elsewhere = (next_at - struck_at).total_seconds()
                 slot_free = rescued + slots.free(ended_at, next_at)
             overtaken = bisect(first_claims, next_at or ended_at) - bisect(first_claims, ended_at)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tenure import Tenure
 
-_SELF = "from proof.crash.program import be; be()"
+WORK = "from proof.crash.program import be; be()"
 _END_WITHIN = 15.0
 _GRACE = 4
 
@@ -33,11 +33,18 @@ class Program:
     """
 
     def __init__(
-        self, target: str, log: Path, environment: Mapping[str, str], *, count: int, slots: int
+        self,
+        target: str,
+        log: Path,
+        environment: Mapping[str, str],
+        *,
+        count: int,
+        slots: int,
+        work: str = WORK,
     ) -> None:
         with log.open("ab") as file:
             self._process = subprocess.Popen(  # noqa: S603 - itself
-                [sys.executable, "-c", _SELF, target, str(count), str(slots)],
+                [sys.executable, "-c", work, target, str(count), str(slots)],
                 cwd=ROOT,
                 env=os.environ | {**environment},
                 stdin=subprocess.PIPE,

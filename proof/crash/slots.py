@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from proof.crash.losses import Blow
 
 _STEP = timedelta(milliseconds=20)
+# A worker elsewhere is registered by the server, at a beat that may come after its end.
+_REGISTERED_WITHIN = timedelta(seconds=10)
 _HELD = "SELECT a.claimed_by, a.started_at, a.ended_at FROM tenure.attempt AS a"
 _CHILDREN = "SELECT w.id, w.pid, w.started_at FROM tenure.worker AS w"
 
@@ -28,7 +30,7 @@ class Slots:
             self._held.setdefault(child, []).append((since, until))
         self._lives: list[tuple[UUID, datetime, datetime | None]] = []
         for child, pid, since in bed.rows(_CHILDREN):
-            ends = [b.at for b in blows if pid in b.children and b.at >= since]
+            ends = [b.at for b in blows if pid in b.children and b.at >= since - _REGISTERED_WITHIN]
             self._lives.append((child, since, min(ends, default=None)))
 
     def free(self, since: datetime, until: datetime) -> float:

@@ -7,20 +7,19 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from proof.crash import accounts, jobs, losses
+from proof.crash import jobs, losses
 from proof.crash.fleet import Shape
 from proof.crash.losses import Blow
 from support.processes import children, send
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from random import Random
 
     from proof.crash.bed import Bed
     from proof.crash.fleet import Worker
     from proof.crash.history import Line
+    from proof.crash.way import Way
     from proof.report import Report
-    from tenure._model.job import NewJob
 
 SHAPE = Shape(workers=6, processes=1, slots=3)
 BAR = 2.3
@@ -30,12 +29,12 @@ _BUSY = (SHAPE.workers - _ASLEEP_AT_ONCE) * SHAPE.slots - 2
 _SLEEP = (1.5, 2.0)
 _GAP = (0.1, 0.6)
 _DRAIN_WITHIN = 60.0
-_OPEN_TRANSACTION = "written"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How many stops, and how many of them at least inside an open transaction."""
+    """How many stops, and how many of them at least inside an open transaction, if handlers have
+    any."""
 
     stops: int
     inside: int
@@ -54,18 +53,10 @@ class Sleeper:
     wake: list[tuple[float, int]]
 
 
-def make(rng: Random) -> NewJob:
-    """One job: mostly with an effect, in a transaction that stays open for a while."""
-    if rng.random() < 0.2:
-        return jobs.answer.bind(rng.uniform(0.3, 1.2)).job
-    task = rng.choice((jobs.enter, jobs.aenter))
-    return task.bind(rng.uniform(0.1, 0.6), rng.uniform(0.3, 1.0)).job
-
-
-def run(bed: Bed, report: Report, plan: Plan) -> None:
+def run(bed: Bed, report: Report, plan: Plan, way: Way) -> None:
     """Stop until the plan is fulfilled, let everything end, and close the accounts."""
     with bed:
-        stops = _Stops(bed, plan)
+        stops = _Stops(bed, plan, way)
         stops.run()
         bed.all_end(_DRAIN_WITHIN)
     left = set(bed.history.periods("left"))
@@ -73,8 +64,9 @@ def run(bed: Bed, report: Report, plan: Plan) -> None:
     report.at_least("SIGSTOPs past the lease", len(stops.blows), plan.stops)
     whole = sum(blow.kind == "family" for blow in stops.blows)
     report.note("  of parent and children together", whole)
-    report.at_least("  inside an open transaction", len(inside), plan.inside)
-    accounts.settle(bed, report)
+    if plan.inside:
+        report.at_least("  inside an open transaction", len(inside), plan.inside)
+    way.settle(bed, report)
     found = losses.find(bed, stops.blows)
     losses.tell(report, found)
     report.at_most(
@@ -88,11 +80,12 @@ def run(bed: Bed, report: Report, plan: Plan) -> None:
 class _Stops:
     """Stops workers, a few at a time, and wakes them."""
 
-    def __init__(self, bed: Bed, plan: Plan) -> None:
+    def __init__(self, bed: Bed, plan: Plan, way: Way) -> None:
         self.blows: list[Blow] = []
         self.inside: list[Line] = []
         self._bed = bed
         self._plan = plan
+        self._way = way
         self._asleep: list[Sleeper] = []
 
     def run(self) -> None:
@@ -100,9 +93,9 @@ class _Stops:
         rng = self._bed.rng
         give_up_at = time.monotonic() + self._plan.longest
         next_at = 0.0
-        phase = _OPEN_TRANSACTION
+        phase = self._way.stop_at[0]
         while self._unfulfilled or self._asleep:
-            lines = self._bed.pump(make, busy=_BUSY)
+            lines = self._bed.pump(self._way.stopped, busy=_BUSY)
             now = time.monotonic()
             if now > give_up_at:
                 break
@@ -110,7 +103,7 @@ class _Stops:
             free = self._unfulfilled and len(self._asleep) < _ASLEEP_AT_ONCE and now >= next_at
             if free and self._stop_one(lines, phase):
                 next_at = now + rng.uniform(*_GAP)
-                phase = rng.choice((_OPEN_TRANSACTION, "begun", "left"))
+                phase = rng.choice(self._way.stop_at)
 
     @property
     def _unfulfilled(self) -> bool:
@@ -143,7 +136,7 @@ class _Stops:
         self._asleep.append(sleeper)
         kind = "family" if together else "child"
         self.blows.append(Blow(at, kind, line.phase, (child,)))
-        if line.phase == _OPEN_TRANSACTION:
+        if line.phase == self._way.stop_at[0]:
             self.inside.append(line)
 
     def _wake(self, now: float) -> None:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import signal
 import time
 from collections import Counter
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from proof.crash import accounts
@@ -15,26 +17,24 @@ from proof.pauses import jobs, pausing
 from support.processes import children, wait_for
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from random import Random
 
-    from proof.crash.bed import Bed
+    from proof.crash.bed import Bed, Maker
     from proof.crash.history import Line
     from proof.crash.program import Program
     from proof.pauses.pausing import Pause, Period
     from proof.report import Report
     from tenure._model.job import NewJob
 
-SLOTS = 600
-SHAPE = Shape(workers=2, processes=1, slots=SLOTS)
-# A worker is worth a stop when it holds so many.
-_ENOUGH = 500
+# A worker is worth a stop when it holds so many of its slots.
+_ENOUGH = 5 / 6
 _READY_WITHIN = 60.0
 _FILL_WITHIN = 20.0
 _AGE = (0.3, 2.0)
 _STEP = 0.01
 _LAST_WORDS = 0.5
 _DRAIN_WITHIN = 90.0
-_OPEN_AT_ONCE = 20
 _PHASES = {"written": True, "left": False, "refused": False}
 _ACTIVE = "SELECT w.pid FROM tenure.worker AS w WHERE w.state = 'active'"
 _RUNNING = """
@@ -51,16 +51,42 @@ WHERE a.outcome = 'lost' AND a.refused ->> 'state' = 'completed'
 _ENDS = "SELECT a.job_id, a.token, a.ended_at, a.outcome FROM tenure.attempt AS a"
 
 
-def make(rng: Random) -> NewJob:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """How the workers come by their leases: how many each of them holds, the jobs they are given,
+    how many transactions a pause should find open, and which accounts are closed."""
+
+    slots: int
+    make: Maker
+    open_at_once: int
+    settle: Callable[[Bed, Report], None]
+
+    @property
+    def shape(self) -> Shape:
+        """Two workers; beside them there is a program."""
+        return Shape(workers=2, processes=1, slots=self.slots)
+
+
+def _make(rng: Random) -> NewJob:
     """One job, which will be at its end, or near it, when its worker goes on."""
     if rng.random() < 0.85:
         return jobs.wait_and_answer.bind(rng.uniform(3.5, 9)).job
     return jobs.wait_and_enter.bind(rng.uniform(0, 1), rng.uniform(3, 7)).job
 
 
-def run(bed: Bed, sleeper: Program, takers: Program, report: Report, leases: int) -> None:
+DIRECT = Way(
+    slots=600,
+    make=_make,
+    open_at_once=20,
+    settle=partial(accounts.settle, answering=jobs.ANSWERING, entering=jobs.ENTERING),
+)
+
+
+def run(
+    bed: Bed, sleeper: Program, takers: Program, report: Report, *, leases: int, way: Way
+) -> None:
     """Pause until so many leases have slept past their end, let all end, close the accounts."""
-    pauses = _Pauses(bed, sleeper, takers, report)
+    pauses = _Pauses(bed, sleeper, takers, report, way)
     began = time.monotonic()
     with bed:
         rounds = 0
@@ -72,18 +98,21 @@ def run(bed: Bed, sleeper: Program, takers: Program, report: Report, leases: int
         bed.all_end(_DRAIN_WITHIN)
         sleeper.end()
         takers.end()
-    _tell(bed, report, pauses.over, leases, time.monotonic() - began)
+    _tell(bed, report, pauses.over, leases, time.monotonic() - began, way)
 
 
 class _Pauses:
     """The pauses of one run."""
 
-    def __init__(self, bed: Bed, sleeper: Program, takers: Program, report: Report) -> None:
+    def __init__(
+        self, bed: Bed, sleeper: Program, takers: Program, report: Report, way: Way
+    ) -> None:
         self.over: list[Pause] = []
         self._bed = bed
         self._sleeper = sleeper
         self._takers = takers
         self._report = report
+        self._way = way
         self._inside: set[Period] = set()
         self._rounds = 0
 
@@ -97,7 +126,8 @@ class _Pauses:
         bed, rng = self._bed, self._bed.rng
         self._takers.rest()
         wait_for(self._ready, _READY_WITHIN)
-        bed.enqueue([make(rng) for _ in range(SHAPE.all_slots + SLOTS)])
+        all_slots = self._way.shape.all_slots + self._way.slots
+        bed.enqueue([self._way.make(rng) for _ in range(all_slots)])
         wait_for(self._full, _FILL_WITHIN)
         asleep: list[Pause] = []
         try:
@@ -141,7 +171,8 @@ class _Pauses:
     def _full(self) -> bool:
         """Whether each holds enough."""
         held = Counter(dict(self._bed.rows(_RUNNING)))
-        return all(held[p] + sum(held[c] for c in children(p)) >= _ENOUGH for p in self._pids)
+        enough = _ENOUGH * self._way.slots
+        return all(held[p] + sum(held[c] for c in children(p)) >= enough for p in self._pids)
 
     def _next_kinds(self) -> list[str]:
         """Who is stopped how. Of a child that is stopped alone the parent makes an end before its
@@ -160,7 +191,9 @@ class _Pauses:
                 change((line.job_id, line.token))
 
 
-def _tell(bed: Bed, report: Report, pauses: list[Pause], leases: int, seconds: float) -> None:
+def _tell(
+    bed: Bed, report: Report, pauses: list[Pause], leases: int, seconds: float, way: Way
+) -> None:
     ends = {(job, token): (at, outcome) for job, token, at, outcome in bed.rows(_ENDS)}
     past = taken = early = 0
     for pause in pauses:
@@ -179,10 +212,11 @@ def _tell(bed: Bed, report: Report, pauses: list[Pause], leases: int, seconds: f
     report.note("  of these lost to others", taken)
     report.note("leases of children stopped alone, which the parent ended", early)
     report.note("leases paused past their end, per hour", round(3600 * past / seconds))
-    most = max((pause.inside for pause in pauses), default=0)
-    report.at_least("open transactions in one pause, at most", most, _OPEN_AT_ONCE)
-    report.note("open transactions in all pauses", sum(pause.inside for pause in pauses))
-    accounts.settle(bed, report, answering=jobs.ANSWERING, entering=jobs.ENTERING)
+    if way.open_at_once:
+        most = max((pause.inside for pause in pauses), default=0)
+        report.at_least("open transactions in one pause, at most", most, way.open_at_once)
+        report.note("open transactions in all pauses", sum(pause.inside for pause in pauses))
+    way.settle(bed, report)
     [(stale,)] = bed.rows(_STALE)
     stale += len(bed.history.periods(REFUSED))
     report.at_least("  that said the job was done", stale, leases // 20)

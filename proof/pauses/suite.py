@@ -1,4 +1,5 @@
-"""`just prove pauses [--short] [--seed N] [--leases N]`: so many leases paused past their end."""
+"""`just prove pauses [--short] [--seed N] [--leases N] [--via http]`: so many leases paused past
+their end."""
 
 from __future__ import annotations
 
@@ -7,14 +8,18 @@ import secrets
 import shutil
 import signal
 import sys
+from functools import partial
 from random import Random
 
 from proof.crash.bed import Bed
 from proof.crash.jobs import LEASE
-from proof.crash.program import Program
+from proof.crash.program import WORK, Program
 from proof.pauses import jobs, run
 from proof.report import Report
 from proof.trying import tried
+from proof.via_http.bed import HttpBed, settle
+from proof.via_http.jobs import lingering
+from proof.via_http.worker import PROGRAM
 from support.binaries import ROOT
 from support.cluster import Cluster
 from support.databases import Databases
@@ -22,29 +27,40 @@ from support.store import install
 
 FULL = 20_000
 SHORT = 1_000
+FULL_VIA_HTTP = 5_000
+SHORT_VIA_HTTP = 200
 _DIRECTORY = ROOT / ".cache/proof/pauses"
+_DIRECTORY_VIA_HTTP = ROOT / ".cache/proof/pauses-via-http"
+# A thread for each slot, and a request for each job: fewer slots.
+_HTTP = run.Way(slots=100, make=lingering, open_at_once=0, settle=settle)
 _SETTINGS = {"max_connections": "1000", "shared_buffers": "256MB"}
 
 
-def prove(*, leases: int, seed: int, bug: str | None = None) -> Report:
-    """Run it on a private server; what was logged stays in .cache."""
+def prove(*, leases: int, seed: int, bug: str | None = None, http: bool = False) -> Report:
+    """Run it on a private server; what was logged stays in .cache. With `http` the workers reach
+    a server of ours alone."""
+    directory = _DIRECTORY_VIA_HTTP if http else _DIRECTORY
+    way = _HTTP if http else run.DIRECT
     report = Report({"seed": seed, "lease": LEASE, "leases": leases, "bug": bug})
     print(f"seed {seed}, lease {LEASE:g} s", flush=True)
-    shutil.rmtree(_DIRECTORY, ignore_errors=True)
+    shutil.rmtree(directory, ignore_errors=True)
     with Cluster(15, settings=_SETTINGS) as cluster:
         databases = Databases(cluster)
         url = databases.create(databases.template("tenure", install))
-        report.part("pauses")
+        report.part("pauses via http" if http else "pauses")
         rng = Random(seed)  # noqa: S311 - to be repeated
-        bed = Bed(url, _DIRECTORY, run.SHAPE, rng, bug, target=jobs.TARGET)
-        sleeper = Program(
-            jobs.TARGET, _DIRECTORY / "sleeper.log", bed.environment, count=1, slots=run.SLOTS
+        bed = (
+            HttpBed(url, directory, way.shape, rng, bug)
+            if http
+            else Bed(url, directory, way.shape, rng, bug, target=jobs.TARGET)
         )
-        takers = Program(
-            jobs.TARGET, _DIRECTORY / "takers.log", bed.environment, count=2, slots=100
+        program = partial(
+            Program, jobs.TARGET, environment=bed.environment, work=PROGRAM if http else WORK
         )
+        sleeper = program(directory / "sleeper.log", count=1, slots=way.slots)
+        takers = program(directory / "takers.log", count=2, slots=100)
         try:
-            run.run(bed, sleeper, takers, report, leases)
+            run.run(bed, sleeper, takers, report, leases=leases, way=way)
         finally:
             sleeper.end()
             takers.end()
@@ -58,13 +74,16 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--short", action="store_true", help=f"{SHORT:,} leases")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000))
     parser.add_argument("--leases", type=int, help=f"how many, instead of {FULL:,} or {SHORT:,}")
+    parser.add_argument("--via", choices=["http"], help="workers that reach a server alone")
     parser.add_argument("--bug", help="a bug of proof/bugs for all workers, to see it caught")
     said = parser.parse_args(argv)
     # Leave by the way on which everything is ended.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    leases = said.leases or (SHORT if said.short else FULL)
+    http = said.via == "http"
+    full, short = (FULL_VIA_HTTP, SHORT_VIA_HTTP) if http else (FULL, SHORT)
+    leases = said.leases or (short if said.short else full)
     return tried(
-        lambda: prove(leases=leases, seed=said.seed, bug=said.bug),
-        _DIRECTORY.with_suffix(".json"),
+        lambda: prove(leases=leases, seed=said.seed, bug=said.bug, http=http),
+        (_DIRECTORY_VIA_HTTP if http else _DIRECTORY).with_suffix(".json"),
         again=said.short and not said.bug,
     )

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -168,13 +169,14 @@ class Bed:
         if self._over.wait(seconds):
             raise Stopped
 
-    def until(self, condition: Callable[[], bool], looks: float) -> bool:
-        """Whether the condition came true within so many seconds; more if looking takes long."""
-        for _ in range(int(looks / _LOOK)):
-            if condition():
-                return True
+    def until(self, condition: Callable[[], bool], seconds: float) -> bool:
+        """Whether the condition came true within so many seconds."""
+        end = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > end:
+                return False
             self.pause(_LOOK)
-        return condition()
+        return True
 
 
 def _python(program: str) -> str:

@@ -39,8 +39,8 @@ def write(figures: Path) -> None:
 def _run(found: Mapping[str, Any]) -> str:
     return (
         f"Run on {found['at'][:10]} with PostgreSQL {found['postgresql'].split()[0]}, Redis and "
-        f"Python {found['python']}; each was watched for {found['watch']:g} s, or somewhat more: "
-        "the machine was busy with other work."
+        f"Python {found['python']}; each was watched for {found['watch']:g} s, "
+        "while the machine had other work too."
     )
 
 

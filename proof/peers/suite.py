@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import signal
 import sys
@@ -24,6 +25,7 @@ from support.databases import Databases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from proof.peers.field import Way
 
@@ -114,8 +116,15 @@ def _tell(report: Report, way: Way, found: dict[str, dict[str, Any]]) -> None:
         report.none("not refused", [stop] if stop.get("outcome") != "refused" else [])
 
 
+def _beside(rows: list[dict[str, Any]], path: Path) -> list[dict[str, Any]]:
+    """These rows, and of the queues that were not tried now those of the run before."""
+    before = json.loads(path.read_text())["rows"] if path.exists() else []
+    known = {row["name"]: row for row in (*before, *rows)}
+    return [known[way.name] for way in WAYS if way.name in known]
+
+
 def main(argv: list[str]) -> int:
-    """Run it; 0 if no bar was missed. A full run of all writes the page."""
+    """Run it; 0 if no bar was missed. A full run writes the page; of some queues, their rows."""
     parser = argparse.ArgumentParser(prog="just prove peers", description=__doc__)
     names = list(dict.fromkeys(way.program for way in WAYS))
     parser.add_argument("names", nargs="*", help=f"of: {', '.join(names)} (all)")
@@ -127,7 +136,9 @@ def main(argv: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     report = run(short=said.short, names=said.names)
     path = _DIRECTORY.with_suffix(".json")
+    if not said.short:
+        report.about["rows"] = _beside(report.about["rows"], path)
     report.close(path)
-    if not said.short and not said.names:
+    if not said.short:
         page.write(path)
     return 1 if report.missed else 0

@@ -30,6 +30,8 @@ log: logging.Logger = logging.getLogger("tenure.client")
 # Longer would be cheaper, and a worker that is to stop would wait for so long.
 _LONGEST_WAIT = 5.0
 _AGAIN = 0.5
+# As many as fit into one answer that is read quickly; their leases have begun.
+_AT_ONCE = 100
 _LAST_WORDS = 10.0
 
 
@@ -139,6 +141,12 @@ class Work:
         """From where the last holder would have gone on."""
         return self.said["cursor"]
 
+    @property
+    def about(self) -> dict[str, Any]:
+        """The fields of a record in the log that is about this job."""
+        same = {name: self.said[name] for name in ("attempt", "queue", "task")}
+        return {"job": int(self.id), "token": int(self.fence), **same}
+
     def trust(self, asked_at: float) -> None:
         """The lease was asked for at this instant, and granted."""
         self.ends_at = asked_at + self.said["expires_in_ms"] / 1000
@@ -217,11 +225,15 @@ def work(
         while not stop.is_set():
             if not free.acquire(timeout=_AGAIN):
                 continue
-            for one in _acquired(client, asked, stop):
+            count = 1
+            while count < _AT_ONCE and free.acquire(blocking=False):
+                count += 1
+            asked["count"] = count
+            jobs = _acquired(client, asked, stop)
+            for one in jobs:
                 held.append(one)
                 threads.submit(_run, one, handlers, held, free)
-                break
-            else:
+            for _ in range(count - len(jobs)):
                 free.release()
 
 
@@ -253,7 +265,7 @@ def _run(
         else:
             one.complete(handler(one))
     except LeaseLost:
-        log.warning("job %s: its lease is lost", one.id)
+        log.warning("job %s: its lease is lost", one.id, extra=one.about)
     except Exception as error:  # noqa: BLE001 - whatever a handler raises
         with contextlib.suppress(TenureError, httpx.HTTPError):
             one.fail(error)

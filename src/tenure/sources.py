@@ -44,10 +44,17 @@ PROGRAM: Mapping[str, Source] = {
     "name": Source(str, None, "--name"),
     "host": Source(str, "127.0.0.1", "--host"),
     "port": Source(int, 8400, "--port", least=0),
+    "environment": Source(str, None, "--environment"),
+    "environment_colour": Source(
+        str, "grey", "--environment-colour", among=("red", "amber", "green", "blue", "grey")
+    ),
+    "metrics_host": Source(str, "127.0.0.1", "--metrics-host"),
+    "metrics_port": Source(int, None, "--metrics-port", least=0),
     "schedules": Source(bool, True, "--schedules"),
     "log_level": Source(
         str, "info", "--log-level", among=("debug", "info", "warning", "error", "critical")
     ),
+    "log_format": Source(str, "text", "--log-format", among=("text", "json")),
 }
 
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tenure import Tenure
-from tenure.admin import By, State, TickReason
+from tenure.admin import By, Filter, OperationState, State, TickReason
 from tenure.errors import InvalidValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from support.store import Database
-    from tenure.admin import Schedules
+    from tenure.admin import OperationRow, Schedules
 
 ANA = By("ana", source="suite", reason="a trial")
 MINUTE = timedelta(minutes=1)
@@ -48,56 +48,66 @@ def jobs(app: Tenure) -> int:
     return len(app.admin.jobs(State.QUEUED, count=1000).jobs)
 
 
-def test_past_ticks_make_their_jobs_and_a_second_backfill_none(
-    app: Tenure, schedules: Schedules, midnight: datetime
+async def finished(db: Database, operation_id: int) -> OperationRow:
+    """The operation, when it was done as a worker would; its rate is waited for by nobody."""
+    while await db.run(db.real.advance()):
+        await db.fetch("UPDATE tenure.operation SET next_at = now() WHERE next_at IS NOT NULL")
+    row = await db.run(db.real.operation(operation_id))
+    assert row is not None
+    return row
+
+
+async def test_past_ticks_make_their_jobs_and_a_second_backfill_none(
+    db: Database, app: Tenure, schedules: Schedules, midnight: datetime
 ) -> None:
-    [told] = schedules.backfill("often", midnight, midnight + HOUR, ANA)
-    assert (told.done, told.total, told.made, told.already) == (61, 61, 61, 0)
-    assert told.up_to == midnight + HOUR
+    """Shows R28."""
+    started = schedules.backfill("often", midnight, midnight + HOUR, ANA)
+    assert (started.kind, started.total, started.filter.queue) == ("backfill", 61, "default")
+    done = await finished(db, started.id)
+    assert (done.state, done.outcomes) == (OperationState.DONE, {"fired": 61})
     assert jobs(app) == 61
     assert {tick.reason for tick in schedules.ticks("often")} == {TickReason.BACKFILL}
 
-    [again] = schedules.backfill("often", midnight - MINUTE, midnight + HOUR, ANA)
-    assert (again.made, again.already) == (1, 61)
+    again = schedules.backfill("often", midnight - MINUTE, midnight + HOUR, ANA)
+    assert again.total == 1
     [change, *_] = app.admin.audit("schedule:often")
     assert (change.action, change.actor) == ("schedule.backfill", "ana")
 
 
-def test_it_goes_on_where_it_was_stopped(
-    app: Tenure, schedules: Schedules, midnight: datetime
+async def test_it_is_paused_and_aborted_and_another_has_the_rest(
+    db: Database, app: Tenure, schedules: Schedules, midnight: datetime
 ) -> None:
-    """Each stretch is a transaction of its own, so that what is made stays made."""
+    """Each chunk is a transaction of its own, so that what is made stays made."""
     until = midnight + timedelta(hours=20)
-    told = schedules.backfill("often", midnight, until, ANA)
-    first = next(told)
-    assert (first.done, first.total, first.made) == (500, 1201, 500)
-    assert jobs(app) == 500
-    assert [each.made for each in schedules.backfill("often", midnight, until, ANA)] == [
-        0,
-        500,
-        701,
-    ]
+    started = schedules.backfill("often", midnight, until, ANA, rate=1000)
+    assert await db.run(db.real.advance()) == 500
+    assert app.admin.operations.pause(started.id, ANA).state is OperationState.PAUSED
+    assert await db.run(db.real.advance()) == 0
+    app.admin.operations.abort(started.id, ANA)
+    assert (jobs(app), started.total) == (500, 1201)
+    assert schedules.backfill("often", midnight, until, ANA, dry_run=True).total == 701
 
 
 def test_a_rehearsal_says_what_would_be_made_and_makes_nothing(
     app: Tenure, schedules: Schedules, midnight: datetime
 ) -> None:
-    [told] = schedules.backfill("often", midnight, midnight + HOUR, ANA, dry_run=True)
-    assert told.made == 61
-    assert (jobs(app), schedules.ticks("often")) == (0, [])
+    told = schedules.backfill("often", midnight, midnight + HOUR, ANA, dry_run=True)
+    assert told.total == 61
+    assert (app.admin.operations.list(), schedules.ticks("often")) == ([], [])
 
 
 def test_what_is_yet_to_come_is_left_to_the_schedule(schedules: Schedules) -> None:
     now = datetime.now(UTC)
-    [told] = schedules.backfill("often", now - 10 * MINUTE, now + HOUR, ANA)
+    told = schedules.backfill("often", now - 10 * MINUTE, now + HOUR, ANA)
     assert told.total in (10, 11)
     with pytest.raises(InvalidValue, match="is yet to come"):
         schedules.backfill("often", now + HOUR, now + 2 * HOUR, ANA)
-    assert list(schedules.backfill("often", now, now, ANA)) == []
+    none = schedules.backfill("often", now, now, ANA)
+    assert (none.total, none.state) == (0, OperationState.DONE)
 
 
 async def test_what_is_due_and_not_fired_yet_is_left_to_the_schedule(
-    db: Database, schedules: Schedules
+    db: Database, app: Tenure, schedules: Schedules
 ) -> None:
     """Else it would be fired as a backfill: without jitter, and whatever overlaps."""
     row = schedules.get("often")
@@ -108,15 +118,14 @@ async def test_what_is_due_and_not_fired_yet_is_left_to_the_schedule(
         str(row.next_at - 2 * HOUR),
     )
     due = row.next_at - HOUR
-    [told] = schedules.backfill("often", due - MINUTE, due + MINUTE, ANA)
-    assert (told.total, told.up_to) == (1, due - MINUTE)
+    told = schedules.backfill("often", due - MINUTE, due + MINUTE, ANA)
+    [item] = app.admin.operations.items(told.id).items
+    assert item.fire_at == due - MINUTE
 
 
 async def test_the_async_world_does_the_same(schedules: Schedules, midnight: datetime) -> None:
-    told = [
-        each async for each in schedules.abackfill("often", midnight, midnight + 10 * HOUR, ANA)
-    ]
-    assert [(each.done, each.total) for each in told] == [(500, 601), (601, 601)]
+    told = await schedules.abackfill("often", midnight, midnight + 10 * HOUR, ANA)
+    assert (told.total, told.state) == (601, OperationState.PENDING)
 
 
 def test_what_cannot_be_meant_is_refused_before_anything_is_made(
@@ -128,10 +137,16 @@ def test_what_cannot_be_meant_is_refused_before_anything_is_made(
         schedules.backfill("often", midnight.replace(tzinfo=None), midnight, ANA)
     with pytest.raises(InvalidValue, match="there is no schedule 'never'"):
         schedules.backfill("never", midnight, midnight, ANA)
+    with pytest.raises(InvalidValue, match="a rate of 0"):
+        schedules.backfill("often", midnight, midnight, ANA, rate=0)
+    with pytest.raises(InvalidValue, match="start it there"):
+        app.admin.operations.start("backfill", Filter(), ANA)  # type: ignore[arg-type]
+    with pytest.raises(InvalidValue, match="a backfill's"):
+        app.admin.operations.start("retry", Filter(schedule="often"), ANA)
     schedules.create("seconds", "work", ANA, every=1)
     with pytest.raises(InvalidValue, match="more than 1,000,000 ticks"):
-        list(schedules.backfill("seconds", midnight - timedelta(days=20), midnight, ANA))
-    assert jobs(app) == 0
+        schedules.backfill("seconds", midnight - timedelta(days=20), midnight, ANA)
+    assert app.admin.operations.list() == []
 
 
 async def test_ticks_that_may_have_had_a_job_and_are_forgotten_are_not_made_again(
@@ -139,14 +154,13 @@ async def test_ticks_that_may_have_had_a_job_and_are_forgotten_are_not_made_agai
 ) -> None:
     """Of what was before the schedule itself, nothing can have been made."""
     long_ago = midnight - timedelta(days=100)
-    [told] = schedules.backfill("often", long_ago, long_ago + MINUTE, ANA)
-    assert told.made == 2
+    assert schedules.backfill("often", long_ago, long_ago + MINUTE, ANA).total == 2
     await db.fetch("UPDATE tenure.schedule SET created_at = $1", str(long_ago))
     with pytest.raises(InvalidValue, match="are no longer kept"):
         schedules.backfill("often", long_ago + HOUR, midnight, ANA)
     since = midnight - timedelta(days=27)
-    assert list(schedules.backfill("often", since, since, ANA))
+    assert schedules.backfill("often", since, since, ANA).total == 1
     late = long_ago + HOUR
-    assert list(schedules.backfill("often", late, late, ANA, forgotten=True))
+    assert schedules.backfill("often", late, late, ANA, forgotten=True).total == 1
     app.admin.set_setting("keep_ticks_days", 365, ANA)
-    assert list(schedules.backfill("often", late + MINUTE, late + MINUTE, ANA))
+    assert schedules.backfill("often", late + MINUTE, late + MINUTE, ANA).total == 1

@@ -51,7 +51,7 @@ def test_every_public_method_over_schedules_is_a_verb_or_says_why_not() -> None:
     verbs = {each for name in OF_SCHEDULES for each in (name, f"a{name}")}
     assert public - verbs == {
         *("perform", "aperform"),
-        *("backfill", "abackfill"),  # One operation per stretch.
+        *("backfill", "abackfill"),  # Ticks are found between two operations.
         "preview_timing",  # It asks no database.
     }
 

@@ -67,4 +67,5 @@ async def items(db: Database, operation_id: int) -> Sequence[OperationItem]:
 
 async def outcomes(db: Database, operation_id: int) -> dict[int, str | None]:
     """What became of each job."""
-    return {item.job_id: item.outcome for item in await items(db, operation_id)}
+    found = await items(db, operation_id)
+    return {item.job_id: item.outcome for item in found if item.job_id is not None}

@@ -6,11 +6,15 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from tenure._model.job import NewJob
+from tenure._model.operation import NewBackfill
 from tenure._model.schedule import NewSchedule, Policy, Timing
 from tests.conformance.acts import BY
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from support.store import Database
+    from tenure._model.operation import OperationRow
     from tenure._model.schedule import ScheduleRow, TickRow
 
 MINUTE = timedelta(minutes=1)
@@ -42,6 +46,24 @@ async def fire(db: Database) -> int:
     while firing := (await db.run(db.store.fire())).ticks:
         done += firing
     return done
+
+
+async def backfill(db: Database, fire_ats: Sequence[datetime], name: str = "s") -> OperationRow:
+    """A backfill of these ticks that was done at once, without waiting for its rate."""
+    new = NewBackfill(
+        schedule=name,
+        queue="q",
+        since=fire_ats[0],
+        until=fire_ats[-1],
+        fire_ats=fire_ats,
+        rate=10_000,
+    )
+    started = await db.run(db.store.start_backfill(new, BY))
+    while await db.run(db.store.advance()):
+        pass
+    row = await db.run(db.store.operation(started.id))
+    assert row is not None
+    return row
 
 
 async def ticks(db: Database, name: str = "s") -> list[TickRow]:

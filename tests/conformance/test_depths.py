@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.store import SECOND, A
-from tenure._model.stats import Count, Depth
+from tenure._model.stats import COUNTED, Count, Depth
 from tenure._model.worker import NewWorker
-from tenure._store.postgres import depths as counting
 from tests.conformance.acts import BY, DAY, dead_letter, enqueue, running
 
 if TYPE_CHECKING:
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
     from support.store import Database
 
 
-async def depths(db: Database) -> dict[str, Depth]:
-    return {depth.queue: depth for depth in await db.run(db.store.depths())}
+async def depths(db: Database, *, most: int = COUNTED) -> dict[str, Depth]:
+    return {depth.queue: depth for depth in await db.run(db.store.depths(most=most))}
 
 
 def depth(queue: str, age: timedelta | None = None, /, **counts: int) -> Depth:
@@ -66,11 +65,7 @@ async def test_a_queue_is_known_by_whatever_is_left_in_it(db: Database, only: st
     assert await depths(db) == {"q": depth("q", **{only: 1})}
 
 
-async def test_beyond_the_bound_there_are_more(
-    db: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(counting, "COUNTED", 3)
-    monkeypatch.setattr(counting, "_MOST", 4)
+async def test_beyond_the_bound_there_are_more(db: Database) -> None:
     for priority in (1, 1, 2, 2):
         await enqueue(db, priority=priority)
     for _ in range(3):
@@ -78,7 +73,7 @@ async def test_beyond_the_bound_there_are_more(
     for _ in range(4):
         await running(db, queue="other")
 
-    found = await depths(db)
+    found = await depths(db, most=3)
     assert (found["q"].due, found["q"].later) == (Count(3, more=True), Count(3))
     assert found["other"].running == Count(4, more=True)
     assert str(found["q"].due) == "3+"

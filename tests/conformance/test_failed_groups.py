@@ -101,3 +101,37 @@ async def test_beyond_the_bound_there_are_more(
     monkeypatch.setattr(depths, "_MOST", 3)
     counts = [group.count for group in await groups(dead)]
     assert counts == [Count(2, more=True), *[Count(1)] * 4]
+
+
+async def test_one_queue_has_its_own_groups_alone(dead: Database) -> None:
+    """Shows R15."""
+    claimed = await running(dead, "a", queue="apart")
+    error = Error("ValueError", "one 4")
+    await settle(dead, claimed, Failed(error, retryable=False))
+    [group] = await groups(dead, queue="apart")
+
+    assert (group.task, group.count, group.sample) == ("a", Count(1), claimed.job.id)
+    assert (group.error_type, group.error_message) == ("ValueError", "one 4")
+    assert names(await groups(dead, queue="q")) == ORDER
+    assert await groups(dead, queue="none") == []
+
+
+@pytest.mark.parametrize("task", ["a", "c", None])
+async def test_pages_of_a_queue_go_on_where_the_last_ended(
+    dead: Database, task: str | None
+) -> None:
+    found: list[FailedGroup] = []
+    asked = {"queue": "q", "task": task, "count": 2}
+    while page := await groups(dead, **asked, after=names(found)[-1] if found else None):
+        found += page
+    assert names(found) == [name for name in ORDER if task in (name[0], None)]
+
+
+async def test_of_a_queue_with_more_than_are_looked_at_all_counts_say_so(
+    dead: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(depths, "COUNTED", 2)
+    monkeypatch.setattr(depths, "_MOST", 3)
+    found = await groups(dead, queue="q")
+    assert sum(group.count.value for group in found) == 3
+    assert all(group.count.more for group in found)

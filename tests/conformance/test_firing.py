@@ -17,6 +17,7 @@ from tests.conformance.scheduling import (
     MINUTE,
     NOON,
     a_schedule,
+    backfill,
     created,
     fire,
     jobs,
@@ -271,7 +272,7 @@ async def test_what_a_backfill_recorded_of_long_ago_is_not_forgotten_at_once(db:
     """Else the same backfill would make the same jobs again."""
     await created(db)
     long_ago = NOON - 90 * 24 * HOUR
-    await db.run(db.store.backfill("s", [long_ago], BY))
+    await backfill(db, [long_ago])
     db.clock.advance(29 * 24 * HOUR)
     assert (await db.run(db.store.maintain())).pruned_ticks == 0
     db.clock.advance(2 * 24 * HOUR)

@@ -110,3 +110,17 @@ async def test_a_job_far_behind_the_newest_is_on_some_page(db: Database) -> None
     young = await enqueue(db)
 
     assert flat(await pages(db, State.QUEUED)) == [young, *sorted(ids, reverse=True)]
+
+
+async def test_a_page_of_the_archive_comes_short_when_enough_was_searched(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many rows of a day do not match, a page looks at so many and no more."""
+    wanted = await made(db, State.COMPLETED, 1, task="wanted")
+    await made(db, State.COMPLETED, 5, task="other")
+    monkeypatch.setattr("tenure._store.postgres.jobs._SEARCHED_ARCHIVED", 2)
+
+    found = await pages(db, State.COMPLETED, task="wanted")
+
+    assert flat(found) == list(wanted)
+    assert len(found) > 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,10 +14,13 @@ from tenure._model.job import State
 from tenure._model.operation import Changes, Filter, ItemOutcome, NewOperation, OperationKind
 from tenure._model.outcome import Error, Failed, Succeeded
 from tenure._model.queue import Floor, Lane
+from tenure._rules.operations import selected
+from tenure._rules.selectors import parse
 from tenure.errors import InvalidValue
 from tests.conformance.acts import (
     BY,
     DAY,
+    ERROR,
     claim,
     claim_one,
     count,
@@ -207,7 +210,52 @@ async def test_the_filter_of_live_jobs(db: Database) -> None:
     assert (await claim_one(db)).job.id == queued
 
 
+async def test_an_operation_is_for_what_a_selector_means(db: Database) -> None:
+    """Shows R15. What a search finds, an operation is for."""
+    fields: dict[str, Any] = {"key": "k", "args": {"to": {"id": 7}}, "meta": {"tags": ["vip"]}}
+    await dead_letter(db)
+    dead = await dead_letter(db, task="other", **fields)
+    done = await running(db, task="other", **fields)
+    await settle(db, done, Succeeded())
+    held = await running(db, task="other", lease=5 * SECOND, **{**fields, "key": "l"})
+    tried = await running(db, task="other", **{**fields, "key": "m"})
+    await settle(db, tried, Failed(ERROR))
+    later = await enqueue(db, task="other", delay=DAY, **{**fields, "key": "n"})
+    db.clock.advance(6 * SECOND)
+    common = "task:other,no tag:vip args.to.id:7 created:<1d due:<=1h"
+
+    async def members(kind: OperationKind, said: str) -> set[int]:
+        operation = await start(
+            db, kind, selected(parse(said)), changes=CHANGES if kind == "move" else None
+        )
+        return set(await outcomes(db, operation.id))
+
+    retry, cancel, delete, move = (OperationKind(k) for k in ("retry", "cancel", "delete", "move"))
+    assert await members(retry, f"{common} error:ValueError key:k attempt:1") == {dead}
+    assert await members(retry, f"{common} error:KeyError") == set()
+    assert await members(delete, f"{common} state:completed worker:{A}") == {done.job.id}
+    assert await members(cancel, f"{common} worker:{A}") == {held.job.id}
+    assert await members(cancel, f"{common} state:expired,retrying") == {held.job.id, tried.job.id}
+    assert await members(cancel, "state:running task:no") == set()
+    assert await members(move, "task:other state:scheduled") == {later}
+    assert await members(move, "task:other state:due") == set()
+    assert await members(cancel, f"id:{later}") == {later}
+
+
+async def test_what_is_kept_of_a_selector_tells_no_payload(db: Database) -> None:
+    said = parse("state:failed queue:q error:E key:secret-1 args.to:secret-2")
+    operation = await start(db, OperationKind.RETRY, selected(said))
+    told = await db.run(db.store.audit(f"operation:{operation.id}"))
+    assert operation.filter.queue == "q"
+    assert operation.filter.selector == "state:failed queue:q key:… error:E args.to:…"
+    assert "secret" not in str([operation, told])
+
+
 CHANGES = Changes(queue="other")
+
+
+def by_selector(kind: OperationKind, said: str, **also: Any) -> NewOperation:
+    return NewOperation(kind=kind, filter=Filter(selector=said, **also), rate=1)
 
 
 @pytest.mark.parametrize(
@@ -236,6 +284,15 @@ CHANGES = Changes(queue="other")
             ),
             "no time zone",
         ),
+        (by_selector(OperationKind.RETRY, "state:due"), "what is queued cannot be the subject"),
+        (by_selector(OperationKind.RETRY, "stat:due"), "there is no field 'stat'"),
+        (by_selector(OperationKind.RETRY, "id:1"), "a field for ids"),
+        (by_selector(OperationKind.RETRY, "task:a", task="a"), "says it all"),
+        (by_selector(OperationKind.RETRY, "queue:a", queue="b"), "says it all"),
+        (by_selector(OperationKind.CANCEL, "error:E"), "on live jobs takes no error"),
+        (by_selector(OperationKind.CANCEL, "ended:<1h"), "has not ended"),
+        (by_selector(OperationKind.DELETE, "queue:a"), "must say of which state"),
+        (by_selector(OperationKind.DELETE, "state:failed,completed"), "must say of which state"),
         (NewOperation(kind=OperationKind.RETRY, filter=Filter(ids=[]), rate=1), "0 ids"),
         (NewOperation(kind=OperationKind.RETRY, filter=Filter(ids=[0]), rate=1), "not one of a"),
         (

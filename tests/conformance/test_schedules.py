@@ -10,9 +10,9 @@ import pytest
 from support.store import SECOND
 from tenure._model.audit import By
 from tenure._model.job import NewJob
+from tenure._model.operation import NewBackfill, OperationState
 from tenure._model.outcome import Succeeded
 from tenure._model.schedule import (
-    Backfilled,
     Missed,
     Overlap,
     PolicyChange,
@@ -27,6 +27,7 @@ from tests.conformance.scheduling import (
     MINUTE,
     NOON,
     a_schedule,
+    backfill,
     created,
     fire,
     jobs,
@@ -193,26 +194,67 @@ async def test_a_key_of_run_now_is_held_for_a_day_after_its_job(db: Database) ->
 
 
 async def test_a_backfill_makes_the_jobs_of_past_ticks_once(db: Database) -> None:
+    """Shows R28."""
     await created(db, a_schedule(missed=Missed.SKIP))
     db.clock.now = NOON + 10 * MINUTE
     await fire(db)
     assert await run_minutes(db) == [9, 10]
 
-    done = await db.run(db.store.backfill("s", minutes(-4, 10), BY))
-    assert done == Backfilled(made=13, already=2)
+    done = await backfill(db, minutes(-4, 10))
+    assert (done.state, done.total, done.outcomes) == (OperationState.DONE, 13, {"fired": 13})
     assert sorted(await run_minutes(db)) == list(range(-4, 11))
-    assert await db.run(db.store.backfill("s", minutes(-4, 10), BY)) == Backfilled(
-        made=0, already=15
-    )
+    assert (await backfill(db, minutes(-4, 10))).total == 0
     assert [what for _, what in await outcomes(db)] == ["backfill"] * 13 + ["fired"] * 2
-    [noted, *_] = await db.run(db.store.audit("schedule:s"))
-    assert (noted.action, noted.after["jobs"]) == ("schedule.backfill", 13)
+    noted = (await db.run(db.store.audit("schedule:s")))[1]
+    assert noted.action == "schedule.backfill"
+    assert noted.after == {"operation": done.id, "total": 13}
+
+
+async def test_the_items_of_a_backfill_name_their_ticks_and_then_their_jobs(db: Database) -> None:
+    await created(db)
+    wanted = minutes(-3, -1)
+    new = NewBackfill(
+        schedule="s", queue="q", since=wanted[0], until=wanted[-1], fire_ats=wanted, rate=2
+    )
+    started = await db.run(db.store.start_backfill(new, BY))
+    await db.run(db.store.advance())
+
+    items, _ = await db.run(db.store.operation_items(started.id))
+
+    assert [item.fire_at for item in items] == wanted
+    assert [item.outcome for item in items] == ["fired", None, None]
+    [made] = await db.run(db.store.ticks("s"))
+    assert [item.job_id for item in items] == [made.job_id, None, None]
+    assert made.job_id is not None
+    [member] = await db.run(db.store.operations_of(made.job_id))
+    assert member.operation.id == started.id
+
+
+async def test_what_got_its_job_or_lost_its_schedule_meanwhile_is_told(db: Database) -> None:
+    await created(db)
+    wanted = minutes(-3, -2)
+    new = NewBackfill(
+        schedule="s", queue="q", since=wanted[0], until=wanted[-1], fire_ats=wanted, rate=2
+    )
+    first, second = [await db.run(db.store.start_backfill(new, BY)) for _ in range(2)]
+    for _ in range(3):
+        await db.run(db.store.advance())
+        db.clock.advance(SECOND / 2)
+    await db.run(db.store.delete_schedule("s", BY))
+    await db.run(db.store.advance())
+
+    ended = [await db.run(db.store.operation(each.id)) for each in (first, second)]
+
+    assert [row and row.outcomes for row in ended] == [
+        {"fired": 2},
+        {"had_job": 1, "not_found": 1},
+    ]
 
 
 async def test_a_backfilled_tick_is_not_fired_again(db: Database) -> None:
     await created(db)
     db.clock.now = NOON + MINUTE
-    await db.run(db.store.backfill("s", minutes(1, 1), BY))
+    await backfill(db, minutes(1, 1))
     await fire(db)
     row = await db.run(db.store.schedule("s"))
     assert row is not None

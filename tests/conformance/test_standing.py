@@ -57,6 +57,8 @@ async def test_a_running_job_says_who_holds_it_and_until_when(db: Database) -> N
     found = await why(db, claimed.job.id)
     assert (found.code, found.by) == (StandingCode.RUNNING, "me on host")
     assert found.until == claimed.job.lease_expires_at
+    assert (found.now, found.renewed_at) == (db.clock.now, claimed.job.claimed_at)
+    assert found.renewals == 0
 
 
 async def test_a_lease_that_is_over_says_so_until_it_is_rescued(db: Database) -> None:

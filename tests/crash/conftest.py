@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 FULL = os.environ.get("TENURE_BATTERIES") == "full"
 full_only = pytest.mark.full_only
-_told: list[str] = []
 
 
 class Hire(Protocol):
@@ -75,15 +74,19 @@ def tell(request: pytest.FixtureRequest) -> Tell:
     """Notes figures, under the test's name."""
 
     def tell(figure: str) -> None:
-        _told.append(f"{request.node.name}: {figure}")
+        request.node.user_properties.append(("figure", figure))
 
     return tell
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what was seen."""
-    for line in _told:
-        terminalreporter.write_line(line)
+    """Say what was seen, by whichever process."""
+    for outcome in ("passed", "failed"):
+        for report in terminalreporter.getreports(outcome):
+            for name, value in report.user_properties if report.when == "call" else ():
+                if name == "figure":
+                    test = report.nodeid.rpartition("::")[2]
+                    terminalreporter.write_line(f"{test}: {value}")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -40,6 +40,7 @@ NO_DATA = {
     "tenure",
     "tenure init",
     "tenure dev",
+    "tenure demo",
     "tenure worker",
     "tenure scheduler",
     "tenure server",
@@ -95,7 +96,7 @@ def test_what_gives_data_gives_it_as_json_too(path: str) -> None:
     assert ("--json" in options(COMMANDS[path])) is (path not in NO_DATA)
 
 
-@pytest.mark.parametrize("verb", ["enqueue", "retry", "cancel", "hold", "resume"])
+@pytest.mark.parametrize("verb", ["enqueue", "retry", "cancel", "hold", "resume", "move", "delete"])
 def test_what_changes_jobs_takes_who_and_why(verb: str) -> None:
     """Shows R36."""
     assert {"--by", "--reason"} <= options(COMMANDS[f"tenure job {verb}"])
@@ -111,7 +112,11 @@ def test_what_changes_schedules_takes_who_and_why(verb: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["failed retry", "failed discard", *(f"operation {v}" for v in ("pause", "resume", "abort"))],
+    [
+        *("failed retry", "failed discard", "workers drain", "setting set", "setting reset"),
+        *(f"operation {v}" for v in ("pause", "resume", "abort")),
+        *(f"queue {v}" for v in ("pause", "resume", "limit")),
+    ],
 )
 def test_what_changes_many_jobs_takes_who_and_why(path: str) -> None:
     """Shows R15, R36."""
@@ -123,7 +128,7 @@ def test_what_changes_many_jobs_takes_who_and_why(path: str) -> None:
     [
         "db migrate",
         "schedule backfill",
-        *(f"job {v}" for v in ("retry", "cancel", "hold")),
+        *(f"job {v}" for v in ("retry", "cancel", "hold", "move", "delete")),
         *(f"failed {v}" for v in ("retry", "discard")),
     ],
 )

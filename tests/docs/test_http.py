@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
+from support.breaking import breaks
 from tenure import Tenure
 from tenure.admin import Scope
 from tenure.server import create
 from tenure.server.problems import KINDS
 
 REFERENCE = Path(__file__).parents[2] / "docs/reference"
+BASELINE = Path(__file__).parent / "openapi.baseline.json"
 PAGE = (REFERENCE / "http.md").read_text()
 
 
@@ -28,6 +30,11 @@ def test_the_document_in_the_reference_is_the_one_that_is_served(document: dict[
     """After a change: `just openapi`, and a look at what it changed for whoever uses the API."""
     assert json.loads((REFERENCE / "openapi.json").read_text()) == document
     assert document["openapi"].startswith("3.1")
+
+
+def test_nothing_breaks_what_the_last_release_served(document: dict[str, Any]) -> None:
+    """The baseline is the document of the last release; a release renews it."""
+    assert breaks(json.loads(BASELINE.read_text()), document) == []
 
 
 def test_every_route_is_documented_and_none_that_is_not_there(document: dict[str, Any]) -> None:
@@ -52,3 +59,10 @@ def test_every_route_says_what_it_does_and_needs_a_token_but_one(document: dict[
         for method, route in methods.items():
             assert route["description"], (method, path)
             assert bool(route.get("security")) == (path != "/live"), (method, path)
+
+
+def test_the_scopes_of_the_routes_are_those_that_are_documented(document: dict[str, Any]) -> None:
+    rows = re.findall(r"^\| `([A-Z]+) (\S+)` \| `?([a-z]+)", PAGE, re.MULTILINE)
+    for method, path, scope in rows:
+        needed = document["paths"][path][method.lower()].get("security", [{"HTTPBearer": ["none"]}])
+        assert needed == [{"HTTPBearer": [] if scope == "any" else [scope]}], (method, path)

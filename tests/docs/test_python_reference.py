@@ -17,6 +17,7 @@ from tenure._model.event import EVENTS
 from tenure._rules.settings import SETTINGS
 from tenure.admin import Admin, Filter, Operations, Schedules, Tokens
 from tenure.config import Defaults
+from tenure.contrib.otel import instrument
 from tenure.contrib.starlette import lifespan
 from tenure.task import Task
 
@@ -63,6 +64,7 @@ def test_every_public_name_is_documented() -> None:
         ("Backoff(…)", Backoff),
         ("app.run(…)", Tenure.run),
         ("tenure.contrib.starlette", lifespan),
+        ("tenure.contrib.otel", instrument),
     ],
 )
 def test_every_parameter_is_documented(title: str, function: Callable[..., Any]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,11 +15,15 @@ from tenure import errors
 from tenure._model.access import Scope, TokenState
 from tenure._model.answers import Cancelling, Deleting, Retrying
 from tenure._model.ending import Ending
+from tenure._model.finding import Fault
 from tenure._model.job import State
 from tenure._model.lease import Renewed, Settling
 from tenure._model.operation import ItemOutcome, OperationKind, OperationState
+from tenure._model.overview import AttentionCode, Numbers, Overview, TargetKind
 from tenure._model.schedule import Missed, Overlap, ScheduleState, TickOutcome, TickReason
+from tenure._model.selector import Selector, View
 from tenure._model.standing import StandingCode
+from tenure._rules import selectors
 from tenure._rules.redaction import BUILT_IN
 from tenure._rules.settings import SETTINGS
 from tenure._store.postgres.roles import ROLES
@@ -75,6 +81,22 @@ def test_every_state_of_an_operation_and_of_an_item_is_documented(names: type[St
     assert {str(name) for name in names} <= words("states.md")
 
 
+def test_every_field_of_a_selector_is_documented_with_an_example_of_it() -> None:
+    """Shows R36."""
+    text = (DOCS / "selectors.md").read_text()
+    rows = re.findall(r"^\| `([\w.…]+):` \|.*\| `(.+)` \|$", text, re.MULTILINE)
+    assert [name for name, _ in rows] == list(selectors.FIELDS)
+    for name, example in rows:
+        meant = selectors.parse(example)
+        assert getattr(meant, name.removesuffix(".…")), name
+        assert meant == replace(Selector(), **{(f := name.removesuffix(".…")): getattr(meant, f)})
+
+
+def test_every_state_that_a_selector_can_name_is_documented() -> None:
+    text = (DOCS / "selectors.md").read_text().partition("\n## States")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == list(View)
+
+
 def test_every_kind_of_operation_is_documented() -> None:
     assert {str(kind) for kind in OperationKind} <= words("operations.md")
 
@@ -104,7 +126,33 @@ def test_every_role_of_the_database_is_documented() -> None:
 
 def test_every_place_where_a_job_can_stand_is_documented_in_the_order_of_the_answers() -> None:
     text = (DOCS / "stats.md").read_text().partition("## Where a job stands")[2]
+    text = text.partition("\n## ")[0]
     assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == [str(code) for code in StandingCode]
+
+
+def test_everything_of_an_overview_is_documented() -> None:
+    """Shows R35."""
+    text = (DOCS / "stats.md").read_text().partition("## All of it at a glance")[2]
+    overview, numbers, codes = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
+    assert _first(overview) == [field.name for field in dataclasses.fields(Overview)]
+    assert set(_first(numbers)) == {field.name for field in dataclasses.fields(Numbers)}
+    assert _first(codes) == [str(code) for code in AttentionCode]
+    assert all(f"`{kind}`" in text for kind in TargetKind)
+
+
+def test_every_fault_that_the_doctor_finds_is_documented() -> None:
+    """Shows R35."""
+    table = re.findall(r"(?:^\|.*\n)+", (DOCS / "doctor.md").read_text(), re.MULTILINE)[0]
+    assert _first(table) == [str(fault) for fault in Fault]
+    subjects = set(re.findall(r"^\| `\w+` \| `(\w+)`", table, re.MULTILINE))
+    section = (DOCS / "commands.md").read_text().partition("## `tenure doctor")[2]
+    assert subjects == set(_first(re.findall(r"(?:^\|.*\n)+", section, re.MULTILINE)[0]))
+
+
+def _first(table: str) -> list[str]:
+    """The names in the first column of a table, in their order."""
+    cells = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+    return re.findall(r"`(\w+)`", " ".join(cells))
 
 
 def test_every_reason_that_a_statement_or_rule_gives_is_documented() -> None:

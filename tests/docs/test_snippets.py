@@ -4,9 +4,9 @@ The blocks of a page share a directory, a fresh database and the workers that th
 
 - ```python that begins with `# name.py` is written to that file, with `# name.py, continued`
   appended to it; any other is a program of its own.
-- ```sh is run line by line. `tenure worker` and `tenure dev` stay in the background until the
-  page starts the next one, kills it, or ends. What a reader does once by hand is named in BY_HAND;
-  nothing else is skipped.
+- ```sh is run line by line. `tenure worker`, `dev`, `demo` and `server` stay in the background
+  until the page starts the next one, kills it, or ends. What a reader does once by hand is named
+  in BY_HAND; nothing else is skipped.
 - ```text right after one of these is what it prints, to the letter.
 - ```sql is run in the page's database; ```toml, ```ini and ```yaml are read as what they are, and
   written to a file that their first line names.
@@ -39,13 +39,13 @@ ROOT = Path(__file__).parents[2]
 PAGES = [
     "README.md",
     *(f"docs/{name}.md" for name in ("index", "tutorial", "from-celery")),
-    *(f"docs/reference/{name}.md" for name in ("python", "stats")),
+    *(f"docs/reference/{name}.md" for name in ("python", "selectors", "stats")),
     *(str(page.relative_to(ROOT)) for page in sorted((ROOT / "docs/how-to").glob("*.md"))),
 ]
 RUN = {"python", "sh", "sql", "toml", "ini", "yaml", "py"}
 SAID_TO_SPHINX = "{toctree}"
 COMMANDS = ("tenure ", "python ", "sleep ", "kill ")
-STAYING = ("tenure worker", "tenure dev")
+STAYING = ("tenure worker", "tenure dev", "tenure demo", "tenure server")
 READY = "Ctrl-C ends all of it"
 RELOADED = "reloaded"
 BY_HAND = ("pip ", "export ", "just ")
@@ -181,7 +181,7 @@ class Reader:
                 preexec_fn=die_with_parent(signal.SIGKILL),  # noqa: PLW1509 - it takes no lock
             )
         self._reloads = line.startswith("tenure dev")
-        if self._reloads:
+        if line.startswith(("tenure dev", "tenure demo")):
             assert wait_for(lambda: self.log().count(READY) > said, PATIENCE), self.log()
 
     def log(self) -> str:

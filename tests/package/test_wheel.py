@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+KINDS = {".py", ".sql", ".typed", ".html", ".css", ".js", ".json", ".svg", ".LICENSE"}
 CORE = {"cronsim", "psycopg", "psycopg-pool", "rich", "typer"}
 
 
@@ -33,7 +34,7 @@ def test_the_wheel_is_the_package_and_nothing_else(files: set[str]) -> None:
     wanted = {
         str(path.relative_to(source))
         for path in source.rglob("*")
-        if path.is_file() and path.suffix in {".py", ".sql", ".typed", ".html"}
+        if path.is_file() and path.suffix in KINDS
     }
     assert {name for name in files if ".dist-info/" not in name} == wanted
     assert {"tenure/py.typed", "tenure/_store/postgres/sql/claim.sql"} <= wanted

@@ -10,11 +10,18 @@ from tenure._model.audit import By
 from tenure._model.ids import JobId, Token, WorkerId
 from tenure._model.job import PRIORITIES, NewJob, State
 from tenure._model.lease import Lease
-from tenure._model.operation import Changes, Filter, NewOperation, OperationKind, OperationState
+from tenure._model.operation import (
+    Changes,
+    Filter,
+    NewBackfill,
+    NewOperation,
+    OperationKind,
+    OperationState,
+)
 from tenure._model.outcome import Ended, Error, Failed, Released, Succeeded
 from tenure._model.queue import Floor, Lane
 from tenure._model.schedule import NewSchedule, Timing
-from tenure._rules import lifecycle
+from tenure._rules import lifecycle, selectors
 from tenure._store.port import Query
 from tenure._store.postgres.store import PostgresStore
 
@@ -23,7 +30,7 @@ if TYPE_CHECKING:
 
     from tenure._model.ids import Json
     from tenure._model.outcome import Outcome
-    from tenure._store.port import Op, Row
+    from tenure._store.port import Op, Row, Rows
 
 STORE = PostgresStore()
 WORKER = WorkerId(UUID(int=7))
@@ -113,6 +120,21 @@ AN_OPERATION: Row = {
 }
 
 
+A_BACKFILL = NewBackfill(
+    schedule="s-7",
+    queue="mail",
+    since=NOW - 100 * MINUTE,
+    until=NOW,
+    fire_ats=[NOW - n * MINUTE for n in range(100)],
+    rate=500,
+)
+
+
+def search(said: str) -> Op[Any]:
+    """A search for what is said."""
+    return STORE.search(selectors.parse(said), count=50, window=100_000)
+
+
 def operation(kind: OperationKind, **said: Any) -> Op[Any]:
     """The start of an operation on what is said."""
     return STORE.start_operation(NewOperation(kind=kind, filter=Filter(**said), rate=500), BY)
@@ -125,6 +147,7 @@ _ANSWERS: Mapping[str, list[Row]] = {
     "rescue": [{"id": None, "found": 0, "now": FLOOR.run_at}],
     "await_answer": [{"digest": "ab", "answer": None}],
     "days": [{"day": datetime.now(UTC).date()}],
+    "clock": [{"now": NOW}],
     "newest_id": [{"id": 3_000_000}],
     "lock_rollups": [
         {
@@ -133,7 +156,7 @@ _ANSWERS: Mapping[str, list[Row]] = {
             "whole": True,
         }
     ],
-    "folded": [{"now": NOW, "folded_to": NOW}],
+    "folded": [{"now": NOW, "folded_to": NOW, "final_to": NOW}],
     "known_queues": [{"name": "bulk"}, {"name": "mail"}],
     "next_tick": [{"now": NOW, "next_at": NOW}],
     "due": [{**A_SCHEDULE, "name": f"s-{n}", "overlap": "skip"} for n in range(100)],
@@ -147,11 +170,12 @@ _ANSWERS: Mapping[str, list[Row]] = {
 }
 
 
-def sent(op: Op[Any], name: str) -> Query:
+def sent(op: Op[Any], name: str, **answers: Rows) -> Query:
     """The first step of this name that an operation sends."""
     step = next(op)
     while not isinstance(step, Query) or step.name != name:
-        step = op.send(_ANSWERS.get(step.name, []) if isinstance(step, Query) else [])
+        known = {**_ANSWERS, **answers}
+        step = op.send(known.get(step.name, []) if isinstance(step, Query) else [])
     op.close()
     return step
 
@@ -176,6 +200,11 @@ def _within(outcome: Outcome) -> Op[None]:
 BATCH = 100
 FAILED = Failed(ERROR)
 AN_ID = JobId(20_000)
+# As a claim's row: id, token, …, losses, …, when it was claimed and ends, …, now, found, unread.
+A_SUSPECT: tuple[Any, ...] = (
+    *(20_000, 1 << 40, "mail", "send", None, {}, 5, 2, 3, 1, NOW, NOW, NOW, NOW + MINUTE),
+    *(None, None, 0, None, True, NOW, 1, None),
+)
 
 # What our own connections send, by the name of the case.
 OWN: Mapping[str, Query] = {
@@ -186,6 +215,7 @@ OWN: Mapping[str, Query] = {
     "claim_limited": sent(
         STORE.claim(LANES, count=BATCH, worker=WORKER, limited=True), "claim_limited"
     ),
+    "confirm": sent(STORE.claim(LANES, count=BATCH, worker=WORKER), "confirm", claim=[A_SUSPECT]),
     "lock_queues": sent(
         STORE.claim(LANES, count=BATCH, worker=WORKER, limited=True), "lock_queues"
     ),
@@ -213,12 +243,29 @@ OWN: Mapping[str, Query] = {
     "queue_names": sent(STORE.queue_names(), "queue_names"),
     "get": sent(STORE.get(AN_ID), "get"),
     "attempts": sent(STORE.attempts(AN_ID), "attempts"),
+    "last_attempts": sent(STORE.last_attempts([AN_ID] * 50), "last_attempts"),
     "items": sent(STORE.items(AN_ID), "items"),
     "list_live": sent(STORE.list(State.QUEUED, queue="mail"), "list_live"),
     "list_failed": sent(STORE.list(State.FAILED), "list_failed"),
     "list_failed, of a task": sent(STORE.list(State.FAILED, task="send"), "list_failed"),
+    "stretch": sent(STORE.list(State.COMPLETED), "stretch"),
     "list_archive": sent(STORE.list(State.COMPLETED, task="send"), "list_archive"),
     "list_audit": sent(STORE.audit("job:7"), "list_audit"),
+    "search_audit": sent(
+        STORE.search_audit(actor="ada"), "search_audit", newest_audit=[{"id": 9_000}]
+    ),
+    "newest_audit": sent(STORE.search_audit(), "newest_audit"),
+    "leases": sent(STORE.leases(queue="mail"), "leases"),
+    "queue_minutes": sent(STORE.paces(["mail", "bulk"]), "queue_minutes"),
+    "last_ticks": sent(STORE.lately(["s-7", "s-8"]), "last_ticks"),
+    "states": Query("states", {"ids": [20_000, 1_000_001, 2_000_001]}),
+    "clock": sent(search("state:queued"), "clock"),
+    "search_queued": sent(search("state:due task:send"), "search_queued"),
+    "search_queued, by errors": sent(search("state:retrying error:E"), "search_queued"),
+    "search_running": sent(search("state:running"), "search_running"),
+    "search_running, what is over": sent(search("state:expired queue:mail"), "search_running"),
+    "search_failed": sent(search("state:failed error:E1 args.to:1"), "search_failed"),
+    "search_archive": sent(search("state:completed ended:<1h"), "search_archive"),
     "cancel": sent(STORE.cancel([AN_ID, JobId(1)], BY), "cancel"),
     "revoke": sent(STORE.revoke([AN_ID, JobId(1)], BY), "revoke"),
     "hold": sent(STORE.hold([AN_ID], BY), "hold"),
@@ -235,7 +282,7 @@ OWN: Mapping[str, Query] = {
     "due, above a floor": sent(STORE.fire(floor=NOW - MINUTE), "due"),
     "live": sent(STORE.fire(), "live"),
     "fire": sent(STORE.fire(), "fire"),
-    "fire, a backfill": sent(STORE.backfill("s-7", [NOW - MINUTE], BY), "fire"),
+    "fire, a backfill": sent(STORE._backfill("s-7", [NOW - MINUTE]), "fire"),
     "lock_schedules": sent(STORE.pause_schedule("s-7", BY), "lock_schedules"),
     "declared": sent(STORE.declare("shop", (1,), NEW_SCHEDULES), "declared"),
     "write_schedules": sent(STORE.declare("shop", (1,), NEW_SCHEDULES), "write_schedules"),
@@ -256,14 +303,26 @@ OWN: Mapping[str, Query] = {
     "prune_rollups": sent(STORE.maintain(), "prune_rollups"),
     "fold": sent(STORE.fold(), "fold"),
     "stats": sent(STORE.stats(queue="mail"), "stats"),
+    "totals": sent(STORE.totals(NOW - MINUTE), "totals"),
+    "lateness": sent(STORE.lateness(), "lateness"),
+    "recent_ticks": Query(
+        "recent_ticks", {"within": MINUTE, "schedules": 1000, "ticks": 60, "now": None}
+    ),
+    "pulse": sent(STORE.pulse(), "pulse"),
+    "retrying": sent(STORE.retrying(["mail", "bulk"]), "retrying"),
+    "hours": sent(STORE.hours(["mail", "bulk"]), "hours"),
+    "completions": sent(STORE.completions(count=10), "completions"),
+    "late_schedules": sent(STORE.late_schedules(MINUTE, count=3), "late_schedules"),
     "known_queues": sent(STORE.depths(), "known_queues"),
     "running": sent(STORE.depths(), "running"),
     "depths": sent(STORE.depths(), "depths"),
     "failed_groups": sent(STORE.failed_groups(count=50), "failed_groups"),
+    "failed_groups_of": sent(STORE.failed_groups(queue="mail", count=50), "failed_groups_of"),
     "standing": Query("standing", {"id": 20_000, "most": 10_001, "now": None}),
     "prune_workers": sent(STORE.maintain(), "prune_workers"),
     "move": sent(STORE.move([AN_ID], Changes(queue="bulk"), BY), "move"),
     "delete": sent(STORE.delete([AN_ID, JobId(1_000_001)], BY), "delete"),
+    "freeze_ticks": sent(STORE.start_backfill(A_BACKFILL, BY), "freeze_ticks"),
     "admit_operation": sent(operation(OperationKind.RETRY), "admit_operation"),
     "next_operation": sent(STORE.next_operation(), "next_operation"),
     "due_operation": sent(STORE.advance(), "due_operation"),
@@ -284,6 +343,9 @@ FREEZING: Mapping[str, Query] = {
     "freeze_live": sent(operation(OperationKind.CANCEL, queue="mail"), "freeze_live"),
     "freeze_archive": sent(
         operation(OperationKind.DELETE, state=State.COMPLETED), "freeze_archive"
+    ),
+    "freeze_live, by a selector": sent(
+        operation(OperationKind.CANCEL, selector="state:retrying,expired tag:vip"), "freeze_live"
     ),
 }
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 HOT = [
     "claim",
     "claim_limited",
+    "confirm",
     "renew",
     "holding",
     "forfeit",
@@ -99,10 +100,11 @@ def test_members_are_read_in_their_order_so_that_the_bound_ends_the_reading(
     for url in (full, huge):
         with connect(url) as connection:
             found = explain(connection, FREEZING[case])
-        scans = found.of(table[case])
+        read = table[FREEZING[case].name]
+        scans = found.of(read)
         assert scans
-        assert {name for scan in scans for name in scan.indexes} == {f"{table[case]}_pkey"}
-        assert not [n for n in found.nodes() if n.kind == "Sort" and _reads(n, table[case])]
+        assert {name for scan in scans for name in scan.indexes} == {f"{read}_pkey"}
+        assert not [n for n in found.nodes() if n.kind == "Sort" and _reads(n, read)]
 
 
 def test_the_next_chunk_is_read_from_the_place_of_the_last_one_on(empty: str, full: str) -> None:
@@ -112,12 +114,28 @@ def test_the_next_chunk_is_read_from_the_place_of_the_last_one_on(empty: str, fu
         assert "operation_id = " in scan.fields["Index Cond"]
 
 
-@pytest.mark.parametrize("case", ["list_live", "list_failed", "list_archive", "list_audit"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        *("list_live", "list_failed", "stretch", "list_archive", "list_audit"),
+        *("search_queued", "search_queued, by errors", "search_failed", "search_archive"),
+    ],
+)
 def test_a_list_is_read_backwards_without_a_sort(full: str, case: str) -> None:
     found = plan(full, case)
     directions = {node.fields.get("Scan Direction") for node in found.nodes() if node.indexes}
     assert directions == {"Backward"}
     assert not any(node.kind == "Sort" for node in found.nodes())
+
+
+@pytest.mark.parametrize("case", ["search_queued", "search_running", "search_failed"])
+def test_a_search_reads_no_more_than_its_window(empty: str, full: str, case: str) -> None:
+    """The window is a limit right above the table, whatever the selector says."""
+    table = "job_failed" if case == "search_failed" else "job"
+    for url in (empty, full):
+        found = plan(url, case)
+        limits = [below for node in found.nodes() if node.kind == "Limit" for below in node.below]
+        assert all(scan in limits for scan in found.of(table))
 
 
 def test_the_archive_of_one_day_reads_that_days_partition_alone(full: str) -> None:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from tenure._model.audit import By
 from tenure._model.job import NewJob
+from tenure._model.operation import NewBackfill
 from tenure._model.schedule import Declaring, NewSchedule, Policy, Timing
 from tenure._store.port import Mark, Query
 from tenure._store.postgres.sessions import AsyncSession
 
 if TYPE_CHECKING:
     from support.store import Database, Party
-    from tenure._model.schedule import Backfilled, ScheduleRow
+    from tenure._model.schedule import ScheduleRow
     from tenure._store.port import Op, Rows, Step
 
 BY = By("ada")
@@ -120,14 +121,19 @@ async def test_a_firing_passes_over_a_schedule_that_is_being_changed(db: Databas
 
 async def test_a_backfill_of_the_tick_that_is_being_fired_waits_and_finds_it(db: Database) -> None:
     await made(db)
-    firing, operator = await db.party("firing"), await db.party("operator")
+    tick = NOON + MINUTE
+    new = NewBackfill(schedule="s", queue="q", since=tick, until=tick, fire_ats=[tick], rate=1)
+    started = await db.run(db.store.start_backfill(new, BY))
+    firing, advancer = await db.party("firing"), await db.party("advancer")
     await begun(firing, db.store.fire(), "fire")
-    filling = asyncio.create_task(operator.run(db.store.backfill("s", [NOON + MINUTE], BY)))
-    await db.until_blocked("operator")
+    filling = asyncio.create_task(advancer.run(db.store.advance()))
+    await db.until_blocked("advancer")
     await firing.connection.execute("COMMIT")
 
-    done: Backfilled = await filling
-    assert (done.made, done.already) == (0, 1)
+    assert await filling == 1
+    row = await db.run(db.store.operation(started.id))
+    assert row is not None
+    assert row.outcomes == {"had_job": 1}
     assert await jobs(db) == ["s"]
 
 

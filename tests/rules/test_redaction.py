@@ -97,6 +97,17 @@ def test_declared_names_are_hidden_too_and_a_path_only_where_it_leads() -> None:
         ("smtp.password: geheim", f"smtp.password: {HIDDEN}"),
         (f"with {OURS}.", f"with {HIDDEN}."),
         ("line 3: a token was expected", "line 3: a token was expected"),
+        ("lost tl_AAAAAAAAAAAAAAAAAAAAAAAA_-x, sorry", f"lost {HIDDEN}, sorry"),
+        (
+            'violates "c"\nDETAIL:  Failing row contains (1, geheim, (x).).\nHINT: none',
+            f'violates "c"\nDETAIL:  Failing row contains ({HIDDEN}).\nHINT: none',
+        ),
+        (
+            "DETAIL:  Failing row contains (1, geheim). (SQLSTATE 23514)",
+            f"DETAIL:  Failing row contains ({HIDDEN}). (SQLSTATE 23514)",
+        ),
+        ('CONTEXT:  JSON data, line 1: {"a": geheim', f"CONTEXT:  JSON data, line 1: {HIDDEN}"),
+        ("Key (email)=(a@b.c) already exists.", "Key (email)=(a@b.c) already exists."),
     ],
 )
 def test_secrets_are_found_in_texts_by_their_names_and_forms(text: str, shown: str) -> None:
@@ -159,6 +170,7 @@ def test_what_lies_too_deep_to_look_at_is_not_shown() -> None:
         "password: '\\" * 30_000,
         "password" + " " * 300_000,
         OURS[:-1] * 6_000,
+        "Failing row contains (" * 13_000,
     ],
 )
 def test_no_text_takes_long(text: str) -> None:

@@ -136,6 +136,7 @@ async def test_a_worker_registers_with_its_first_beat_and_says_how_it_fares(benc
 
     [worker] = await bench.db.run(bench.db.store.workers())
     assert (worker.id, worker.state, worker.slots, worker.running) == (A, Presence.ACTIVE, 10, 1)
+    assert worker.meta.pop("memory") > 1_000_000
     assert worker.meta == {
         "blocked": {"seconds": 2.0, "stack": "here"},
         "unknown_tasks": ["other"],

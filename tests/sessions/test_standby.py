@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from support.store import A, lanes
+from support.store import SECOND, A, lanes
 from tenure._model.audit import By
 from tenure._model.ending import Ending
 from tenure._model.job import NewJob, State
@@ -147,3 +147,24 @@ async def test_a_session_that_was_left_in_doubt_works_on(
         await task
 
     assert await party.run(unheard.store.settings()) == {}
+
+
+async def test_claims_that_wait_for_the_standby_past_their_lease_never_make_a_suspect_poison(
+    unheard: Database, local: Database
+) -> None:
+    """Nobody began, however often: only the first loss is counted. Shows R18."""
+    job = NewJob("task", queue=f"q{uuid4()}", max_attempts=3)
+    local.clock.now = unheard.clock.now
+    [enqueued] = await local.run(local.store.enqueue([job]))
+    asked = lanes(job.queue)
+    for _ in range(4):
+        await interrupted(
+            unheard, local, unheard.store.claim(asked, count=1, worker=A), act="terminate"
+        )
+        unheard.clock.advance(40 * SECOND)
+        local.clock.now = unheard.clock.now
+        await local.run(local.store.rescue())
+
+    row = await local.run(local.store.get(enqueued.id))
+    assert row is not None
+    assert (row.state, row.attempt, row.losses) == (State.QUEUED, 1, 1)

@@ -35,8 +35,13 @@ SAID: dict[str, tuple[Any, Any, Any]] = {
     "name": ("anna", "berta", "carla"),
     "host": ("127.0.0.1", "127.0.0.2", "127.0.0.3"),
     "port": (1, 2, 3),
+    "environment": ("production", "staging", "test"),
+    "environment_colour": ("red", "amber", "green"),
+    "metrics_host": ("127.0.0.1", "127.0.0.2", "127.0.0.3"),
+    "metrics_port": (1, 2, 3),
     "schedules": (True, False, False),
     "log_level": ("debug", "warning", "error"),
+    "log_format": ("json", "text", "json"),
 }
 
 
@@ -107,6 +112,9 @@ WORKERS = {
     "name": ("name", "name"),
     "schedules": ("schedules", "schedules"),
     "log_level": ("log_level", "log_level"),
+    "log_format": ("log_format", "log_format"),
+    "metrics_host": ("metrics_host", "metrics_host"),
+    "metrics_port": ("metrics_port", "metrics_port"),
 }
 
 

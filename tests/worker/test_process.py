@@ -101,7 +101,7 @@ async def child(app: Tenure, *, slots: int = 2) -> AsyncIterator[None]:
         name="child",
         queues=["default"],
         slots=slots,
-        handler=[sys.executable, "-c", HANDLER, f"{app.imports[0]}:app", "info"],
+        handler=[sys.executable, "-c", HANDLER, f"{app.imports[0]}:app", "info", "text"],
     )
     core = Core(app, shape, on_doomed=lambda _held, _why: None)
     core.start()

@@ -49,7 +49,7 @@ class Call:
         self.function = task.function
         self._is_async = task.is_async
         self._middleware = hooks.around(is_async=task.is_async)
-        self.excerpt = Excerpt()
+        self.excerpt = Excerpt(row)
         grip.log = self.excerpt.text
 
     def __call__(self) -> Any:

@@ -1,4 +1,4 @@
-"""The last of what a handler logged, kept for its attempt."""
+"""What a handler logs: the last of it kept for its attempt, each record with its job's fields."""
 
 import contextlib
 import logging
@@ -6,17 +6,20 @@ from collections import deque
 from collections.abc import Iterator
 from contextvars import ContextVar
 
+from tenure._model.job import JobRow
 from tenure._rules.storable import MAX_LOG
+from tenure._services.base import about
 
 _FORMAT = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s", "%H:%M:%S")
 
 
 class Excerpt:
-    """The end of what was logged, up to a limit."""
+    """The end of what was logged in a job, up to a limit."""
 
-    __slots__ = ("_limit", "_lines", "_size")
+    __slots__ = ("_limit", "_lines", "_size", "job")
 
-    def __init__(self, limit: int = MAX_LOG) -> None:
+    def __init__(self, job: JobRow, limit: int = MAX_LOG) -> None:
+        self.job = job
         self._lines: deque[str] = deque()
         self._size = 0
         self._limit = limit
@@ -38,13 +41,18 @@ CURRENT: ContextVar[Excerpt] = ContextVar("tenure_excerpt")
 
 
 class ExcerptHandler(logging.Handler):
-    """Notes every record that is logged inside a job with that job's excerpt."""
+    """Gives every record that is logged inside a job that job's fields, and notes it with the job's
+    excerpt."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Note the record, if it was logged inside a job. In a program that has configured no
         logging, a warning still goes where it would go without us."""
         excerpt = CURRENT.get(None)
         if excerpt is not None:
+            for name, value in about(excerpt.job).items():
+                # Not by a factory of records: that would make a field of the handler's own with
+                # the same name an error.
+                vars(record).setdefault(name, value)
             with contextlib.suppress(Exception):
                 excerpt.add(_FORMAT.format(record))
         last = logging.lastResort
@@ -70,7 +78,8 @@ def excerpts() -> Iterator[None]:
     """Keep excerpts as long as this lasts, here or elsewhere in the process."""
     global _keepers  # noqa: PLW0603 - the root logger is one for all
     root = logging.getLogger()
-    root.addHandler(_handler)
+    # Before all others, so that they find the fields.
+    root.handlers = [_handler, *(other for other in root.handlers if other is not _handler)]
     _keepers += 1
     try:
         yield

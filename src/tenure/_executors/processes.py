@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from tenure._executors import endings, messages
 from tenure._executors.base import Told
 from tenure._model.outcome import Outcome, Snoozed
-from tenure._services.base import log
+from tenure._services.base import about, log
 from tenure._services.board import Phase
 from tenure._services.holdings import Held, Why
 from tenure.job import boottime
@@ -68,10 +68,17 @@ class ProcessExecutor:
             # It was to stop before there was a process for it.
             outcome = None
         except CannotStart as error:
-            log.error("job %s: %s; it is tried again later, uncharged", held.job.id, error)
+            log.error(
+                "job %s: %s; it is tried again later, uncharged",
+                held.job.id,
+                error,
+                extra=about(held.job),
+            )
             outcome = Snoozed(_AFTER_NO_START)
         except (OSError, ValueError, asyncio.IncompleteReadError) as error:
-            log.warning("the process of job %s broke: %s", held.job.id, error)
+            log.warning(
+                "the process of job %s broke: %s", held.job.id, error, extra=about(held.job)
+            )
             outcome = None
         if outcome is None and held.stopping is not None:
             outcome = endings.stopped(held.stopping, held.time_limit)

@@ -1,8 +1,8 @@
 """The answers that the store gives to operators."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 
 from tenure._model.ids import JobId
@@ -55,6 +55,30 @@ class Page:
 
     jobs: Sequence[JobRow]
     next: Place | None
+
+
+class Pile(StrEnum):
+    """Where jobs are searched, each below an id of its own; the value is short, for page tokens."""
+
+    IDS = "i"
+    QUEUED = "q"
+    RUNNING = "r"
+    FAILED = "f"
+    ARCHIVE = "a"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A page of what was searched for, newest first. `next` says below which id each pile is
+    still to be searched; it is empty at the end alone. `searched` counts the rows that were looked
+    at; `bounded`: some pile was not searched to its end."""
+
+    jobs: Sequence[JobRow]
+    next: Mapping[Pile, JobId]
+    searched: int
+    bounded: bool
+    took: timedelta
+    now: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,5 @@
-"""An operation: one action on many jobs, whose members are frozen at its start, done in chunks.
+"""An operation: one action on many jobs, or one job for each of many ticks. Its members are frozen
+at its start, and done in chunks.
 
 An item is one member; it has its outcome once its chunk is done.
 """
@@ -13,13 +14,14 @@ from tenure._model.job import State
 
 
 class OperationKind(StrEnum):
-    """What is done to each job."""
+    """What is done to each job; or, of a backfill, that each tick gets its job."""
 
     RETRY = "retry"
     CANCEL = "cancel"
     DISCARD = "discard"
     DELETE = "delete"
     MOVE = "move"
+    BACKFILL = "backfill"
 
 
 class OperationState(StrEnum):
@@ -53,12 +55,14 @@ class ItemOutcome(StrEnum):
     NOT_FOUND = "not_found"
     MOVED = "moved"
     NOT_QUEUED = "not_queued"
+    FIRED = "fired"
+    HAD_JOB = "had_job"
     BUSY = "busy"
     REFUSED = "refused"
 
     @property
     def is_done(self) -> bool:
-        """Whether the job was changed as asked; else it is as it was."""
+        """Whether the job was changed or made as asked; else all is as it was."""
         return self in _DONE
 
 
@@ -70,6 +74,7 @@ _DONE = frozenset(
         ItemOutcome.DISCARDED,
         ItemOutcome.DELETED,
         ItemOutcome.MOVED,
+        ItemOutcome.FIRED,
     }
 )
 
@@ -78,7 +83,9 @@ _DONE = frozenset(
 class Filter:
     """Which jobs an operation is for: those that match all that is said, or those of `ids`.
 
-    `signature` is that of a dead letter's error. `after` is included, `before` is not.
+    `signature` is that of a dead letter's error. `after` is included, `before` is not. `selector`
+    is the text of one, which says it all; `queue` beside it is the one queue that it names. Of a
+    backfill: the schedule, the queue of its jobs, and the first and the last instant.
     """
 
     state: State | None = None
@@ -90,6 +97,10 @@ class Filter:
     ended_after: datetime | None = None
     ended_before: datetime | None = None
     ids: Sequence[int] | None = None
+    selector: str | None = None
+    schedule: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +120,18 @@ class NewOperation:
     filter: Filter
     rate: int
     changes: Changes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewBackfill:
+    """A backfill as it is asked for: these ticks of a schedule, whose jobs go to the queue."""
+
+    schedule: str
+    queue: str
+    since: datetime
+    until: datetime
+    fire_ats: Sequence[datetime]
+    rate: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,11 +159,13 @@ class OperationRow:
 
 @dataclass(frozen=True, slots=True)
 class OperationItem:
-    """One member of an operation, by its place; the outcome is None until its chunk is done."""
+    """One member of an operation, by its place; the outcome is None until its chunk is done. Of a
+    backfill it is the tick at `fire_at`, and has a job once one is made."""
 
     place: int
-    job_id: JobId
+    job_id: JobId | None
     outcome: ItemOutcome | None
+    fire_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

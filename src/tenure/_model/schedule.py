@@ -190,14 +190,6 @@ class Declaring:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Backfilled:
-    """What one stretch of a backfill did: jobs made, and ticks that had one already."""
-
-    made: int
-    already: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Shift:
     """A change of a zone's clocks: the instant, what they would have shown and what they show.
 

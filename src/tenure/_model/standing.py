@@ -35,7 +35,8 @@ class StandingCode(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Standing:
     """Where a job stands, and a sentence that says so. `until` is when this ends by itself, `by`
-    and `reason` whose doing it is, `count` how many jobs are meant."""
+    and `reason` whose doing it is, `count` how many jobs are meant. `now` is the database's clock;
+    of a running job `renewed_at` is when its lease began, or was last renewed, of `renewals`."""
 
     job_id: JobId
     code: StandingCode
@@ -44,17 +45,23 @@ class Standing:
     by: str | None = None
     reason: str | None = None
     count: Count | None = None
+    now: datetime | None = None
+    renewed_at: datetime | None = None
+    renewals: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What is around a live job: who is before it, what runs under limits, who locks its row."""
+    """What is around a live job: its lease, who is before it, what runs under limits, who locks its
+    row."""
 
     now: datetime
     ahead: Count
     running: int
     running_in_all: int
     locked: Overdue
+    renewed_at: datetime | None = None
+    renewals: int = 0
 
 
 @dataclass(frozen=True, slots=True)

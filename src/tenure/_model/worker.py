@@ -16,6 +16,17 @@ class Presence(StrEnum):
     OFFLINE = "offline"
 
 
+class Health(StrEnum):
+    """How a worker fares as others see it. `stale`: it says it is there, and has not said so
+    lately; `idle`: it runs nothing."""
+
+    ACTIVE = "active"
+    IDLE = "idle"
+    DRAINING = "draining"
+    STALE = "stale"
+    OFFLINE = "offline"
+
+
 @dataclass(frozen=True, slots=True)
 class NewWorker:
     """How a worker introduces itself."""

@@ -1,7 +1,7 @@
 """What may be an operation: its filter, its changes, its rate; and the size of its chunks."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +15,8 @@ from tenure._model.operation import (
     OperationRow,
     OperationState,
 )
-from tenure._rules import payload
+from tenure._model.selector import Bound, Comparing, Selector, View
+from tenure._rules import payload, selecting, selectors
 from tenure._rules.values import dump
 from tenure.errors import InvalidValue
 
@@ -24,7 +25,7 @@ MOST_IDS = 10_000
 DEFAULT_RATE = 500
 FASTEST = 10_000
 _LONGEST_CHUNK = 1000
-_INSTANTS = ("created_after", "created_before", "ended_after", "ended_before")
+_INSTANTS = ("created_after", "created_before", "ended_after", "ended_before", "since", "until")
 _LIVE = (State.QUEUED, State.RUNNING)
 # Which states the members of an operation can have, by its kind.
 _STATES: Mapping[OperationKind, Sequence[State]] = {
@@ -37,14 +38,21 @@ _STATES: Mapping[OperationKind, Sequence[State]] = {
 
 
 def check(new: NewOperation) -> None:
-    """Refuse an operation that could not be done (InvalidValue)."""
-    if not 1 <= new.rate <= FASTEST:
-        raise InvalidValue(f"a rate of {new.rate} is not within 1 to {FASTEST:,} jobs per second")
+    """Refuse an operation on jobs that could not be done (InvalidValue)."""
+    check_rate(new.rate)
+    if new.kind is OperationKind.BACKFILL:
+        raise InvalidValue("a backfill is of a schedule; start it there: schedules.backfill")
     _check_filter(new)
     if new.kind is OperationKind.MOVE:
         check_changes(new.changes or Changes())
     elif new.changes is not None:
         raise InvalidValue(f"changes are for a move, not for a {new.kind}; leave them away")
+
+
+def check_rate(rate: int) -> None:
+    """Refuse a rate at which nothing would be done, or too much."""
+    if not 1 <= rate <= FASTEST:
+        raise InvalidValue(f"a rate of {rate} is not within 1 to {FASTEST:,} jobs per second")
 
 
 def check_changes(changes: Changes) -> None:
@@ -65,6 +73,8 @@ def check_changes(changes: Changes) -> None:
 
 def _check_filter(new: NewOperation) -> None:
     said = new.filter
+    if (said.schedule, said.since, said.until) != (None, None, None):
+        raise InvalidValue("schedule, since and until are a backfill's; leave them away")
     for name in _INSTANTS:
         if (instant := getattr(said, name)) is not None:
             _check_aware(instant, name)
@@ -75,12 +85,25 @@ def _check_filter(new: NewOperation) -> None:
         _check_ids(said)
         return
     states = states_of(new)
+    if said.selector is not None:
+        _check_selector(said, states)
     if said.signature is not None and states != [State.FAILED]:
         raise InvalidValue("only dead letters have the signature of an error; leave it away")
-    ended = said.ended_after is not None or said.ended_before is not None
-    if ended and any(state.is_live for state in states):
+
+
+def _check_selector(said: Filter, states: Sequence[State]) -> None:
+    selector = selectors.parse(said.selector or "")
+    if said != Filter(selector=said.selector, queue=said.queue) or said.queue not in (
+        None,
+        *selector.queue,
+    ):
+        raise InvalidValue("a selector says it all; leave the rest of the filter away")
+    if selector.id:
+        raise InvalidValue("the filter has a field for ids; leave the selector away")
+    if selector.error and any(state.is_live for state in states):
         raise InvalidValue(
-            f"what is {states[0]} has not ended; use created_after or created_before"
+            "an operation on live jobs takes no error: their last attempts would all have to be "
+            "looked up; leave it away, or give the ids"
         )
 
 
@@ -103,15 +126,47 @@ def _check_aware(instant: datetime, what: str) -> None:
 
 def states_of(new: NewOperation) -> list[State]:
     """The states of the jobs that an operation is for; a delete must say which."""
-    allowed, said = _STATES[new.kind], new.filter.state
-    if said is not None and said not in allowed:
-        raise InvalidValue(
-            f"what is {said} cannot be the subject of a {new.kind}; that is for jobs that are "
-            f"{' or '.join(allowed)}"
-        )
-    if said is None and new.kind is OperationKind.DELETE:
+    allowed, selector = _STATES[new.kind], selector_of(new.filter)
+    said = {view.state for view in selector.state}
+    for state in State:
+        if state in said and state not in allowed:
+            raise InvalidValue(
+                f"what is {state} cannot be the subject of a {new.kind}; that is for jobs that are "
+                f"{' or '.join(allowed)}"
+            )
+    meant = selector if said else replace(selector, state=tuple(map(View, allowed)))
+    found = list(selecting.states(meant))
+    if len(found) > 1 and new.kind is OperationKind.DELETE:
         raise InvalidValue(f"a delete must say of which state; give one of {', '.join(allowed)}")
-    return list(allowed) if said is None else [said]
+    return found
+
+
+def selector_of(said: Filter) -> Selector:
+    """What a filter says, as a selector; but for the signature, which is no more than itself."""
+    if said.selector is not None:
+        return selectors.parse(said.selector)
+    return Selector(
+        state=() if said.state is None else (View(said.state),),
+        queue=() if said.queue is None else (said.queue,),
+        task=() if said.task is None else (said.task,),
+        created=_range(said.created_after, said.created_before),
+        ended=_range(said.ended_after, said.ended_before),
+    )
+
+
+def _range(after: datetime | None, before: datetime | None) -> tuple[Bound, ...]:
+    sides = (Comparing.AT_LEAST, after), (Comparing.BELOW, before)
+    return tuple(Bound(comparing, at) for comparing, at in sides if at is not None)
+
+
+def selected(selector: Selector) -> Filter:
+    """The filter of an operation on what a selector means."""
+    if selector.id:
+        return Filter(ids=selector.id)
+    if selector == Selector():
+        return Filter()
+    only = selector.queue[0] if len(selector.queue) == 1 else None
+    return Filter(selector=selectors.text(selector), queue=only)
 
 
 def chunk(rate: int) -> int:
@@ -144,7 +199,11 @@ def as_json(said: Filter | Changes | None) -> dict[str, Json] | None:
     """What is said of a filter or of changes, as JSON."""
     if said is None:
         return None
-    return {name: dump(value) for name, value in asdict(said).items() if value is not None}
+    fields = {name: dump(value) for name, value in asdict(said).items() if value is not None}
+    if "selector" in fields:
+        # The members are frozen; who reads this later need not be one who reads payloads.
+        fields["selector"] = selectors.text(selectors.masked(selectors.parse(fields["selector"])))
+    return fields
 
 
 def filter_of(stored: Mapping[str, Json]) -> Filter:

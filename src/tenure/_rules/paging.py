@@ -3,13 +3,16 @@
 import json
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from tenure._model.answers import Place
+from tenure._model.answers import Pile, Place
 from tenure._model.ids import JobId
 from tenure.errors import InvalidValue
 
 _TOKEN = re.compile(r"(?P<before>[0-9]{1,19})(?:-(?P<day>[0-9]{8}))?")
+
+_SEARCH = re.compile(r"([iqrfa])([0-9]{1,19})")
 
 
 def token(place: Place) -> str:
@@ -29,6 +32,20 @@ def place(text: str) -> Place:
     except ValueError:
         raise _stranger(text) from None
     return Place(JobId(int(found["before"])), day)
+
+
+def search_token(places: Mapping[Pile, JobId]) -> str:
+    """Where a search goes on, as text."""
+    return "-".join(f"{pile}{before}" for pile, before in places.items())
+
+
+def search_places(text: str) -> Mapping[Pile, JobId]:
+    """The places that a search gave out as text; InvalidValue for any other."""
+    parts = [_SEARCH.fullmatch(part) for part in text.split("-", len(Pile))]
+    found = {Pile(part[1]): JobId(int(part[2])) for part in parts if part}
+    if len(found) != len(parts) or any(before >= 2**63 for before in found.values()):
+        raise _stranger(text)
+    return found
 
 
 def group_token(task: str, signature: str | None) -> str:
@@ -55,5 +72,5 @@ def _is_text(value: str) -> bool:
 
 def _stranger(text: str) -> InvalidValue:
     return InvalidValue(
-        f"{text[:60]!r} is no place in a list; pass `next` as the last page gave it"
+        f"{len(text)} characters that are no place in a list; pass `next` as the last page gave it"
     )

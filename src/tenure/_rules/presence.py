@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from tenure._model.queue import EVERY_QUEUE
-from tenure._model.worker import Presence, WorkerRow
+from tenure._model.worker import Health, Presence, WorkerRow
 from tenure.config import DEFAULTS
 
 FRESH = 3 * DEFAULTS.beat + timedelta(seconds=1)
@@ -29,3 +29,14 @@ def serving(workers: Sequence[WorkerRow], queue: str) -> list[WorkerRow]:
 def unknown_tasks(worker: WorkerRow) -> set[str]:
     """The tasks that this worker met, did not know, and leaves to others."""
     return set((worker.meta or {}).get("unknown_tasks", ()))
+
+
+def health(worker: WorkerRow) -> Health:
+    """How a worker fares, by what it says of itself and when it last said it."""
+    if worker.state is Presence.OFFLINE:
+        return Health.OFFLINE
+    if worker.beat_age > FRESH:
+        return Health.STALE
+    if worker.state is Presence.DRAINING or worker.drain_requested:
+        return Health.DRAINING
+    return Health.ACTIVE if worker.running else Health.IDLE

@@ -15,6 +15,7 @@ from functools import lru_cache
 from tenure._model.attempt import AttemptRow
 from tenure._model.ids import Json
 from tenure._model.job import JobRow
+from tenure._model.outcome import Error
 from tenure._model.schedule import ScheduleRow
 from tenure._rules import tokens
 from tenure._rules.payload import MAX_DEPTH
@@ -38,6 +39,14 @@ _BEHIND = re.compile(
     r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'"
     r"|(?:(?:bearer|basic|digest)\s{1,8})?[^\s,;&)}\]\"']+",
     re.IGNORECASE | re.DOTALL,
+)
+# A lease or a session of a worker elsewhere.
+_HELD = re.compile(r"\bt[ls]_[A-Za-z0-9_-]{20,}")
+# How PostgreSQL quotes what it refuses: a whole row, or the JSON that it was reading.
+_QUOTED = re.compile(
+    r"(?<=Failing row contains \().{0,4000}?(?=\)\.(?: \(SQLSTATE|$))"
+    r"|(?<=JSON data, line \d: )[^\n]*",
+    re.MULTILINE | re.DOTALL,
 )
 _Words = tuple[str, ...]
 
@@ -89,6 +98,13 @@ class Redactor:
             refused=self.value(attempt.refused, known),
         )
 
+    def error(self, error: Error, *, of: JobRow, whole: bool = False) -> Error:
+        """An error without what must not be shown of its job; `whole`: nothing of its arguments."""
+        known = self._known(of)
+        if whole:
+            known = (*self._found(of.args, hidden=True), *known)
+        return Error(error.type, self.text(error.message, known), self.text(error.trace, known))
+
     def items(self, items: Mapping[str, Json]) -> dict[str, Json]:
         """A job's items; their keys are the job's own, and name no field."""
         return {key: self.value(data) for key, data in items.items()}
@@ -105,20 +121,19 @@ class Redactor:
         return self._value(value, (), known, 0)
 
     def text(self, text: str, known: Sequence[str] = ()) -> str:
-        """A text without these known values, access tokens, users and passwords of URLs, and what
-        stands behind a hidden name."""
+        """A text without these known values, access tokens, leases, users and passwords of URLs,
+        rows that PostgreSQL quotes, and what stands behind a hidden name."""
         for secret in known:
             text = text.replace(secret, HIDDEN)
-        text = tokens.SHAPE.sub(HIDDEN, text)
+        text = _HELD.sub(HIDDEN, tokens.SHAPE.sub(HIDDEN, text))
+        text = _QUOTED.sub(HIDDEN, text)
         if "://" in text:
             text = _RUN.sub(_without_userinfo, text)
         return "".join(self._pairs(text))
 
     def values(self, value: Json) -> tuple[str, ...]:
         """The texts and numbers that hidden fields hold, the longest first."""
-        found: set[str] = set()
-        self._collect(value, (), found, hidden=False, depth=0)
-        return tuple(sorted(found, key=len, reverse=True)[:_MOST_VALUES])
+        return self._found(value, hidden=False)
 
     def hides(self, *keys: str) -> bool:
         """Whether the field that these keys lead to is hidden."""
@@ -127,6 +142,11 @@ class Redactor:
     def _is_named(self, key: str) -> bool:
         words = _words(key)
         return any(_has(words, some) for some in self._single)
+
+    def _found(self, value: Json, *, hidden: bool) -> tuple[str, ...]:
+        found: set[str] = set()
+        self._collect(value, (), found, hidden=hidden, depth=0)
+        return tuple(sorted(found, key=len, reverse=True)[:_MOST_VALUES])
 
     def _known(self, job: JobRow) -> tuple[str, ...]:
         return self.values([job.args, job.cursor, job.meta])

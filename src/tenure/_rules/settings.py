@@ -12,10 +12,15 @@ from tenure.errors import InvalidValue
 
 def _seconds(name: str, value: Json) -> timedelta:
     if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-        raise InvalidValue(f"{name} is a number of seconds, not {value!r}")
+        raise InvalidValue(f"{name} is a number of seconds, not {_shown(value)}")
     if not value <= LONGEST_WAIT.total_seconds():
         raise InvalidValue(f"{name} is {value!r} s; {LONGEST_WAIT.days:,} days is the most")
     return timedelta(seconds=value)
+
+
+def _shown(value: Json) -> str:
+    """What is said of a value that was refused: a text can be a secret, a number cannot."""
+    return f"a {type(value).__name__}" if isinstance(value, str | list | dict) else repr(value)
 
 
 def _lease(name: str, value: Json) -> None:
@@ -28,12 +33,12 @@ def _duration(name: str, value: Json) -> None:
 
 def _count(name: str, value: Json) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 32_767:
-        raise InvalidValue(f"{name} is a whole number from 1 to 32,767, not {value!r}")
+        raise InvalidValue(f"{name} is a whole number from 1 to 32,767, not {_shown(value)}")
 
 
 def _share(name: str, value: Json) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InvalidValue(f"{name} is a share from 0 to 1, not {value!r}")
+        raise InvalidValue(f"{name} is a share from 0 to 1, not {_shown(value)}")
 
 
 def _names(name: str, value: Json) -> None:  # noqa: ARG001 - one form for all

@@ -1,12 +1,13 @@
 """Why a job is not running: the first reason that holds, and a sentence that says it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from tenure._model.ids import JobId
 from tenure._model.job import State
-from tenure._model.queue import QueueRow
 from tenure._model.standing import Around, Facts, Standing, StandingCode
 from tenure._model.stats import Count
+from tenure._rules.pausing import is_paused
 from tenure._rules.presence import serving, unknown_tasks
 
 
@@ -28,14 +29,20 @@ def standing(facts: Facts) -> Standing:
         sentence = f"It has ended: {job.state}{why}{at}."
         return Standing(job.id, StandingCode.ENDED, sentence, reason=job.done_reason)
     if job.state is State.RUNNING:
-        return _running(facts, around)
-    return _kept(facts, around) or _shut(facts, around) or _waiting(facts, around)
+        found = _running(facts, around)
+        return replace(
+            found, now=around.now, renewed_at=around.renewed_at, renewals=around.renewals
+        )
+    found = _kept(facts, around) or _shut(facts, around) or _waiting(facts, around)
+    return replace(found, now=around.now)
 
 
 def _running(facts: Facts, around: Around) -> Standing:
     job, ends = facts.job, facts.job.lease_expires_at
     holder = next((w for w in facts.workers if w.id == job.claimed_by), None)
-    by = str(job.claimed_by) if holder is None else f"{holder.name} on {holder.host}"
+    by = str(job.claimed_by) if holder is None else holder.name
+    if holder is not None and holder.host:
+        by = f"{by} on {holder.host}"
     if ends is not None and ends > around.now:
         sentence = f"It runs: {by} holds it, under a lease until {_at(ends)}."
         return Standing(job.id, StandingCode.RUNNING, sentence, until=ends, by=by)
@@ -73,7 +80,7 @@ def _shut(facts: Facts, around: Around) -> Standing | None:
         (StandingCode.ALL_PAUSED, "The whole installation", facts.every_queue),
         (StandingCode.QUEUE_PAUSED, f"Its queue {job.queue}", facts.queue),
     ):
-        if row is not None and _is_paused(row, around.now):
+        if row is not None and is_paused(row, around.now):
             until = "" if row.paused_until is None else f" until {_at(row.paused_until)}"
             sentence = f"{what} is paused, by {row.paused_by}{until}{_because(row.paused_reason)}."
             return Standing(
@@ -111,10 +118,6 @@ def _waiting(facts: Facts, around: Around) -> Standing:
         return Standing(job.id, StandingCode.BEHIND, sentence, count=around.ahead)
     sentence = f"It is the next of queue {job.queue}, and waits for a worker with a free slot."
     return Standing(job.id, StandingCode.NEXT, sentence)
-
-
-def _is_paused(row: QueueRow, now: datetime) -> bool:
-    return row.paused_at is not None and (row.paused_until is None or row.paused_until > now)
 
 
 def _because(reason: str | None) -> str:

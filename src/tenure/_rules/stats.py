@@ -64,13 +64,13 @@ def stats(asked: Span, rows: Sequence[Mapping[str, Any]], folded_to: datetime | 
 
 def _tally(since: datetime, until: datetime, row: Mapping[str, Any] | None) -> Tally:
     if row is None:
-        return Tally(since, until, dict.fromkeys(Ending, 0), _spread(_EMPTY), _spread(_EMPTY))
+        return Tally(since, until, dict.fromkeys(Ending, 0), spread(_EMPTY), spread(_EMPTY))
     return Tally(
         since,
         until,
         {ending: int(row[ending]) for ending in Ending},
-        _spread(row["waits"], timedelta(seconds=row["wait_sum"])),
-        _spread(row["runs"], timedelta(seconds=row["run_sum"])),
+        spread(row["waits"], timedelta(seconds=row["wait_sum"])),
+        spread(row["runs"], timedelta(seconds=row["run_sum"])),
     )
 
 
@@ -86,10 +86,11 @@ def _whole(asked: Span, steps: Sequence[Tally]) -> Tally:
 
 def _joined(spreads: Sequence[Spread]) -> Spread:
     buckets = reduce(added, (spread.buckets for spread in spreads))
-    return _spread(buckets, sum((spread.sum for spread in spreads), timedelta(0)))
+    return spread(buckets, sum((spread.sum for spread in spreads), timedelta(0)))
 
 
-def _spread(buckets: Sequence[int], total: timedelta = timedelta(0)) -> Spread:
+def spread(buckets: Sequence[int], total: timedelta = timedelta(0)) -> Spread:
+    """How long what is counted in these buckets took."""
     counts = tuple(int(count) for count in buckets)
     p50, p95, p99 = (_seconds(quantile(counts, share)) for share in (0.5, 0.95, 0.99))
     return Spread(sum(counts), total, counts, p50, p95, p99)

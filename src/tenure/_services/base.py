@@ -5,12 +5,24 @@ import logging
 import random
 from datetime import timedelta
 
+from tenure._model.job import JobRow
 from tenure.errors import StoreError
 
 log = logging.getLogger("tenure")
 _SHORTEST_BACKOFF = timedelta(milliseconds=10)
 _LONGEST_BACKOFF = timedelta(seconds=5)
 _JITTER = 0.2
+
+
+def about(job: JobRow) -> dict[str, str | int]:
+    """The fields of a record in the log that is about this job, for its `extra`."""
+    return {
+        "job": job.id,
+        "attempt": job.attempt,
+        "token": job.token,
+        "queue": job.queue,
+        "task": job.task,
+    }
 
 
 class Service:
@@ -36,6 +48,7 @@ class Service:
         self._nudged = asyncio.Event()
         self._stopping = False
         self._failures = 0
+        self.errors: int = 0
 
     async def tick(self) -> int:
         """One bounded pass."""
@@ -70,6 +83,7 @@ class Service:
             done = await self.tick()
         except StoreError as error:
             self._failures += 1
+            self.errors += 1
             # Said once: an outage of an hour is one line in the log, not a thousand.
             level = logging.WARNING if self._failures == 1 else logging.DEBUG
             log.log(level, "%s: %s; it tries again", self.name, error)

@@ -71,8 +71,10 @@ class Claimer(Service):
         self.on_backlog: Callable[[], None] = lambda: None
         self.on_empty: Callable[[], None] = lambda: None
         self.on_rescued: Callable[[Sequence[Rescued]], None] = lambda _jobs: None
-        self.empty_claims = 0
-        self.beside = 0
+        self.empty_claims: int = 0
+        self.beside: int = 0
+        self.claims: int = 0
+        self.claimed: int = 0
 
     def wake(self, queue: str = "") -> None:
         """There may be something in this queue, or in any; what is about schedules is not."""
@@ -154,6 +156,8 @@ class Claimer(Service):
         )
         with self._asking(room, link, patient=patient):
             claims = await link.run(op)
+        self.claims += 1
+        self.claimed += len(claims.jobs)
         self._limited = claims.limited
         self.on_rescued(claims.rescued)
         self._dispatcher.take(claims, asked_at)

@@ -25,7 +25,8 @@ from tenure._model.outcome import (
 from tenure._model.queue import EVERY_QUEUE
 from tenure._rules import backoff, leasing, lifecycle, prefetch
 from tenure._rules.leasing import Terms
-from tenure._services.base import log
+from tenure._rules.redaction import Redactor
+from tenure._services.base import about, log
 from tenure._services.board import Phase
 from tenure._services.holdings import Held, Holdings
 from tenure._services.settler import Settler
@@ -64,6 +65,7 @@ class Notes:
 
     strangers: dict[str, None] = field(default_factory=dict)
     backoff: Backoff = field(default_factory=Backoff)
+    redactor: Redactor = field(default_factory=Redactor)
     processes: int = 1
 
 
@@ -161,7 +163,11 @@ class Dispatcher:
     def _leave_to_others(self, claimed: Claimed) -> None:
         """Give back a job of a task that is not known here: a newer release will know it."""
         if claimed.job.task not in self._notes.strangers:
-            log.warning("no task %r is known here; it is left to others", claimed.job.task)
+            log.warning(
+                "no task %r is known here; it is left to others",
+                claimed.job.task,
+                extra=about(claimed.job),
+            )
             self._notes.strangers[claimed.job.task] = None
         settlement = lifecycle.settle(
             Released(),
@@ -192,7 +198,9 @@ class Dispatcher:
             held.running = way.start(held, self._ended)
         except (OSError, RuntimeError) as error:
             # No more threads or descriptors: somebody else may have some.
-            log.error("job %s cannot be started here: %s", held.job.id, error)
+            log.error(
+                "job %s cannot be started here: %s", held.job.id, error, extra=about(held.job)
+            )
             self._running -= 1
             self._end(held, Released(), None)
             return
@@ -217,11 +225,13 @@ class Dispatcher:
         held.mark(Phase.ENDED)
         if held.grip.settled:
             if isinstance(outcome, Failed):
+                error = self._notes.redactor.error(outcome.error, of=held.job)
                 log.warning(
                     "job %s was completed by its transaction, and then its handler failed: %s\n%s",
                     held.job.id,
-                    outcome.error.message,
-                    outcome.error.trace,
+                    error.message,
+                    error.trace,
+                    extra=about(held.job),
                 )
             self._holdings.drop(held)
             self.on_completed(held)
@@ -236,7 +246,10 @@ class Dispatcher:
             backoff=self._backoff(held) if isinstance(outcome, Failed) else timedelta(0),
         )
         if isinstance(outcome, Failed):
-            _report(held, outcome.error, settlement)
+            # Why arguments do not fit is told by quoting them; the attempt has it all.
+            unread = outcome.reason == "undecodable"
+            error = self._notes.redactor.error(outcome.error, of=held.job, whole=unread)
+            _report(held, error, settlement)
         succeeded = isinstance(outcome, Succeeded)
         follow_ups = held.grip.follow_ups if succeeded else []
         self._settler.put(
@@ -304,6 +317,7 @@ def _report(held: Held, error: Error, settlement: Settlement) -> None:
         error.message,
         then,
         error.trace,
+        extra=about(held.job),
     )
 
 

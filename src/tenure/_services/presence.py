@@ -1,11 +1,14 @@
 """Says that the worker is there, and how it fares; brings back what was set at run time."""
 
+import resource
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from tenure._model.worker import Beat, NewWorker, Presence, WorkerRow
 from tenure._rules import settings
+from tenure._rules.redaction import Redactor
 from tenure._services.base import Service
 from tenure._services.dispatcher import Notes
 from tenure._services.holdings import Holdings
@@ -13,8 +16,10 @@ from tenure._services.watcher import Watcher
 from tenure._store.engine import Link
 from tenure._store.port import Op, Store
 from tenure.config import Defaults
+from tenure.job import boottime
 
 _LOOK_AROUND_EVERY = 6
+_STATM = Path("/proc/self/statm")
 
 
 class Herald(Service):
@@ -45,6 +50,7 @@ class Herald(Service):
         self._defaults = defaults
         self._beats = 0
         self.state = Presence.ACTIVE
+        self.beat_at = 0.0
 
     async def tick(self) -> int:
         """One beat; now and then a look at settings and neighbours."""
@@ -52,6 +58,7 @@ class Herald(Service):
         if self._beats % _LOOK_AROUND_EVERY == 0:
             changed = await self._link.run(self._store.settings())
             self._notes.backoff = settings.backoff(changed, self._defaults.backoff)
+            self._notes.redactor = Redactor(changed.get("redact", ()))
             workers = await self._link.run(self._store.workers())
             self._notes.processes = self._neighbours(workers)
         self._beats += 1
@@ -64,6 +71,9 @@ class Herald(Service):
         if self._notes.strangers:
             meta["unknown_tasks"] = list(self._notes.strangers)
 
+        if (memory := _memory()) is not None:
+            meta["memory"] = memory
+
         def beat() -> Op[Beat]:
             return self._store.beat(
                 self._me.id, state=self.state, running=self._holdings.running, meta=meta or None
@@ -73,6 +83,7 @@ class Herald(Service):
         if not answer.known:
             await self._link.run(self._store.register(self._me))
             await self._link.run(beat())
+        self.beat_at = boottime()
         if answer.drain_requested and self.state is Presence.ACTIVE:
             self._on_drain()
 
@@ -94,3 +105,11 @@ class Herald(Service):
             await self._beat()
         finally:
             await self._link.close()
+
+
+def _memory() -> int | None:
+    """The bytes that this process has in memory; None where the system does not say."""
+    try:
+        return int(_STATM.read_text().split()[1]) * resource.getpagesize()
+    except (OSError, ValueError, IndexError):
+        return None

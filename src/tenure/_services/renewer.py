@@ -4,7 +4,7 @@ so that a handler that blocks the event loop keeps its lease."""
 from datetime import timedelta
 
 from tenure._model.lease import Renewal, Renewed
-from tenure._services.base import Service, log
+from tenure._services.base import Service, about, log
 from tenure._services.board import Phase
 from tenure._services.holdings import Held, Holdings, Why
 from tenure._store.engine import Link
@@ -28,6 +28,8 @@ class Renewer(Service):
         self._store = store
         self._link = link
         self._holdings = holdings
+        self.renewed: int = 0
+        self.late: int = 0
 
     async def tick(self) -> int:
         """Renew what is due."""
@@ -46,6 +48,9 @@ class Renewer(Service):
 
     def _answered(self, held: Held, answer: Renewal, asked_at: float) -> None:
         if answer.answer is Renewed.RENEWED:
+            self.renewed += 1
+            # Due after a third of the lease.
+            self.late += asked_at > held.renew_at + held.terms.renew_after / 2
             held.extend(asked_at)
             held.grip.cancel_requested |= answer.cancel_requested
         elif answer.answer is Renewed.LOST and held.grip.handed_over:
@@ -54,7 +59,9 @@ class Renewer(Service):
         elif answer.answer is Renewed.LOST and not (
             held.phase is Phase.ENDED or held.grip.settled  # while this was on its way
         ):
-            log.warning("job %s: the lease is lost; it is stopped", held.job.id)
+            log.warning(
+                "job %s: the lease is lost; it is stopped", held.job.id, extra=about(held.job)
+            )
             held.stop(Why.LEASE, boottime())
 
     async def close(self) -> None:

@@ -59,4 +59,5 @@ class Rescuer(Service):
                 lease.pid or "unknown",
                 lease.application or "unknown",
                 lease.since or "unknown",
+                extra={"job": lease.job_id},
             )

@@ -57,6 +57,8 @@ class Scheduler(Service):
         self._declare_at = 0.0
         self._due_at: float | None = None
         self._passed_over = 0
+        self.ticks: int = 0
+        self.jobs: int = 0
 
     def wake(self, word: str = "") -> None:
         """A wakeup was heard: look at once, if it is about schedules or may have been."""
@@ -74,6 +76,8 @@ class Scheduler(Service):
             self._floor, self._from_zero_at = None, asked_at + self._sweep
         firing = await self._link.run(self._store.fire(count=_BATCH, floor=self._floor))
         self._learn(firing, asked_at)
+        self.ticks += firing.ticks
+        self.jobs += firing.jobs
         if firing.ticks:
             log.debug("scheduler: %d ticks made %d jobs", firing.ticks, firing.jobs)
         return firing.ticks

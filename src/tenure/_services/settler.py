@@ -13,7 +13,7 @@ from tenure._model.job import NewJob, State
 from tenure._model.lease import Settled, Settling
 from tenure._model.outcome import Ended, Error, Settlement
 from tenure._rules.storable import storable, unstorable
-from tenure._services.base import Service, log
+from tenure._services.base import Service, about, log
 from tenure._services.holdings import Held, Holdings
 from tenure._store.engine import Link
 from tenure._store.port import Store, atomically
@@ -36,6 +36,14 @@ class _Item:
     ended: Ended | None
     follow_ups: Sequence[NewJob] = ()
     handed_over: bool = False
+
+    @property
+    def about(self) -> dict[str, str | int]:
+        """The fields of a record about it."""
+        if self.held is not None:
+            return about(self.held.job)
+        lease = None if self.ended is None else self.ended.lease
+        return {} if lease is None else {"job": lease.job_id, "token": lease.token}
 
     @property
     def plain(self) -> bool:
@@ -121,6 +129,7 @@ class Settler(Service):
                 "job %s: its result came too late and was refused; its lease had ended as %s",
                 item.ended.lease.job_id,
                 answer.ending or "unknown",
+                extra=item.about,
             )
         if item.held is not None and item.ended is not None:
             self.on_settled(item.held, item.ended, answer)
@@ -129,7 +138,7 @@ class Settler(Service):
     async def _settle_alone(self, item: _Item) -> Settled:
         if item.ended is None:
             if item.held is not None:
-                log.warning("job %s: its process died under it", item.held.job.id)
+                log.warning("job %s: its process died under it", item.held.job.id, extra=item.about)
                 rescued = await self._link.run(self._store.forfeit([item.held.lease]))
                 self.on_rescued(rescued)
             return Settled(Settling.SETTLED)

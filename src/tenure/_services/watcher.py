@@ -14,7 +14,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from tenure._services.base import Service, log
+from tenure._services.base import Service, about, log
 from tenure._services.board import NEVER, RUNNING, Phase
 from tenure._services.holdings import Held, Holdings, Why
 from tenure.config import Defaults
@@ -69,13 +69,19 @@ class Watcher(Service):
             if held.running is not None:
                 held.running.cancel_requested()
         if now >= held.trusted_until and held.stopping is not Why.LEASE:
-            log.warning("job %s: its lease could not be renewed; it is stopped", held.job.id)
+            log.warning(
+                "job %s: its lease could not be renewed; it is stopped",
+                held.job.id,
+                extra=about(held.job),
+            )
             held.stop(Why.LEASE, now)
         elif held.stopping in (None, Why.CANCEL) and now >= held.timeout_at:
-            log.warning("job %s: its time is up; it is stopped", held.job.id)
+            log.warning("job %s: its time is up; it is stopped", held.job.id, extra=about(held.job))
             held.stop(Why.TIMEOUT, now)
         elif held.stopping is None and now >= held.cancel_seen_at + stop_within:
-            log.info("job %s: a cancel was requested; it is stopped", held.job.id)
+            log.info(
+                "job %s: a cancel was requested; it is stopped", held.job.id, extra=about(held.job)
+            )
             held.stop(Why.CANCEL, now)
         elif held.stopping is not None:
             # For the lease's sake a little earlier, before the parent has to.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from tenure._model.stats import COUNTED
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime, timedelta
@@ -11,6 +13,7 @@ if TYPE_CHECKING:
     from tenure._model.ids import JobId
     from tenure._model.standing import Facts
     from tenure._model.stats import Depth, FailedGroup, Stats
+    from tenure._model.vitals import Lateness, Storage, Totals
     from tenure._store.port import Op
 
 
@@ -32,13 +35,29 @@ class CountStore(Protocol):
     ) -> Op[Stats]:
         """What ended over a time, from the counts per minute."""
 
-    def depths(self) -> Op[Sequence[Depth]]:
-        """How much there is in each known queue, by name; the empty ones too."""
+    def totals(self, since: datetime | None = None) -> Op[Totals]:
+        """What ended from an instant on, by queue and task, from the counts per minute; without
+        one, the last hour, which tells from when on to ask."""
+
+    def lateness(self) -> Op[Lateness]:
+        """What should have been done and was not, and what became of the last hour's ticks."""
+
+    def storage(self) -> Op[Storage]:
+        """How large our tables are, their dead rows, and what keeps those from being removed."""
+
+    def depths(self, *, most: int = COUNTED) -> Op[Sequence[Depth]]:
+        """How much there is in each known queue, by name, up to so much; the empty ones too."""
 
     def failed_groups(
-        self, *, task: str | None = None, count: int, after: tuple[str, str | None] | None = None
+        self,
+        *,
+        queue: str | None = None,
+        task: str | None = None,
+        count: int,
+        after: tuple[str, str | None] | None = None,
     ) -> Op[Sequence[FailedGroup]]:
-        """Dead letters by task and error signature, in this order, above one of them."""
+        """Dead letters by task and error signature, in this order, above one of them. Of one queue,
+        among the 10,000 of its dead letters that are found first."""
 
     def facts(self, job_id: JobId) -> Op[Facts | None]:
         """What decides where a job stands now; None if there is no such job."""

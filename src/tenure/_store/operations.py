@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tenure._model.operation import (
         ItemOutcome,
         Membership,
+        NewBackfill,
         NewOperation,
         OperationItem,
         OperationRow,
@@ -27,6 +28,10 @@ class OperationStore(Protocol):
     def start_operation(self, new: NewOperation, by: By, *, keep: bool = True) -> Op[OperationRow]:
         """Freeze the members of an operation, in one transaction with its row, which says how many
         they are. Without `keep` they are only counted: for a rehearsal."""
+
+    def start_backfill(self, new: NewBackfill, by: By, *, keep: bool = True) -> Op[OperationRow]:
+        """Freeze those of a schedule's ticks that have no job, as the members of an operation that
+        makes it for each."""
 
     def next_operation(self) -> Op[tuple[datetime | None, datetime]]:
         """When the next chunk of an operation is due, if any is, and the time now."""

@@ -13,15 +13,27 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from tenure._store.access import AccessStore
+from tenure._store.conditions import ConditionStore
 from tenure._store.counts import CountStore
+from tenure._store.glances import GlanceStore
 from tenure._store.operations import OperationStore
 from tenure._store.schedules import ScheduleStore
+from tenure._store.sights import SightStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime, timedelta
 
-    from tenure._model.answers import Cancelling, Deleting, Page, Place, Retried, Upkept
+    from tenure._model.answers import (
+        Cancelling,
+        Deleting,
+        Found,
+        Page,
+        Pile,
+        Place,
+        Retried,
+        Upkept,
+    )
     from tenure._model.attempt import AttemptRow
     from tenure._model.audit import AuditRow, By
     from tenure._model.ids import JobId, Json, WorkerId
@@ -39,6 +51,7 @@ if TYPE_CHECKING:
     from tenure._model.operation import Changes
     from tenure._model.outcome import Ended, Settlement
     from tenure._model.queue import Lane, QueueRow
+    from tenure._model.selector import Selector
     from tenure._model.worker import Beat, NewWorker, Presence, WorkerRow
 
 T = TypeVar("T")
@@ -111,7 +124,16 @@ def atomically(op: Op[T]) -> Op[T]:
     return answer
 
 
-class Store(ScheduleStore, OperationStore, AccessStore, CountStore, Protocol):
+class Store(
+    ScheduleStore,
+    OperationStore,
+    AccessStore,
+    CountStore,
+    GlanceStore,
+    ConditionStore,
+    SightStore,
+    Protocol,
+):
     """What every store can do. Each method describes an operation; a runner performs it."""
 
     # Jobs
@@ -142,8 +164,22 @@ class Store(ScheduleStore, OperationStore, AccessStore, CountStore, Protocol):
         """Jobs in one state, newest first. What is searched per page is bounded. Only dead letters
         have the `signature` of an error."""
 
+    def search(
+        self,
+        selector: Selector,
+        *,
+        count: int,
+        window: int,
+        places: Mapping[Pile, JobId] | None = None,
+    ) -> Op[Found]:
+        """The jobs that a selector means, newest first, among the newest `window` of each pile;
+        `places` is the last page's `next`."""
+
     def attempts(self, job_id: JobId) -> Op[Sequence[AttemptRow]]:
         """The job's ended running periods, oldest first."""
+
+    def last_attempts(self, ids: Sequence[JobId]) -> Op[Sequence[AttemptRow]]:
+        """The last ended running period of each job that has one, without trace and log."""
 
     def items(self, job_id: JobId, *, after: str = "", count: int = 1000) -> Op[Mapping[str, Json]]:
         """The job's result items by key, above a key."""
@@ -299,9 +335,6 @@ class Store(ScheduleStore, OperationStore, AccessStore, CountStore, Protocol):
         """All known workers."""
 
     # Upkeep
-    def condition(self) -> Op[Mapping[str, Any]]:
-        """What an operator should know of the server: version, role, durability, its clock."""
-
     def maintain(self) -> Op[Upkept]:
         """Make the partitions ahead, drop what is past its retention. Needs the owner's role and
         a connection outside any transaction."""

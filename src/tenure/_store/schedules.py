@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from tenure._model.audit import By
     from tenure._model.job import Enqueued
     from tenure._model.schedule import (
-        Backfilled,
         Declaring,
         Firing,
         NewSchedule,
@@ -62,9 +61,6 @@ class ScheduleStore(Protocol):
     def run_schedule(self, name: str, by: By, *, key: str | None = None) -> Op[Enqueued]:
         """Enqueue a schedule's job now, beside its ticks; the same key makes it once, until a day
         after that job has ended."""
-
-    def backfill(self, name: str, fire_ats: Sequence[datetime], by: By) -> Op[Backfilled]:
-        """Make the jobs of these past ticks, in one transaction, but for those that have one."""
 
     def schedule(self, name: str, *, lock: bool = False) -> Op[ScheduleRow | None]:
         """The schedule of this name, or None; locked until the transaction's end, if it is to be

@@ -13,6 +13,7 @@ from tenure._model.answers import Cancelling, Deleting, Retried, Retrying, Upkep
 from tenure._model.attempt import AttemptRow
 from tenure._model.audit import AuditRow, By
 from tenure._model.ending import Ending
+from tenure._model.finding import Fault, Finding, Level
 from tenure._model.job import Enqueued, JobRow, State
 from tenure._model.operation import (
     Changes,
@@ -23,6 +24,19 @@ from tenure._model.operation import (
     OperationKind,
     OperationRow,
     OperationState,
+)
+from tenure._model.overview import (
+    Attention,
+    AttentionCode,
+    Completion,
+    Holder,
+    HolderKind,
+    Hour,
+    Numbers,
+    Overview,
+    QueueFigures,
+    Target,
+    TargetKind,
 )
 from tenure._model.queue import EVERY_QUEUE, QueueRow
 from tenure._model.schedule import (
@@ -38,65 +52,100 @@ from tenure._model.schedule import (
     TickRow,
     Timing,
 )
+from tenure._model.selector import Argument, Bound, Comparing, Selector, View
+from tenure._model.sights import AuditPage, Lately, LeaseRow, Pace, Paces
 from tenure._model.standing import Standing, StandingCode
 from tenure._model.stats import Count, Depth, FailedGroup, Spread, Stats, Tally
-from tenure._model.worker import Presence, WorkerRow
+from tenure._model.system import Durability, History, System
+from tenure._model.vitals import Lateness, Storage, TableSize, TickCount, Total, Totals
+from tenure._model.worker import Health, Presence, WorkerRow
 from tenure._rules.access import allows, covers, visible
 from tenure._rules.histograms import BOUNDS
+from tenure._rules.operations import selected, selector_of
+from tenure._rules.pausing import is_paused
+from tenure._rules.presence import health, live
 from tenure._rules.redaction import Redactor
+from tenure._rules.selectors import parse as parse_selector
+from tenure._rules.selectors import text as selector_text
+from tenure._rules.spoken import in_words
 from tenure._rules.values import dump as plain
 from tenure._store.engine import Engine
-from tenure.admin.backfills import BackfillProgress
-from tenure.admin.doctor import Doctor, Finding, Level
+from tenure.admin.doctor import Doctor
 from tenure.admin.enqueuing import EnqueuedMany, JobRequest
 from tenure.admin.installation import Installation, Setting
 from tenure.admin.jobs import JobList, Jobs
 from tenure.admin.operations import ItemList, Operations
+from tenure.admin.overview import Glance
 from tenure.admin.previews import Run, preview_timing
 from tenure.admin.schedules import Schedules
 from tenure.admin.schema import SchemaStatus, roles, sql
+from tenure.admin.searching import WINDOWS, JobSearch, Searching
+from tenure.admin.sights import Sights
 from tenure.admin.stats import FailedGroups, Figures
 from tenure.admin.tokens import CreatedToken, Tokens
 
 __all__ = [
     "BOUNDS",
     "EVERY_QUEUE",
+    "WINDOWS",
     "Admin",
+    "Argument",
     "AttemptRow",
+    "Attention",
+    "AttentionCode",
+    "AuditPage",
     "AuditRow",
-    "BackfillProgress",
+    "Bound",
     "By",
     "Cancelling",
     "Changes",
+    "Comparing",
+    "Completion",
     "Count",
     "CreatedToken",
     "Deleting",
     "Depth",
+    "Durability",
     "Ending",
     "Enqueued",
     "EnqueuedMany",
     "FailedGroup",
     "FailedGroups",
+    "Fault",
     "Filter",
     "Finding",
     "Grant",
+    "Health",
+    "History",
+    "Holder",
+    "HolderKind",
+    "Hour",
     "ItemList",
     "ItemOutcome",
     "JobList",
     "JobRequest",
     "JobRow",
+    "JobSearch",
+    "Lately",
+    "Lateness",
+    "LeaseRow",
     "Level",
     "Membership",
     "Missed",
+    "Numbers",
     "OperationItem",
     "OperationKind",
     "OperationRow",
     "OperationState",
     "Operations",
     "Overlap",
+    "Overview",
+    "Pace",
+    "Paces",
     "Policy",
     "PolicyChange",
     "Presence",
+    "QueueFigures",
     "QueueRow",
     "Redactor",
     "Retried",
@@ -107,6 +156,7 @@ __all__ = [
     "Schedules",
     "SchemaStatus",
     "Scope",
+    "Selector",
     "Setting",
     "Shift",
     "Spread",
@@ -114,7 +164,13 @@ __all__ = [
     "StandingCode",
     "State",
     "Stats",
+    "Storage",
+    "System",
+    "TableSize",
     "Tally",
+    "Target",
+    "TargetKind",
+    "TickCount",
     "TickOutcome",
     "TickReason",
     "TickRow",
@@ -122,21 +178,32 @@ __all__ = [
     "TokenRow",
     "TokenState",
     "Tokens",
+    "Total",
+    "Totals",
     "Upkept",
+    "View",
     "WorkerRow",
     "allows",
     "connect",
     "covers",
     "examine",
+    "health",
+    "in_words",
+    "is_paused",
+    "live",
+    "parse_selector",
     "plain",
     "preview_timing",
     "roles",
+    "selected",
+    "selector_of",
+    "selector_text",
     "sql",
     "visible",
 ]
 
 
-class Admin(Jobs, Installation, Figures, Doctor):
+class Admin(Jobs, Searching, Installation, Figures, Glance, Sights, Doctor):
     """The operator's verbs over one database."""
 
     @property

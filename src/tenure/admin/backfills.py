@@ -1,40 +1,17 @@
-"""A backfill: the ticks of a window of the past, in stretches that are a transaction each."""
+"""The ticks of a window of the past, that a backfill is to fill."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 
-from tenure._model.schedule import Backfilled, ScheduleRow, Timing
+from tenure._model.schedule import ScheduleRow, Timing
 from tenure._rules import timing
+from tenure._rules.operations import MOST_ITEMS
 from tenure.admin.definitions import aware
 from tenure.errors import InvalidValue
 
-STRETCH = 500
-MOST = 1_000_000
 _INSTANT = timedelta(microseconds=1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackfillProgress:
-    """How far a backfill has come: ticks looked at and how many there are; jobs made, and ticks
-    that had one already; the last tick looked at."""
-
-    done: int = 0
-    total: int
-    made: int = 0
-    already: int = 0
-    up_to: datetime | None = None
-
-    def and_then(self, stretch: Sequence[datetime], came: Backfilled) -> "BackfillProgress":
-        """How far it has come after one more stretch."""
-        return BackfillProgress(
-            done=self.done + len(stretch),
-            total=self.total,
-            made=self.made + came.made,
-            already=self.already + came.already,
-            up_to=stretch[-1],
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +22,15 @@ class Window:
     since: datetime
     until: datetime
 
-    def ticks(self) -> Iterator[datetime]:
-        """Each of them, in order."""
-        return timing.between(self.timing, self.since - _INSTANT, self.until)
-
-    def start(self) -> BackfillProgress:
-        """Nothing done yet; counts the ticks, and refuses more than are sensible at once."""
-        total = sum(1 for _ in islice(self.ticks(), MOST + 1))
-        if total > MOST:
+    def ticks(self) -> Sequence[datetime]:
+        """Each of them, in order; InvalidValue for more than are sensible at once."""
+        found = timing.between(self.timing, self.since - _INSTANT, self.until)
+        ticks = list(islice(found, MOST_ITEMS + 1))
+        if len(ticks) > MOST_ITEMS:
             raise InvalidValue(
-                f"there are more than {MOST:,} ticks in this window; backfill a part of it"
+                f"there are more than {MOST_ITEMS:,} ticks in this window; backfill a part of it"
             )
-        return BackfillProgress(total=total)
+        return ticks
 
     def refuse_forgotten(self, made_at: datetime, kept_since: datetime) -> None:
         """Refuse ticks that the schedule may have fired, and whose rows are no longer kept."""
@@ -67,12 +41,6 @@ class Window:
                 "knows which had their job; begin there, or say `forgotten` and every older one "
                 "makes a job"
             )
-
-    def stretches(self) -> Iterator[Sequence[datetime]]:
-        """The ticks by as many as one transaction takes."""
-        rest = self.ticks()
-        while stretch := list(islice(rest, STRETCH)):
-            yield stretch
 
 
 def window(row: ScheduleRow, since: datetime, until: datetime, now: datetime) -> Window:

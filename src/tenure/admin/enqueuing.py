@@ -8,7 +8,7 @@ from typing import Final
 
 from tenure._model.audit import By
 from tenure._model.ids import JobId, Json
-from tenure._model.job import Enqueued, NewJob
+from tenure._model.job import Enqueued, NewJob, with_fields
 from tenure._rules import idempotency, payload
 from tenure._rules.arguments import Parameters
 from tenure._store.port import Op, atomically
@@ -101,13 +101,19 @@ class Enqueuing(Verbs):
 
     @Verb
     def enqueue_many(
-        self, jobs: Sequence[JobRequest], by: By, *, idempotency_key: str | None = None
+        self,
+        jobs: Sequence[JobRequest],
+        by: By,
+        *,
+        idempotency_key: str | None = None,
+        notes: Mapping[str, Json] | None = None,
     ) -> Op[EnqueuedMany]:
         """Enqueue up to 1,000 jobs by the names of their tasks: all of them, or none.
 
         With an idempotency key, which is `by.actor`'s own, the same jobs again within a day have
         the first answer and are not enqueued twice; other jobs are an IdempotencyConflict. Two at
-        once: the second waits for the first.
+        once: the second waits for the first. `notes` go with each job as if middleware had noted
+        them; they are no part of what is asked for.
         """
         if not 1 <= len(jobs) <= _MOST_AT_ONCE:
             raise InvalidValue(
@@ -118,10 +124,13 @@ class Enqueuing(Verbs):
             # Before the digest: what is no JSON has none.
             payload.check(job)
             payload.encode(job.args)
+        asked = new
+        if notes:
+            new = [replace(job, meta=with_fields(job.meta, notes)) for job in new]
         if idempotency_key is None:
             return EnqueuedMany((yield from atomically(self._enqueue(new, by))), repeated=False)
         told, repeated = yield from self._store.once(
-            by.actor, idempotency_key, idempotency.digest(new), self._told(new, by)
+            by.actor, idempotency_key, idempotency.digest(asked), self._told(new, by)
         )
         answers = [Enqueued(JobId(job_id), created) for job_id, created in told]
         return EnqueuedMany(answers, repeated)

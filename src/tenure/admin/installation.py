@@ -1,6 +1,6 @@
 """What an operator can see and change of the whole installation: queues, workers, settings."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -110,7 +110,11 @@ class Installation(Verbs):
     def redactor(self) -> Op[Redactor]:
         """What hides the fields that the setting `redact` names now, and those built in. An edge
         passes through it whatever it shows of jobs, attempts, items and schedules."""
-        changed = yield from self._store.settings()
-        return Redactor(changed.get("redact", known.BUILT_IN["redact"]))
+        return redactor_of((yield from self._store.settings()))
 
     aredactor: Final = Twin(redactor)
+
+
+def redactor_of(changed: Mapping[str, Json]) -> Redactor:
+    """What hides the fields that the settings name, and those built in."""
+    return Redactor(changed.get("redact", known.BUILT_IN["redact"]))

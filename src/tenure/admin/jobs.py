@@ -71,6 +71,16 @@ class Jobs(Enqueuing):
     aattempts: Final = Twin(attempts)
 
     @Verb
+    def last_attempts(self, ids: Sequence[int]) -> Op[Sequence[AttemptRow]]:
+        """The last ended running period of each of up to 1,000 jobs that has one, without trace and
+        log: what a list of jobs says of their errors."""
+        if len(ids) > _LONGEST_PAGE:
+            raise InvalidValue(f"{len(ids):,} jobs at once; {_LONGEST_PAGE:,} is the most")
+        return self._store.last_attempts(_job_ids(ids))
+
+    alast_attempts: Final = Twin(last_attempts)
+
+    @Verb
     def items(self, job_id: int, *, after: str = "", count: int = 1000) -> Op[Mapping[str, Json]]:
         """The job's result items by key, above a key."""
         return self._store.items(JobId(job_id), after=after, count=count)

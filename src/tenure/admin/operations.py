@@ -17,9 +17,11 @@ from tenure._model.operation import (
     OperationRow,
     OperationState,
 )
-from tenure._rules.operations import DEFAULT_RATE
+from tenure._model.selector import Selector
+from tenure._rules.operations import DEFAULT_RATE, selected
 from tenure._store.port import Op
 from tenure.admin.faces import Twin, Verb, Verbs, rehearsed
+from tenure.admin.searching import check_hidden, checked
 from tenure.errors import InvalidValue
 
 _LONGEST_PAGE = 1000
@@ -41,26 +43,29 @@ class Operations(Verbs):
     def start(
         self,
         kind: KindWord,
-        filter: Filter,  # noqa: A002 - what it is called everywhere
+        filter: Filter | Selector | str,  # noqa: A002 - what it is called everywhere
         by: By,
         *,
         changes: Changes | None = None,
         rate: int = DEFAULT_RATE,
         dry_run: bool = False,
     ) -> Op[OperationRow]:
-        """Freeze which jobs match, at most 1,000,000, and have workers retry, cancel, discard,
-        delete or move them, `rate` a second. The answer's `total` says how many they are; in a dry
-        run that is all, and nobody has the answer's id."""
+        """Freeze which jobs match a filter or a selector, at most 1,000,000, and have workers
+        retry, cancel, discard, delete or move them, `rate` a second. The answer's `total` says how
+        many they are; in a dry run that is all, and nobody has the answer's id."""
         try:
             wanted = OperationKind(kind)
         except ValueError:
             raise InvalidValue(
                 f"there is no operation {kind!r}; there are: {', '.join(OperationKind)}"
             ) from None
-        new = NewOperation(kind=wanted, filter=filter, rate=rate, changes=changes)
+        said = filter if isinstance(filter, Filter) else selected(checked(filter))
+        if said.selector is not None:
+            yield from check_hidden(self._store, checked(said.selector))
+        new = NewOperation(kind=wanted, filter=said, rate=rate, changes=changes)
         if dry_run:
-            return rehearsed(self._store.start_operation(new, by, keep=False))
-        return self._store.start_operation(new, by)
+            return (yield from rehearsed(self._store.start_operation(new, by, keep=False)))
+        return (yield from self._store.start_operation(new, by))
 
     astart: Final = Twin(start)
 

@@ -7,6 +7,7 @@ from typing import Final
 from tenure._model.audit import By
 from tenure._model.job import Enqueued
 from tenure._model.schedule import Missed, Overlap, ScheduleRow, TickRow
+from tenure._model.sights import Lately
 from tenure._rules import schedules as rules
 from tenure._store.port import Op, atomically
 from tenure.admin import previews
@@ -187,6 +188,16 @@ class Schedules(Backfilling):
         return self._store.ticks(name, before=aware(before, "before"), count=count)
 
     aticks: Final = Twin(ticks)
+
+    @Verb
+    def lately(self, names: Sequence[str], *, ticks: int = 20) -> Op[Mapping[str, Lately]]:
+        """What each of these schedules came to: its last ticks, newest first, and the state of the
+        job that the last one made."""
+        _check_count(len(names) or 1)
+        _check_count(ticks)
+        return self._store.lately(names, count=ticks)
+
+    alately: Final = Twin(lately)
 
     @Verb
     def preview(

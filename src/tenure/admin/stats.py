@@ -9,6 +9,7 @@ from typing import Final
 from tenure._model.ids import JobId
 from tenure._model.standing import Standing
 from tenure._model.stats import Depth, FailedGroup, Stats
+from tenure._model.vitals import Lateness, Storage, Totals
 from tenure._rules import paging
 from tenure._rules import standing as rules
 from tenure._store.port import Op
@@ -58,15 +59,46 @@ class Figures(Verbs):
     adepths: Final = Twin(depths)
 
     @Verb
+    def totals(self, since: datetime | None = None) -> Op[Totals]:
+        """What ended from an instant on, by queue and task, for who counts on: the next time from
+        `settled_to`. Without an instant, of the last hour: to begin with."""
+        return self._store.totals(since)
+
+    atotals: Final = Twin(totals)
+
+    @Verb
+    def lateness(self) -> Op[Lateness]:
+        """What should have been done and was not: leases to end, schedules, operations; and what
+        the ticks of the last hour came to."""
+        return self._store.lateness()
+
+    alateness: Final = Twin(lateness)
+
+    @Verb
+    def storage(self) -> Op[Storage]:
+        """How large the tables are, their dead rows, and what keeps those from being removed."""
+        return self._store.storage()
+
+    astorage: Final = Twin(storage)
+
+    @Verb
     def failed_groups(
-        self, *, task: str | None = None, count: int = 50, after: str | None = None
+        self,
+        *,
+        queue: str | None = None,
+        task: str | None = None,
+        count: int = 50,
+        after: str | None = None,
     ) -> Op[FailedGroups]:
         """Dead letters by task and error signature, in this order, counted up to 10,000 each;
-        `after` is the last page's `next`."""
+        `after` is the last page's `next`. Of one queue some 10,000 are looked at in all, and the
+        counts say whether there are more."""
         if not 1 <= count <= _LONGEST_PAGE:
             raise InvalidValue(f"a page of {count} is not within 1 to {_LONGEST_PAGE:,}")
         place = None if after is None else paging.group(after)
-        groups = yield from self._store.failed_groups(task=task, count=count, after=place)
+        groups = yield from self._store.failed_groups(
+            queue=queue, task=task, count=count, after=place
+        )
         full = len(groups) == count
         last = paging.group_token(groups[-1].task, groups[-1].signature) if full else None
         return FailedGroups(groups, last)

@@ -1,12 +1,12 @@
-"""`tenure dev`: a database, its schema and a worker that reloads, until Ctrl-C ends all of it."""
+"""`tenure dev`: a database, its schema, a worker that reloads, a dashboard; Ctrl-C ends it all."""
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from tenure import sources
 from tenure.cli.exits import Exit
 from tenure.cli.options import Concurrency, Grace, LogLevel, Processes, Queues, Target, names
 from tenure.cli.own import Own
+from tenure.cli.showing import Showing
 from tenure.cli.words import say, tell
 
 if TYPE_CHECKING:
@@ -22,17 +22,19 @@ def dev(
     grace: Grace = None,
     log_level: LogLevel = None,
 ) -> int:
-    """Run a worker that reloads when the code changes, with all that it needs.
+    """Run a worker that reloads when the code changes, with all that it needs, and the dashboard.
 
     If no database is configured, a private PostgreSQL runs as long as this does; its data stay.
     """
+    import asyncio
+
     from tenure.cli.preparing import Broken, prepare
     from tenure.worker import main
     from tenure.worker.changes import Changes
 
     app, project, served = sources.target(target), sources.project(), names(queues)
     slots = sources.setting("concurrency", concurrency)
-    with Own(project / sources.OWN) as own:
+    with Own(project / sources.OWN) as own, Showing() as showing:
         while True:
             changes = Changes(project)
             try:
@@ -44,6 +46,8 @@ def dev(
                 say(f"schema:   {prepared.schema}, {prepared.migrated}")
                 served_by = ", ".join(sources.setting("queues", served) or prepared.queues)
                 say(f"worker:   {app}, {slots} slots, queues {served_by}")
+                if own.is_first:
+                    showing.start(app)
                 say("Edit a .py file and it is reloaded. Ctrl-C ends all of it.")
                 code = main(
                     app,

@@ -1,34 +1,83 @@
 """`tenure failed`: the dead letters, listed, and retried or discarded by the thousand."""
 
-from typing import Annotated
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tenure.cli.data import print_json, print_table
 from tenure.cli.exits import Exit
-from tenure.cli.looking import StateName, print_jobs
-from tenure.cli.operation.following import perform
+from tenure.cli.failure import Failure
+from tenure.cli.listing import print_found, print_jobs
 from tenure.cli.options import AsJson, DatabaseUrl, DryRun, Reason, SchemaName, Who, by, opened
+from tenure.cli.selecting import (
+    Asked,
+    OfQueue,
+    OfTask,
+    Rate,
+    SelectorWords,
+    Yes,
+    meant,
+    operate,
+)
+from tenure.cli.words import say
+
+if TYPE_CHECKING:
+    from tenure.admin import Filter, Selector
 
 app: typer.Typer = typer.Typer(
-    name="failed", help="The dead letters: list them, retry or discard many at once."
+    name="failed", help="The dead letters: group and list them, retry or discard many at once."
 )
 
-OfQueue = Annotated[
-    str | None, typer.Option("-q", "--queue", metavar="NAME", help="Of this queue.")
-]
-OfTask = Annotated[str | None, typer.Option("--task", metavar="NAME", help="Of this task.")]
 OfSignature = Annotated[
     str | None,
     typer.Option("--signature", metavar="TEXT", help="Whose error has this signature."),
 ]
-Rate = Annotated[
-    int, typer.Option("--rate", min=1, max=10_000, help="How many jobs a second at the most.")
-]
-Yes = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
+
+
+@app.command("groups")
+def groups(
+    *,
+    task: OfTask = None,
+    count: Annotated[
+        int, typer.Option("-n", "--count", min=1, max=1000, help="How many at the most.")
+    ] = 50,
+    after: Annotated[
+        str | None,
+        typer.Option("--after", metavar="PLACE", help="Go on where the last list ended."),
+    ] = None,
+    as_json: AsJson = False,
+    database_url: DatabaseUrl = None,
+    schema: SchemaName = None,
+) -> int:
+    """Show dead letters by task and error, with how many there are of each."""
+    with opened(database_url, schema) as admin:
+        page = admin.failed_groups(task=task, count=count, after=after)
+        hide = admin.redactor().value
+    rows = [
+        replace(group, signature=hide(group.signature), error_message=hide(group.error_message))
+        for group in page.groups
+    ]
+    if as_json:
+        print_json({"groups": rows, "next": page.next})
+    elif rows:
+        print_table(
+            ("task", "signature", "count", "newest", "sample", "error"),
+            [
+                (row.task, row.signature, row.count, row.newest_at, row.sample, row.error_type)
+                for row in rows
+            ],
+        )
+    if page.next is None:
+        say(f"{len(rows)} shown; no more")
+    else:
+        say(f"{len(rows)} shown; more may follow: --after {page.next}")
+    return Exit.DONE
 
 
 @app.command("list")
 def list_failed(
+    words: SelectorWords = None,
     *,
     queue: OfQueue = None,
     task: OfTask = None,
@@ -44,23 +93,25 @@ def list_failed(
     database_url: DatabaseUrl = None,
     schema: SchemaName = None,
 ) -> int:
-    """Show dead letters, newest first."""
+    """Show dead letters, newest first: all, or those that a selector means."""
+    from tenure.admin import State
+
     with opened(database_url, schema) as admin:
-        print_jobs(
-            admin,
-            StateName.FAILED,
-            queue=queue,
-            task=task,
-            signature=signature,
-            count=count,
-            after=after,
-            as_json=as_json,
-        )
+        if signature is None:
+            selector = _failed(meant(words, queue=queue, task=task))
+            print_found(admin, selector, count=count, after=after, as_json=as_json)
+        else:
+            _refuse_both(words)
+            page = admin.jobs(
+                State.FAILED, queue=queue, task=task, signature=signature, count=count, after=after
+            )
+            print_jobs(admin, page.jobs, after=page.next, as_json=as_json)
     return Exit.DONE
 
 
 @app.command()
 def retry(
+    words: SelectorWords = None,
     *,
     queue: OfQueue = None,
     task: OfTask = None,
@@ -78,24 +129,15 @@ def retry(
 
     Workers do it; Ctrl-C stops watching, and it goes on.
     """
-    from tenure.admin import Filter
-
-    said = Filter(queue=queue, task=task, signature=signature)
+    said = _dead_letters(words, queue, task, signature)
+    asked = Asked(by(who, reason), rate, yes, dry_run, as_json)
     with opened(database_url, schema) as admin:
-        return perform(
-            admin,
-            "retry",
-            said,
-            by(who, reason),
-            rate=rate,
-            yes=yes,
-            dry_run=dry_run,
-            as_json=as_json,
-        )
+        return operate(admin, "retry", said, asked, of="dead letters")
 
 
 @app.command()
 def discard(
+    words: SelectorWords = None,
     *,
     queue: OfQueue = None,
     task: OfTask = None,
@@ -113,17 +155,44 @@ def discard(
 
     Workers do it; Ctrl-C stops watching, and it goes on.
     """
-    from tenure.admin import Filter
-
-    said = Filter(queue=queue, task=task, signature=signature)
+    said = _dead_letters(words, queue, task, signature)
+    asked = Asked(by(who, reason), rate, yes, dry_run, as_json)
     with opened(database_url, schema) as admin:
-        return perform(
-            admin,
-            "discard",
-            said,
-            by(who, reason),
-            rate=rate,
-            yes=yes,
-            dry_run=dry_run,
-            as_json=as_json,
+        return operate(admin, "discard", said, asked, of="dead letters")
+
+
+def _failed(selector: "Selector") -> "Selector":
+    from tenure.admin import View
+
+    if selector.id or selector.state == (View.FAILED,):
+        return selector
+    if selector.state:
+        raise Failure(
+            "only dead letters are listed here",
+            "the selector names another state",
+            "leave state: away; for other states: tenure job list",
+            Exit.USAGE,
+        )
+    return replace(selector, state=(View.FAILED,))
+
+
+def _dead_letters(
+    words: "list[str] | None", queue: str | None, task: str | None, signature: str | None
+) -> "Filter":
+    """Which dead letters an operation is for. A signature is not also the type of an error."""
+    from tenure.admin import Filter, selected
+
+    if signature is None:
+        return selected(meant(words, queue=queue, task=task))
+    _refuse_both(words)
+    return Filter(queue=queue, task=task, signature=signature)
+
+
+def _refuse_both(words: "list[str] | None") -> None:
+    if words:
+        raise Failure(
+            "it is not clear which dead letters are meant",
+            "there are a selector and a --signature",
+            "leave --signature away, and say error: in the selector",
+            Exit.USAGE,
         )

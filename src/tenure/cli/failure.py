@@ -18,6 +18,7 @@ from tenure.errors import (
 )
 
 _FORBIDDEN = "42501"
+_TOO_SLOW = "57014"
 _HIDDEN = "…"
 
 
@@ -73,6 +74,8 @@ def failure(error: TenureError, *, url: str | None = None) -> Failure:
         if error.sqlstate == _FORBIDDEN:
             what, code = "the database does not allow it", Exit.NOT_ALLOWED
             todo = "ask as the role that owns the schema, or let it grant the right"
+        elif error.sqlstate == _TOO_SLOW:
+            what, todo = "the database took too long", "ask for less at once"
         elif error.is_conflict:
             what, code = "somebody else was in the way", Exit.CONFLICT
             todo = "run it again"

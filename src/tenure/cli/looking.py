@@ -9,16 +9,15 @@ import typer
 from tenure.cli.data import print_fields, print_json, print_lines, print_table
 from tenure.cli.exits import Exit
 from tenure.cli.failure import Failure
+from tenure.cli.listing import print_found, state
 from tenure.cli.options import AsJson, DatabaseUrl, JobNumber, SchemaName, opened
-from tenure.cli.words import safe, say
+from tenure.cli.selecting import OfQueue, OfTask, SelectorWords, meant
+from tenure.cli.words import safe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tenure.admin import Admin, AttemptRow, AuditRow, JobRow, Membership
-
-# A page may come short where jobs are sparse; this many are asked for before saying so.
-_PAGES = 100
+    from tenure.admin import AttemptRow, AuditRow, JobRow, Membership
 
 
 class StateName(StrEnum):
@@ -32,14 +31,14 @@ class StateName(StrEnum):
 
 
 def list_jobs(
+    words: SelectorWords = None,
     *,
-    state: Annotated[StateName, typer.Option("--state", help="In which state.")] = StateName.QUEUED,
-    queue: Annotated[
-        str | None, typer.Option("-q", "--queue", metavar="NAME", help="Of this queue.")
+    state: Annotated[
+        StateName | None,
+        typer.Option("--state", help="In which state; without any selector, those queued."),
     ] = None,
-    task: Annotated[
-        str | None, typer.Option("--task", metavar="NAME", help="Of this task.")
-    ] = None,
+    queue: OfQueue = None,
+    task: OfTask = None,
     count: Annotated[
         int, typer.Option("-n", "--count", min=1, max=1000, help="How many at the most.")
     ] = 50,
@@ -51,65 +50,12 @@ def list_jobs(
     database_url: DatabaseUrl = None,
     schema: SchemaName = None,
 ) -> int:
-    """Show jobs in one state, newest first. `--state failed` shows the dead letters."""
+    """Show the jobs that a selector means, newest first; without one, what is queued."""
+    said = StateName.QUEUED if state is None and not words else state
+    selector = meant(words, state=said, queue=queue, task=task)
     with opened(database_url, schema) as admin:
-        print_jobs(admin, state, queue=queue, task=task, count=count, after=after, as_json=as_json)
+        print_found(admin, selector, count=count, after=after, as_json=as_json)
     return Exit.DONE
-
-
-def print_jobs(
-    admin: "Admin",
-    state: StateName,
-    *,
-    queue: str | None,
-    task: str | None,
-    count: int,
-    after: str | None,
-    as_json: bool,
-    signature: str | None = None,
-) -> None:
-    """Print a list of jobs, and say where the next one goes on."""
-    from tenure.admin import State
-
-    jobs: list[JobRow] = []
-    for _ in range(_PAGES):
-        page = admin.jobs(
-            State(state),
-            queue=queue,
-            task=task,
-            signature=signature,
-            count=count - len(jobs),
-            after=after,
-        )
-        jobs += page.jobs
-        after = page.next
-        if after is None or len(jobs) == count:
-            break
-    jobs = [*map(admin.redactor().job, jobs)]
-    if as_json:
-        print_json({"jobs": jobs, "next": after})
-    elif jobs:
-        print_table(
-            ("id", "state", "task", "queue", "priority", "attempt", "due", "ended", "reason"),
-            [
-                (
-                    job.id,
-                    _state(job),
-                    job.task,
-                    job.queue,
-                    job.priority,
-                    f"{job.attempt} of {job.max_attempts}",
-                    job.run_at,
-                    job.ended_at,
-                    job.done_reason,
-                )
-                for job in jobs
-            ],
-        )
-    if after:
-        say(f"{len(jobs)} shown; more may follow: --after {after}")
-    else:
-        say(f"{len(jobs)} shown; no more")
 
 
 def show(
@@ -127,7 +73,7 @@ def show(
         audit = admin.audit(f"job:{job_id}")
         operations = admin.operations.of(job_id)
     if job is None:
-        raise _unknown(job_id)
+        raise unknown(job_id)
     job = shown.job(job)
     if as_json:
         print_json({"job": job, "attempts": attempts, "audit": audit, "operations": operations})
@@ -150,7 +96,7 @@ def why(
     with opened(database_url, schema) as admin:
         standing = admin.why(job_id)
     if standing.code is StandingCode.UNKNOWN:
-        raise _unknown(job_id)
+        raise unknown(job_id)
     if as_json:
         print_json(standing)
     else:
@@ -158,11 +104,12 @@ def why(
     return Exit.DONE
 
 
-def _unknown(job_id: int) -> Failure:
+def unknown(job_id: int) -> Failure:
+    """The failure for a job that there is not."""
     return Failure(
         f"there is no job {job_id}",
         "it never was, it was discarded, or it is no longer kept",
-        "look for it: tenure job list --state completed",
+        "look for it: tenure job list state:completed",
         Exit.NOT_FOUND,
     )
 
@@ -173,7 +120,7 @@ def _show(job: "JobRow", attempts: "Sequence[AttemptRow]", audit: "Sequence[Audi
             "job": job.id,
             "task": job.task,
             "arguments": job.args,
-            "state": _state(job),
+            "state": state(job),
             "reason": job.done_reason,
             "queue": job.queue,
             "priority": job.priority,
@@ -247,9 +194,3 @@ def _tick(job: "JobRow") -> datetime | None:
     """The tick of its schedule that the job is for."""
     at = (job.meta or {}).get("tick_at")
     return None if at is None else datetime.fromisoformat(at)
-
-
-def _state(job: "JobRow") -> str:
-    """The state, with what an operator or a request has added to it."""
-    held = ", held" if job.held else ""
-    return f"{job.state}{held}{', cancel requested' if job.cancel_requested else ''}"

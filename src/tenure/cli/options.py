@@ -37,6 +37,23 @@ class LevelName(StrEnum):
     CRITICAL = "critical"
 
 
+class ColourName(StrEnum):
+    """The colours of a badge by name."""
+
+    RED = "red"
+    AMBER = "amber"
+    GREEN = "green"
+    BLUE = "blue"
+    GREY = "grey"
+
+
+class FormatName(StrEnum):
+    """The forms of the log by name."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
 DatabaseUrl = Annotated[
     str | None,
     typer.Option(
@@ -81,9 +98,30 @@ Grace = Annotated[
         help="How long running jobs have to end after a SIGTERM; else 25.",
     ),
 ]
+MetricsHost = Annotated[
+    str | None,
+    typer.Option(
+        "--metrics-host",
+        metavar="ADDRESS",
+        help="The address of /metrics and /healthz; else loopback alone.",
+    ),
+]
+MetricsPort = Annotated[
+    int | None,
+    typer.Option(
+        "--metrics-port",
+        metavar="PORT",
+        min=0,
+        help="Answer /metrics and /healthz on this port; else nobody does.",
+    ),
+]
 LogLevel = Annotated[
     LevelName | None,
     typer.Option("--log-level", help="From which level on to log; else info."),
+]
+LogFormat = Annotated[
+    FormatName | None,
+    typer.Option("--log-format", help="Lines of text, or one JSON object per line; else text."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout, for programs.")]
 Who = Annotated[
@@ -99,6 +137,11 @@ JobNumber = Annotated[
 ]
 JobNumbers = Annotated[
     list[int], typer.Argument(metavar="ID…", min=1, max=_NEWEST_ID, help="The jobs' ids.")
+]
+
+AnyJobNumbers = Annotated[
+    list[int] | None,
+    typer.Argument(metavar="ID…", min=1, max=_NEWEST_ID, help="The jobs' ids; or a --filter."),
 ]
 
 

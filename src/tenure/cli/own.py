@@ -59,6 +59,11 @@ class Own:
         if self._server is not None:
             self._server.stop()
 
+    @property
+    def is_first(self) -> bool:
+        """Whether no other `tenure dev` runs here."""
+        return self._lock is not None
+
     def _be_the_first(self) -> None:
         """Hold the lock on `pid`, or say who holds it."""
         lock = os.open(self._directory / "pid", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)

@@ -9,17 +9,22 @@ import typer
 
 from tenure.cli import (
     db,
+    demo,
     dev,
     doctor,
     failed,
     init,
     job,
     operation,
+    queue,
     schedule,
     scheduler,
     server,
+    setting,
     token,
+    top,
     worker,
+    workers,
 )
 from tenure.cli.exits import Exit
 from tenure.cli.failure import Failure, failure
@@ -35,16 +40,21 @@ app: typer.Typer = typer.Typer(
 )
 app.command("init")(init.init)
 app.command("dev")(dev.dev)
+app.command("demo")(demo.demo)
 app.command("worker")(worker.worker)
 app.command("scheduler")(scheduler.scheduler)
 app.command("server")(server.server)
 app.command("probe")(worker.probe)
 app.command("doctor")(doctor.doctor)
+app.command("top")(top.top)
 app.add_typer(job.app)
+app.add_typer(queue.app)
+app.add_typer(workers.app)
 app.add_typer(schedule.app)
 app.add_typer(failed.app)
 app.add_typer(operation.app)
 app.add_typer(db.app)
+app.add_typer(setting.app)
 app.add_typer(token.app)
 
 # What Typer raises for a command line that it does not understand; it has no public name.

@@ -1,10 +1,13 @@
-"""`tenure job retry`, `cancel`, `hold` and `resume`: many at once, each answered for."""
+"""`tenure job retry`, `cancel`, `hold`, `resume`, `move` and `delete`: many, each answered for."""
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+import typer
 
 from tenure.cli.data import print_json, print_table
 from tenure.cli.exits import Exit
 from tenure.cli.options import (
+    AnyJobNumbers,
     AsJson,
     DatabaseUrl,
     DryRun,
@@ -13,8 +16,10 @@ from tenure.cli.options import (
     SchemaName,
     Who,
     by,
+    instant,
     opened,
 )
+from tenure.cli.selecting import Asked, ByFilter, Rate, Yes, filtered, operate
 from tenure.cli.words import say, tell
 
 _WHY = {
@@ -23,6 +28,8 @@ _WHY = {
     "not_live": "nothing queued or running has this id",
     "not_queued": "nothing queued has this id",
     "not_held": "nothing held has this id",
+    "live": "it is queued or running; cancel it first",
+    "not_found": "no job has this id",
 }
 
 
@@ -35,8 +42,11 @@ class Answer(NamedTuple):
 
 
 def retry(
-    ids: JobNumbers,
+    ids: AnyJobNumbers = None,
     *,
+    said: ByFilter = None,
+    rate: Rate = 500,
+    yes: Yes = False,
     reason: Reason = None,
     dry_run: DryRun = False,
     who: Who = None,
@@ -45,17 +55,24 @@ def retry(
     schema: SchemaName = None,
 ) -> int:
     """Bring dead letters back for a new life: attempts and losses are counted from zero."""
+    selector, named = filtered(ids, said), ids or []
+    asked = Asked(by(who, reason), rate, yes, dry_run, as_json)
     with opened(database_url, schema) as admin:
-        came = admin.retry(ids, by(who, reason), dry_run=dry_run)
+        if selector is not None:
+            return operate(admin, "retry", selector, asked)
+        came = admin.retry(named, asked.by, dry_run=dry_run)
     answers = [
-        Answer(job_id, str(one.answer), one.holder) for job_id, one in zip(ids, came, strict=True)
+        Answer(job_id, str(one.answer), one.holder) for job_id, one in zip(named, came, strict=True)
     ]
     return _report(answers, as_json=as_json, dry_run=dry_run)
 
 
 def cancel(
-    ids: JobNumbers,
+    ids: AnyJobNumbers = None,
     *,
+    said: ByFilter = None,
+    rate: Rate = 500,
+    yes: Yes = False,
     reason: Reason = None,
     dry_run: DryRun = False,
     who: Who = None,
@@ -64,9 +81,13 @@ def cancel(
     schema: SchemaName = None,
 ) -> int:
     """End queued jobs at once; ask the holders of running ones to end them."""
+    selector, named = filtered(ids, said), ids or []
+    asked = Asked(by(who, reason), rate, yes, dry_run, as_json)
     with opened(database_url, schema) as admin:
-        came = admin.cancel(ids, by(who, reason), dry_run=dry_run)
-    answers = [Answer(job_id, str(one)) for job_id, one in zip(ids, came, strict=True)]
+        if selector is not None:
+            return operate(admin, "cancel", selector, asked)
+        came = admin.cancel(named, asked.by, dry_run=dry_run)
+    answers = [Answer(job_id, str(one)) for job_id, one in zip(named, came, strict=True)]
     return _report(answers, as_json=as_json, dry_run=dry_run)
 
 
@@ -107,6 +128,73 @@ def resume(
         Answer(job_id, "resumed" if done else "not_held")
         for job_id, done in zip(ids, came, strict=True)
     ]
+    return _report(answers, as_json=as_json, dry_run=dry_run)
+
+
+def move(
+    ids: AnyJobNumbers = None,
+    *,
+    queue: Annotated[
+        str | None, typer.Option("-q", "--queue", metavar="NAME", help="To this queue.")
+    ] = None,
+    priority: Annotated[
+        int | None, typer.Option("--priority", min=0, max=9, help="9 is the most urgent.")
+    ] = None,
+    run_at: Annotated[
+        str | None,
+        typer.Option("--run-at", metavar="INSTANT", help="Due then, at the earliest now."),
+    ] = None,
+    said: ByFilter = None,
+    rate: Rate = 500,
+    yes: Yes = False,
+    reason: Reason = None,
+    dry_run: DryRun = False,
+    who: Who = None,
+    as_json: AsJson = False,
+    database_url: DatabaseUrl = None,
+    schema: SchemaName = None,
+) -> int:
+    """Give queued jobs another queue, priority or time; one that keeps its time keeps its age."""
+    from tenure.admin import Changes
+
+    due = instant(run_at)
+    selector, named = filtered(ids, said), ids or []
+    asked = Asked(by(who, reason), rate, yes, dry_run, as_json)
+    with opened(database_url, schema) as admin:
+        if selector is not None:
+            changes = Changes(queue=queue, priority=priority, run_at=due)
+            return operate(admin, "move", selector, asked, changes=changes)
+        came = admin.move(
+            named, asked.by, queue=queue, priority=priority, run_at=due, dry_run=dry_run
+        )
+    answers = [
+        Answer(job_id, "moved" if done else "not_queued")
+        for job_id, done in zip(named, came, strict=True)
+    ]
+    return _report(answers, as_json=as_json, dry_run=dry_run)
+
+
+def delete(
+    ids: AnyJobNumbers = None,
+    *,
+    said: ByFilter = None,
+    rate: Rate = 500,
+    yes: Yes = False,
+    reason: Reason = None,
+    dry_run: DryRun = False,
+    who: Who = None,
+    as_json: AsJson = False,
+    database_url: DatabaseUrl = None,
+    schema: SchemaName = None,
+) -> int:
+    """Delete ended jobs for good, with their items and the keys that they still have."""
+    selector, named = filtered(ids, said), ids or []
+    asked = Asked(by(who, reason), rate, yes, dry_run, as_json)
+    with opened(database_url, schema) as admin:
+        if selector is not None:
+            return operate(admin, "delete", selector, asked)
+        came = admin.delete(named, asked.by, dry_run=dry_run)
+    answers = [Answer(job_id, str(one)) for job_id, one in zip(named, came, strict=True)]
     return _report(answers, as_json=as_json, dry_run=dry_run)
 
 

@@ -9,7 +9,10 @@ from tenure.cli.options import (
     AsJson,
     Concurrency,
     Grace,
+    LogFormat,
     LogLevel,
+    MetricsHost,
+    MetricsPort,
     Processes,
     Queues,
     Target,
@@ -36,6 +39,9 @@ def worker(
         typer.Option("--schedules/--no-schedules", help="Whether to fire schedules too; else yes."),
     ] = None,
     log_level: LogLevel = None,
+    log_format: LogFormat = None,
+    metrics_host: MetricsHost = None,
+    metrics_port: MetricsPort = None,
 ) -> int:
     """Run jobs until told to stop. One SIGTERM drains, a second one forces."""
     from tenure.worker import main
@@ -50,6 +56,9 @@ def worker(
         name=name,
         schedules=schedules,
         log_level=log_level,
+        log_format=log_format,
+        metrics_host=metrics_host,
+        metrics_port=metrics_port,
     )
 
 

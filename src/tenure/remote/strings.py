@@ -12,10 +12,12 @@ from uuid import UUID
 
 from tenure._model.ids import JobId, Token, WorkerId
 from tenure._model.lease import Lease
+from tenure.config import LONGEST_LEASE
 from tenure.errors import InvalidValue
 
 _SECRET = 16
 _PARTS = struct.Struct(f">qqIH{_SECRET}s")
+_SEAL = 8
 _MILLISECOND = timedelta(milliseconds=1)
 _ALPHABET = re.compile(r"[A-Za-z0-9_-]*")
 
@@ -55,16 +57,26 @@ class Session:
     def lease(self, lease: Lease, *, attempt: int) -> str:
         """What its worker passes back with each word about this lease."""
         ttl = lease.ttl // _MILLISECOND
-        return _encoded("tl_", _PARTS.pack(lease.job_id, lease.token, ttl, attempt, self.secret))
+        parts = _PARTS.pack(lease.job_id, lease.token, ttl, attempt, self.secret)
+        return _encoded("tl_", parts + _seal(parts))
 
 
 def read_lease(text: str, holder: str) -> tuple[Lease, int]:
     """The lease of a text, and which attempt it is for; InvalidValue if it is none. Whether it is
     held, the store knows."""
-    parts = _PARTS.unpack(_decoded(text, "tl_", _PARTS.size, "lease"))
-    job_id, token, ttl, attempt, secret = parts
+    data = _decoded(text, "tl_", _PARTS.size + _SEAL, "lease")
+    parts, seal = data[: _PARTS.size], data[_PARTS.size :]
+    job_id, token, milliseconds, attempt, secret = _PARTS.unpack(parts)
+    ttl = milliseconds * _MILLISECOND
+    if seal != _seal(parts) or ttl > LONGEST_LEASE:
+        raise _none("lease")
     worker = Session(secret, holder).worker
-    return Lease(JobId(job_id), Token(token), worker, ttl * _MILLISECOND), attempt
+    return Lease(JobId(job_id), Token(token), worker, ttl), attempt
+
+
+def _seal(parts: bytes) -> bytes:
+    """Of the length and the attempt the store has no say: a text that was changed is none."""
+    return hashlib.sha256(parts).digest()[:_SEAL]
 
 
 def _encoded(prefix: str, data: bytes) -> str:
@@ -81,4 +93,8 @@ def _decoded(text: str, prefix: str, size: int, what: str) -> bytes:
         # What is left over in the last character must be nothing, or two texts were one lease.
         if len(data) == size and _encoded(prefix, data) == text:
             return data
-    raise InvalidValue(f"that is no {what}; pass it back as the acquire gave it out")
+    raise _none(what)
+
+
+def _none(what: str) -> InvalidValue:
+    return InvalidValue(f"that is no {what}; pass it back as the acquire gave it out")

@@ -1,12 +1,13 @@
 """The protocol's verbs, and the services they need. How a lease is a text is in `strings`."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from random import random
 
 from tenure._model.ids import Json
+from tenure._model.job import fields
 from tenure._model.lease import Claimed, Renewal, Reported, Settled, Settling
 from tenure._model.outcome import Ended, Released
 from tenure._model.worker import NewWorker
@@ -33,7 +34,9 @@ MOST_AT_ONCE = 1000
 class Remote:
     """The protocol's verbs over one database, and the services they need. Lives on one loop."""
 
-    def __init__(self, app: Tenure, *, name: str) -> None:
+    def __init__(
+        self, app: Tenure, *, name: str, overheard_by: Callable[[str], None] | None = None
+    ) -> None:
         engine = app.engine
         self._engine = engine
         self._store = engine.store
@@ -44,7 +47,7 @@ class Remote:
             [
                 self._guests,
                 self._waiting,
-                *wakeups(app, name, self._waiting.hear),
+                *wakeups(app, name, self._hear),
                 Rescuer(self._store, link, defaults=app.defaults),
                 Pruner(self._store, engine.link(f"tenure {name} pruner")),
                 Folder(self._store, engine.link(f"tenure {name} folder")),
@@ -56,8 +59,14 @@ class Remote:
                 ),
             ]
         )
+        self._overheard_by = overheard_by
         self._awaited: dict[object, int] = {}
         self._guests.is_waiting = lambda worker: worker in self._awaited
+
+    def _hear(self, word: str) -> None:
+        self._waiting.hear(word)
+        if self._overheard_by is not None:
+            self._overheard_by(word)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -67,6 +76,11 @@ class Remote:
             yield
         finally:
             await self._supervisor.stop_all()
+
+    @property
+    def waiting(self) -> int:
+        """How many acquires are under way."""
+        return sum(self._awaited.values())
 
     async def acquire(
         self,
@@ -112,6 +126,10 @@ class Remote:
         used = timedelta(seconds=now - claimed_at)
         work = [_work(who, claimed, used) for claimed in claims.jobs]
         return Acquired(who.text, work, waited=timedelta(seconds=now - began))
+
+    def dismiss(self) -> None:
+        """Let nobody wait any more: it is about to end."""
+        self._waiting.dismiss()
 
     async def beat(self) -> None:
         """Say of every worker that was heard of lately that it is there, now."""
@@ -206,4 +224,4 @@ def _work(who: Session, claimed: Claimed, used: timedelta) -> Work:
     timeout = (claimed.job.meta or {}).get("timeout", DEFAULTS.timeout.total_seconds())
     lease = who.lease(claimed.lease, attempt=claimed.job.attempt)
     left = max(claimed.lease.ttl - used, timedelta(0))
-    return Work(claimed.job, lease, left, timeout)
+    return Work(claimed.job, lease, left, timeout, fields(claimed.job.meta))

@@ -48,12 +48,19 @@ class Waiting(Service):
         self._waiters: dict[Waiter, None] = {}
         self._claiming = asyncio.Semaphore(_AT_ONCE)
         self._limited = False
+        self._dismissed = False
         self._scan_at = boottime() + self._poll
 
     def hear(self, word: str) -> None:
         """There may be something in this queue, or in any."""
         if word != SCHEDULES_CHANGED:
             self._wake(word)
+
+    def dismiss(self) -> None:
+        """Let nobody wait any more: who finds nothing is told so at once."""
+        self._dismissed = True
+        for waiter in self._waiters:
+            waiter.woken.set()
 
     async def claim(
         self,
@@ -66,14 +73,14 @@ class Waiting(Service):
     ) -> tuple[Claims, float]:
         """Up to `count` due jobs from these queues, as soon as there is one, and the instant
         before they were claimed; none when the time, of the boot-time clock, is up, or whoever
-        asked has gone. A claim that is under way then is brought to its end: what it took is
-        known."""
+        asked has gone, or all are dismissed. A claim that is under way then is brought to its
+        end: what it took is known."""
         with self._waiter(frozenset(queues)) as waiter:
             while True:
                 waiter.woken.clear()
                 asked_at = boottime()
                 claims = await self._claim(worker, waiter, count)
-                if claims.jobs or not await _told(waiter.woken, until, gone):
+                if claims.jobs or self._dismissed or not await _told(waiter.woken, until, gone):
                     return claims, asked_at
 
     @contextmanager
@@ -97,7 +104,8 @@ class Waiting(Service):
             self._book.learn(asked, claims, wanted=count)
             if not claims.jobs and boottime() >= self._scan_at:
                 claims = await self._scan(worker, waiter, count, claims)
-        if claims.found >= count:
+        if claims.found >= count or claims.found > len(claims.jobs):
+            # There is more, or was left because suspects come alone.
             self._wake_for(waiter.queues)
         return claims
 

@@ -1,9 +1,10 @@
 """What is said between a worker elsewhere and the protocol's verbs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from tenure._model.ids import Json
 from tenure._model.job import JobRow
 from tenure._model.outcome import Outcome
 
@@ -24,12 +25,13 @@ class Introduction:
 class Work:
     """A job and the lease on it, as a text. `left` is what is left of the lease, counted from
     before the claim was sent, as every holder counts; `timeout` is how many seconds the attempt
-    may take, if that is bounded."""
+    may take, if that is bounded; `notes` is what was noted with the job when it was enqueued."""
 
     job: JobRow
     lease: str
     left: timedelta
     timeout: float | None
+    notes: Mapping[str, Json]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from tenure.admin import EVERY_QUEUE, By, Grant, Scope, allows
+from tenure.admin import EVERY_QUEUE, By, Grant, Scope, Selector, allows
 from tenure.server.problems import Problem
 
 if TYPE_CHECKING:
     from tenure.server.keys import Keys
 
-_bearer = HTTPBearer(auto_error=False, description="An access token: `tenure token create`.")
+bearer: HTTPBearer = HTTPBearer(
+    auto_error=False, description="An access token: `tenure token create`."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,7 @@ class Caller:
     id: int
     name: str
     grant: Grant
+    source: str = "http"
 
     @property
     def holder(self) -> str:
@@ -45,14 +48,23 @@ class Caller:
                 f"the access token needs the scope {scope} for {where}; ask for one that has it",
             )
 
+    def must_for(self, scope: Scope, selector: Selector) -> None:
+        """Refuse, unless it may be done to what a selector means: in each queue that it names, else
+        in all; and unless payloads may be read there, if it asks about them. What it finds would
+        tell what they are."""
+        for queue in selector.queue or [EVERY_QUEUE] * selector.names_payload:
+            self.must(scope, queue)
+            if selector.names_payload:
+                self.must(Scope.PAYLOAD_READ, queue)
+
     def by(self, reason: str | None) -> By:
         """Who it is in the audit."""
-        return By(f"token:{self.id}:{self.name}", "http", reason)
+        return By(f"token:{self.id}:{self.name}", self.source, reason)
 
 
 async def caller(
     request: Request,
-    sent: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
+    sent: Annotated[HTTPAuthorizationCredentials | None, Security(bearer)],
 ) -> Caller:
     """Whoever sends the request; 401 if that is nobody, or nobody who is let in."""
     keys: Keys = request.app.state.keys
@@ -66,17 +78,23 @@ def needs(scope: Scope) -> Callable[..., Awaitable[Caller]]:
     """The caller, who has this scope for some queue at least."""
 
     async def let_in(asking: Annotated[Caller, Depends(caller)]) -> Caller:
-        if scope not in asking.grant.scopes and Scope.ADMIN not in asking.grant.scopes:
-            raise Problem(
-                "forbidden", f"the access token needs the scope {scope}; ask for one that has it"
-            )
-        return asking
+        return has(asking, scope)
 
     return let_in
 
 
+def has(asking: Caller, scope: Scope) -> Caller:
+    """The caller, if it has this scope for some queue at least."""
+    if scope not in asking.grant.scopes and Scope.ADMIN not in asking.grant.scopes:
+        raise Problem(
+            "forbidden", f"the access token needs the scope {scope}; ask for one that has it"
+        )
+    return asking
+
+
 def _needing(scope: Scope) -> Any:
-    return Depends(needs(scope))
+    # The scope is for the document alone.
+    return Security(needs(scope), scopes=[scope.value])
 
 
 Anybody = Annotated[Caller, Depends(caller)]

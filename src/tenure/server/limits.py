@@ -1,7 +1,8 @@
-"""What is read of a request before anybody looks into it: a bounded body, in bounded time, of
-bounded depth. What is past these limits is refused here, and memory stays flat."""
+"""What is read of a request before anybody looks into it: bounded headers, a bounded body, in
+bounded time, of bounded depth. What is past these limits is refused here, and memory stays flat."""
 
 import asyncio
+import re
 from typing import TYPE_CHECKING
 
 from tenure.server.problems import Problem
@@ -11,8 +12,12 @@ if TYPE_CHECKING:
 
 MAX_BODY = 4 * 1024 * 1024
 MAX_DEPTH = 64
+MAX_HEADERS = 100
+MAX_HEADERS_SIZE = 16 * 1024
 BODY_WITHIN = 10.0
-_OPENING, _CLOSING, _QUOTE, _ESCAPE = b"[{", b"]}", ord('"'), ord("\\")
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+_ROUND = bytes.maketrans(b"[{]}", b"(())")
+_OTHERS = bytes(set(range(256)) - set(b"[{]}"))
 
 
 class Limits:
@@ -43,7 +48,14 @@ class Limits:
 
 async def _body(scope: "Scope", receive: "Receive") -> bytes | None:
     """The whole body; None if the client has gone."""
-    for name, value in scope["headers"]:
+    headers = scope["headers"]
+    size = sum(len(name) + len(value) for name, value in headers)
+    if len(headers) > MAX_HEADERS or size > MAX_HEADERS_SIZE:
+        raise Problem(
+            "too-many-headers",
+            f"at most {MAX_HEADERS} headers of {MAX_HEADERS_SIZE:,} bytes in all are read",
+        )
+    for name, value in headers:
         if name == b"content-length" and value.isdigit() and int(value) > MAX_BODY:
             raise _too_large()
     chunks: list[bytes] = []
@@ -69,29 +81,16 @@ def _too_large() -> Problem:
 
 
 def depth(body: bytes) -> int:
-    """How deep the brackets outside of strings are nested, whether or not it is JSON."""
-    deepest = now = 0
-    quoted = escaped = False
+    """How deep the brackets outside of strings are nested, whether or not it is JSON; past the
+    limit, at least that deep. A level at a time, not a byte: who sends it need not be let in."""
     if sum(body.count(opening) for opening in (b"[", b"{")) <= MAX_DEPTH:
         return 0
-    for byte in body:
-        if quoted:
-            if escaped:
-                escaped = False
-            elif byte == _ESCAPE:
-                escaped = True
-            elif byte == _QUOTE:
-                quoted = False
-        elif byte == _QUOTE:
-            quoted = True
-        elif byte in _OPENING:
-            now += 1
-            deepest = max(deepest, now)
-            if deepest > MAX_DEPTH:
-                return deepest
-        elif byte in _CLOSING:
-            now -= 1
-    return deepest
+    brackets = _STRING.sub(b"", body).translate(_ROUND, delete=_OTHERS)
+    levels = 0
+    while levels <= MAX_DEPTH and (inner := brackets.replace(b"()", b"")) != brackets:
+        brackets = inner
+        levels += 1
+    return levels + brackets.count(b"(")
 
 
 def _replay(body: bytes, receive: "Receive") -> "Receive":

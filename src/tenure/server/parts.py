@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import Body, Depends, Query, Request
+from fastapi import Body, Depends, Header, Query, Request
 
 from tenure.admin import Admin, JobRow, Redactor, Scope
 from tenure.server.access import Caller
@@ -27,6 +27,15 @@ Why = Annotated[ReasonIn, Body(default_factory=ReasonIn)]
 PageSize = Annotated[int, Query(ge=1, le=200, description="At most so many.")]
 PageToken = Annotated[
     str | None, Query(max_length=200, description="The last page's `next_page_token`.")
+]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=200,
+        description="The same request with the same key within a day makes nothing more.",
+    ),
 ]
 
 

@@ -5,7 +5,7 @@ secret.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +52,7 @@ KINDS: Mapping[str, Kind] = {
     "wrong-state": Kind(409, "The job's state does not allow this"),
     "too-large": Kind(413, "The body is larger than may be sent"),
     "invalid": Kind(422, "Something in the request is outside what is allowed"),
+    "too-many-headers": Kind(431, "The headers are more than may be sent"),
     "internal": Kind(500, "The server failed; its log says why"),
     "outcome-unknown": Kind(503, "It may or may not have happened"),
     "database-away": Kind(503, "The database did not answer"),
@@ -115,16 +116,17 @@ def read(error: TenureError) -> Problem:
             return Problem(
                 "too-slow", "this took the database longer than it may; ask for less at once"
             )
+        case QueryFailed() if error.is_data_error:
+            return Problem("invalid", "a value cannot be kept: a text with NUL, or out of bounds")
         case QueryFailed() if error.is_conflict:
             return Problem("database-away", "somebody has it locked; try again")
     log.error("an error of the store that no problem stands for", exc_info=error)
     return Problem("internal", "the server's log says why")
 
 
-def _invalid(error: RequestValidationError) -> Problem:
-    errors = [
-        {"where": ".".join(map(str, one["loc"])), "what": str(one["msg"])} for one in error.errors()
-    ]
+def invalid(found: Sequence[Any]) -> Problem:
+    """The problem that a body or a form is not as its shape says; `errors` says where."""
+    errors = [{"where": ".".join(map(str, one["loc"])), "what": str(one["msg"])} for one in found]
     where = ", ".join(one["where"] for one in errors[:3])
     return Problem("invalid", f"look at {where}; `errors` says why", errors=errors[:50])
 
@@ -132,7 +134,9 @@ def _invalid(error: RequestValidationError) -> Problem:
 def _of_http(error: HTTPException) -> Problem:
     match error.status_code:
         case 404:
-            return Problem("not-found", "there is no such resource; docs/reference/api lists them")
+            return Problem(
+                "not-found", "there is no such resource; docs/reference/http.md lists them"
+            )
         case 405:
             return Problem("method-not-allowed", "another method may be allowed here")
         case 413:
@@ -154,7 +158,7 @@ def install(api: FastAPI) -> None:
 
     @api.exception_handler(RequestValidationError)
     async def _request(_request: Request, error: RequestValidationError) -> Response:
-        return _invalid(error).answer
+        return invalid(error.errors()).answer
 
     @api.exception_handler(HTTPException)
     async def _http(_request: Request, error: HTTPException) -> Response:

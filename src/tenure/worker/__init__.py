@@ -22,6 +22,9 @@ def main(
     name: str | None = None,
     schedules: bool | None = None,
     log_level: str | None = None,
+    log_format: str | None = None,
+    metrics_host: str | None = None,
+    metrics_port: int | None = None,
     watched: Changes | None = None,
 ) -> int:
     """Work for the app that `module:attribute` names, and fire its schedules, until told to stop
@@ -42,6 +45,9 @@ def main(
         grace=setting("grace", grace),
         name=setting("name", name) or f"{socket.gethostname()}-{os.getpid()}",
         log_level=setting("log_level", log_level),
+        log_format=setting("log_format", log_format),
+        metrics_host=setting("metrics_host", metrics_host),
+        metrics_port=setting("metrics_port", metrics_port),
         watched=watched,
     )
     return run(plan)

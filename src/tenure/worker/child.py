@@ -16,16 +16,18 @@ from uuid import UUID
 from tenure._executors import logs
 from tenure._model.ids import WorkerId
 from tenure._services.announcer import Announcer
-from tenure._services.base import log
+from tenure._services.base import about, log
 from tenure._services.board import Board
 from tenure._services.holdings import Held, Why
+from tenure._services.sheet import Sheet
 from tenure.app import Tenure
 from tenure.errors import SchemaError, StoreError, TenureError
 from tenure.worker.beginning import before, until_fit
 from tenure.worker.core import Core, Shape
 from tenure.worker.loading import broken, load
 from tenure.worker.news import End, Heard, News
-from tenure.worker.processes import die_with_parent, speak
+from tenure.worker.processes import die_with_parent
+from tenure.worker.speaking import speak
 
 _REFUSED = 78
 _USUAL = 700, 10, 10
@@ -45,10 +47,12 @@ class Orders:
     places: int
     board_fd: int
     channel_fd: int
+    sheet_fd: int | None
     grace: float
     until_empty: bool
     schedules: bool
     log_level: str
+    log_format: str
 
     def to_json(self) -> str:
         """The orders as one argument of the child's command."""
@@ -74,7 +78,11 @@ class Child:
             queues=orders.queues or self._app.tasks.queues,
             slots=orders.slots,
             board=Board(orders.board_fd, places=orders.places),
-            handler=[sys.executable, "-c", _HANDLER, orders.target, orders.log_level],
+            sheet=None if orders.sheet_fd is None else Sheet(orders.sheet_fd),
+            handler=[
+                *(sys.executable, "-c", _HANDLER),
+                *(orders.target, orders.log_level, orders.log_format),
+            ],
             schedules=orders.schedules,
         )
         loop = asyncio.get_running_loop()
@@ -107,7 +115,12 @@ class Child:
             try:
                 job = await engine.arun(engine.store.get(one.job_id))
             except StoreError as error:
-                log.warning("the end of job %s is left untold to listeners: %s", one.job_id, error)
+                log.warning(
+                    "the end of job %s is left untold to listeners: %s",
+                    one.job_id,
+                    error,
+                    extra={"job": one.job_id, "attempt": one.attempt},
+                )
                 continue
             if job is not None:
                 announcer.ended(job, one.state, one.settlement, attempt=one.attempt)
@@ -115,7 +128,12 @@ class Child:
     def _doomed(self, held: Held, why: Why) -> None:
         """A handler did not heed: for its lease's sake end now; for its timeout, the parent sees
         it on the board and retires this child."""
-        log.error("job %s does not stop (%s); this process will end", held.job.id, why.value)
+        log.error(
+            "job %s does not stop (%s); this process will end",
+            held.job.id,
+            why.value,
+            extra=about(held.job),
+        )
         if why is Why.LEASE:
             self._leave("doomed")
 
@@ -133,7 +151,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     channel = socket.socket(fileno=orders.channel_fd)
-    speak(orders.log_level)
+    speak(orders.log_level, orders.log_format)
     try:
         app = load(orders.target)
         engine = app.engine

@@ -4,10 +4,12 @@ import asyncio
 import os
 import socket
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from tenure._executors.loop import LoopExecutor
 from tenure._executors.processes import ProcessExecutor
@@ -30,7 +32,9 @@ from tenure._services.renewer import Renewer, deadline
 from tenure._services.rescuer import Rescuer
 from tenure._services.seconder import Seconder
 from tenure._services.settler import Settler
+from tenure._services.sheet import Sheet
 from tenure._services.supervisor import Supervisor
+from tenure._services.tally import Tallier, Tally, both
 from tenure._services.watcher import Watcher
 from tenure.app import Tenure
 from tenure.job import boottime
@@ -52,6 +56,7 @@ class Shape:
     queues: Sequence[str]
     slots: int
     board: Board | None = None
+    sheet: Sheet | None = None
     handler: Sequence[str] | None = None
     schedules: bool = False
 
@@ -116,17 +121,51 @@ class Core:
         self._settler.on_settled = self.announcer.settled
         self._settler.on_rescued = self.announcer.rescued
         self._claimer.on_rescued = self.announcer.rescued
+        self._tally = Tally()
+        if shape.sheet is not None:
+            self._count()
         self._scheduling: Scheduling | None = None
         hearing = wakeups(app, shape.name, self._heard)
         pruner = Pruner(store, engine.link(f"{name} pruner"))
         folder = Folder(store, engine.link(f"{name} folder"))
-        self._supervisor = Supervisor(
-            [self._settler, self._claimer, self._seconder, *hearing, pruner, folder]
-        )
+        services = [self._settler, self._claimer, self._seconder, *hearing, pruner, folder]
+        self._supervisor = Supervisor(services)
+        self._services: list[Service] = list(services)
+        self._renewer: Renewer | None = None
         self._herald: Herald | None = None
         self._retired = False
         self._thread = threading.get_ident()
         self._keeper = Keeper(self._kept)
+
+    def _count(self) -> None:
+        """Have what is announced counted too."""
+        tally, announcer = self._tally, self.announcer
+        self._dispatcher.on_started = both(tally.start, announcer.started)
+        self._dispatcher.on_completed = both(tally.complete, announcer.completed)
+        self._settler.on_settled = both(tally.settle, announcer.settled)
+        self._settler.on_rescued = both(tally.rescue, announcer.rescued)
+        self._claimer.on_rescued = both(tally.rescue, announcer.rescued)
+
+    def counts(self) -> dict[str, Any]:
+        """What this process has counted, and how it stands; from any of its threads."""
+        ticks, jobs, errors = self._scheduling.fired if self._scheduling else (0, 0, 0)
+        failed = Counter({"scheduler": errors})
+        for service in list(self._services):
+            failed[service.name] += service.errors
+        return {
+            "slots": self._shape.slots,
+            "running": self._holdings.running,
+            "leases": len(self._holdings),
+            "beat_at": self._herald.beat_at if self._herald else 0.0,
+            "claims": self._claimer.claims,
+            "claimed": self._claimer.claimed,
+            "renewed": self._renewer.renewed if self._renewer else 0,
+            "late": self._renewer.late if self._renewer else 0,
+            "ticks": ticks,
+            "tick_jobs": jobs,
+            "errors": dict(failed),
+            **self._tally.counts(),
+        }
 
     def _kept(self) -> Sequence[Service]:
         """The services of the keeper's thread; made there, because a link belongs to its loop."""
@@ -153,13 +192,17 @@ class Core:
             defaults=self._defaults,
         )
         rescuer = Rescuer(store, beating, defaults=self._defaults)
-        rescuer.on_rescued = self.announcer.rescued
+        rescuer.on_rescued = both(self._tally.rescue, self.announcer.rescued)
         self._claimer.on_empty = lambda: self._keeper.call(rescuer.nudge)
-        renewer = Renewer(store, renewing, self._holdings, defaults=self._defaults)
+        renewer = self._renewer = Renewer(store, renewing, self._holdings, defaults=self._defaults)
         advancer = Advancer(
             store, beating, engine.link(f"{name} advancer"), defaults=self._defaults
         )
-        return [renewer, watcher, self._herald, rescuer, advancer]
+        kept: list[Service] = [renewer, watcher, self._herald, rescuer, advancer]
+        self._services += kept
+        if self._shape.sheet is not None:
+            kept.append(Tallier(self._shape.sheet, self.counts))
+        return kept
 
     def _heard(self, word: str) -> None:
         self._claimer.wake(word)

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from tenure._executors import logs
 from tenure._model.ids import WorkerId
 from tenure._model.worker import Presence
-from tenure._services.base import log
+from tenure._services.base import about, log
 from tenure._services.holdings import Held, Why
 from tenure.app import Tenure
 from tenure.worker.core import Core, Shape
@@ -64,5 +64,8 @@ def presences(app: Tenure) -> Sequence[Presence]:
 
 def _doomed(held: Held, why: Why) -> None:
     log.error(
-        "job %s does not stop (%s), and there is no parent to end it here", held.job.id, why.value
+        "job %s does not stop (%s), and there is no parent to end it here",
+        held.job.id,
+        why.value,
+        extra=about(held.job),
     )

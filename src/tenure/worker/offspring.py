@@ -14,6 +14,7 @@ from uuid import uuid4
 from tenure._model.ids import WorkerId
 from tenure._rules.prefetch import LARGEST
 from tenure._services.board import NEVER, Board, Entry
+from tenure._services.sheet import Sheet
 from tenure.job import boottime
 from tenure.worker.changes import Changes
 from tenure.worker.child import Orders
@@ -37,6 +38,9 @@ class Plan:
     grace: float
     name: str
     log_level: str
+    log_format: str
+    metrics_host: str
+    metrics_port: int | None
     watched: Changes | None
 
     @property
@@ -75,6 +79,8 @@ class Offspring:
         self._board_fd = Board.make(places=places)
         self._board = Board(self._board_fd, places=places)
         self._places = places
+        self._sheet_fd = None if plan.metrics_port is None else Sheet.make()
+        self._sheet = None if self._sheet_fd is None else Sheet(self._sheet_fd)
         self._ended = False
 
     async def start(self) -> None:
@@ -90,22 +96,27 @@ class Offspring:
             places=self._places,
             board_fd=self._board_fd,
             channel_fd=theirs.fileno(),
+            sheet_fd=self._sheet_fd,
             grace=self._plan.child_grace,
             until_empty=self._plan.until_empty,
             schedules=self.schedules,
             log_level=self._plan.log_level,
+            log_format=self._plan.log_format,
         )
+        ours_to_pass = (self._board_fd, self._sheet_fd)
         with theirs:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-c",
                 "from tenure.worker.child import main; main()",
                 orders.to_json(),
-                pass_fds=[self._board_fd, theirs.fileno()],
+                pass_fds=[fd for fd in (*ours_to_pass, theirs.fileno()) if fd is not None],
                 stdin=asyncio.subprocess.DEVNULL,
                 start_new_session=True,
             )
-        os.close(self._board_fd)
+        for fd in ours_to_pass:
+            if fd is not None:
+                os.close(fd)
         if self.draining:
             self._tell_to_drain()
         self._reading = asyncio.create_task(self._read(ours))
@@ -194,11 +205,17 @@ class Offspring:
         of time and has not."""
         return self._board.look()
 
+    def counts(self) -> dict[str, Any]:
+        """What it has counted, as far as it has told."""
+        return {} if self._sheet is None else self._sheet.read()
+
     async def ready(self) -> bool:
         """Return once it has loaded the app, or ended before it could."""
         await self._heard.wait()
         return self.database is not None
 
     def close(self) -> None:
-        """Let go of the board."""
+        """Let go of the memory that was shared."""
         self._board.close()
+        if self._sheet is not None:
+            self._sheet.close()

@@ -4,6 +4,7 @@ It loads no user code, so nothing of the user's can keep it from its watch.
 """
 
 import asyncio
+import json
 import signal
 import sys
 from collections.abc import Coroutine
@@ -15,15 +16,18 @@ from tenure._services.board import NEVER
 from tenure.job import boottime
 from tenure.worker.aftermath import Aftermath
 from tenure.worker.changes import on_change
+from tenure.worker.figures import Figures
+from tenure.worker.listener import Answer, answering, listening
 from tenure.worker.news import News
 from tenure.worker.offspring import Offspring, Plan
-from tenure.worker.processes import speak
+from tenure.worker.speaking import speak
 from tenure.worker.statefile import StateFile
 
 _LOOK = 0.05
 _SOON = 1.0
 _LONGEST_PAUSE = 30.0
 _SETTLE_WITHIN = 2.0
+_FRESH = 10.0
 
 
 class Parent:
@@ -45,6 +49,8 @@ class Parent:
         self._told_to_stop = asyncio.Event()
         self._refusal: str | None = None
         self._over = asyncio.Event()
+        self._looked_at = boottime()
+        self._figures = Figures()
 
     @property
     def _stopping(self) -> bool:
@@ -104,6 +110,7 @@ class Parent:
         if database := child.database:
             self._aftermath.know(*database)
         entries = child.entries()
+        self._figures.keep(child.counts(), how=child.killed or child.left or "crashed")
         child.close()
         self._succeed(child, code)
         if child.refusal is not None:
@@ -166,7 +173,7 @@ class Parent:
         """See to it that no child runs a handler past its lease, or past its grace."""
         written_at = 0.0
         while True:
-            now = boottime()
+            now = self._looked_at = boottime()
             nearest = NEVER
             for child in list(self._children):
                 nearest = min(nearest, self._look_at(child, now))
@@ -175,6 +182,25 @@ class Parent:
                 children, draining = len(self._children), self._stopping
                 self._state.write(now=now, children=children, draining=draining)
             await asyncio.sleep(max(min(nearest - boottime(), _LOOK), 0.001))
+
+    def metrics(self) -> str:
+        """The page for a scraper."""
+        return self._figures.page(
+            [child.counts() for child in self._children],
+            wanted=self._plan.processes,
+            draining=self._stopping,
+        )
+
+    def health(self) -> Answer:
+        """Whether the watch over the children goes on; the database is not asked."""
+        fresh = boottime() - self._looked_at < _FRESH
+        told = {
+            "status": "live" if fresh else "stuck",
+            "state": "draining" if self._stopping else "active",
+            "children": len(self._children),
+            "wanted": self._plan.processes,
+        }
+        return Answer(200 if fresh else 503, "application/json", json.dumps(told) + "\n")
 
     def _look_at(self, child: Offspring, now: float) -> float:
         """End the child if it must; answers with the next instant at which it might have to be."""
@@ -284,10 +310,16 @@ class Parent:
 
 def run(plan: Plan) -> int:
     """Be a worker until it is over; answers with the exit code."""
-    speak(plan.log_level)
+    speak(plan.log_level, plan.log_format)
+
+    on = None
+    if plan.metrics_port is not None:
+        on = listening(plan.metrics_host, plan.metrics_port)
 
     async def main() -> int:
-        return await Parent(plan).run()
+        parent = Parent(plan)
+        async with answering(on, metrics=parent.metrics, health=parent.health):
+            return await parent.run()
 
     return asyncio.run(main())
 

@@ -1,13 +1,13 @@
-"""What the processes of a worker have in common: they die together, and log alike."""
+"""What the processes of a worker have in common: they die together."""
 
 import contextlib
 import ctypes
-import logging
 import os
 import signal
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
+_apart = False
 
 
 def die_with_parent(parent: int) -> None:
@@ -21,9 +21,16 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def speak(level: str) -> None:
-    """Have this process log to stderr, from this level on."""
-    logging.basicConfig(level=level.upper(), format="%(asctime)s %(levelname)s %(message)s")
+def be_apart() -> None:
+    """Note that this process is a handler's own."""
+    global _apart  # noqa: PLW0603 - a process is one thing or the other
+    _apart = True
+
+
+def is_apart() -> bool:
+    """Whether this process is a handler's own: it is killed as soon as nobody needs it, so that
+    what must get away has to go with each job."""
+    return _apart
 
 
 def kill_session(leader: int) -> None:

@@ -41,6 +41,12 @@ class Scheduling:
         """Start the thread."""
         self._thread.start()
 
+    @property
+    def fired(self) -> tuple[int, int, int]:
+        """Ticks that were recorded, jobs that they made, and what the database did not do."""
+        made = self._scheduler
+        return (0, 0, 0) if made is None else (made.ticks, made.jobs, made.errors)
+
     def wake(self, word: str) -> None:
         """Pass on a wakeup, if it is about schedules or may have been."""
         if self._scheduler is not None and word in ("", SCHEDULES_CHANGED):

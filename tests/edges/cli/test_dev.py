@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -12,10 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 
 import tenure.private
-from support.processes import alive, children, die_with_parent, wait_for
+from support.processes import alive, children, die_with_parent, family, wait_for
 from tenure import sources
 from tenure.cli import own
 from tenure.cli.exits import Exit
@@ -106,11 +108,6 @@ def settled(directory: Path, empty_database: str) -> Developer:
     return made
 
 
-def family(root: int) -> list[int]:
-    """The process and all that it started."""
-    return [root, *(pid for child in children(root) for pid in family(child))]
-
-
 def server(directory: Path) -> int:
     return int((directory / ".tenure/postgres/data/postmaster.pid").read_text().split()[0])
 
@@ -136,6 +133,26 @@ def test_without_a_database_one_is_started_and_ends_with_it(developer: Developer
     assert "start `tenure dev`" in developer.python(HELLO)
     ended = developer.command("job", "list")
     assert (ended.code, ended.told[2].startswith("start `tenure dev`")) == (Exit.USAGE, True)
+
+
+@pytest.mark.timeout(300)
+def test_the_dashboard_is_there_and_signs_in_by_its_address(settled: Developer) -> None:
+    """Shows R35. On loopback alone, with a token of its own for a day."""
+    with settled.dev() as process:
+        settled.hears(READY)
+        found = re.search(r"dashboard: (http://127\.0\.0\.1:\d+)/sign-in#(\S+)", settled.said())
+        assert found is not None
+        url, secret = found.groups()
+        bearer = {"Authorization": f"Bearer {secret}"}
+        assert httpx.get(f"{url}/v1/overview", headers=bearer).status_code == 200
+        assert httpx.get(f"{url}/", headers={"Accept": "text/html"}).status_code == 401
+        page = httpx.get(f"{url}/", cookies={"tenure": secret})
+        assert "First steps" in page.text
+        assert settled.python(HELLO) == "Hello Ada\n"
+        everyone = family(process.pid)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == Exit.DONE
+    assert not any(alive(pid) for pid in everyone)
 
 
 @pytest.mark.timeout(300)
@@ -174,8 +191,8 @@ def test_a_change_reloads_and_a_broken_one_waits_for_the_next(settled: Developer
         jobs.write_text(good.replace("Hello {name}", "Good day {name}"))
         settled.hears("INFO reloading", times=2)
         assert wait_for(lambda: settled.python(HELLO) == "Good day Ada\n", PATIENCE)
-        # One child went on while the other was broken; now there is one again.
-        assert wait_for(lambda: len(children(process.pid)) == 1, PATIENCE)
+        # One child went on while the other was broken; now there is one again, and the dashboard.
+        assert wait_for(lambda: len(children(process.pid)) == 2, PATIENCE)
         assert "a child ended by itself" not in settled.said()
         everyone = family(process.pid)
         process.send_signal(signal.SIGHUP)

@@ -27,7 +27,7 @@ def sound() -> Iterator[str]:
 
 def test_without_a_problem_it_ends_well(command: Command, sound: str) -> None:
     done = command("doctor", TENURE_DATABASE_URL=sound)
-    assert (done.code, done.err) == (0, "6 findings, 0 of them problems\n")
+    assert (done.code, done.err) == (0, "11 findings, 0 of them problems\n")
     assert "warning  workers    no worker is live\n" in done.out
     assert "why: jobs can be enqueued, and wait\n" in done.out
     assert "do:  run: tenure worker module:app\n" in done.out
@@ -49,7 +49,7 @@ def test_a_database_that_is_away_is_a_problem_like_any_other(command: Command) -
 def test_findings_come_as_json_too(tenure: Command) -> None:
     found = tenure("doctor", "--json").json
     assert found["problems"] == 2
-    assert {"subject", "level", "what", "why", "todo"} == set(found["findings"][0])
+    assert {"subject", "level", "what", "why", "todo", "fault"} == set(found["findings"][0])
 
 
 def test_an_app_is_examined_with_its_own_redis(tenure: Command) -> None:

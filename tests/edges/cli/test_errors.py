@@ -120,7 +120,7 @@ def test_every_error_has_its_exit_code_and_its_three_lines(error: errors.TenureE
 
 
 @pytest.mark.parametrize(
-    "wrong", [["jib"], ["job"], ["job", "list", "--stat"], ["job", "show", "x"], ["job", "retry"]]
+    "wrong", [["jib"], ["job"], ["job", "list", "--stat"], ["job", "show", "x"], ["job", "hold"]]
 )
 def test_a_command_line_that_is_not_understood_says_where_help_is(
     command: Command, wrong: list[str]

@@ -142,7 +142,7 @@ async def test_a_list_goes_on_where_it_ended(db: Database, tenure: Command) -> N
     assert [job["id"] for job in first["jobs"]] == ids[:3]
     rest = tenure("job", "list", "-q", "mail", "--after", first["next"])
     assert [int(line.split()[0]) for line in rest.out.splitlines()[1:]] == ids[3:]
-    assert rest.err == "2 shown; no more\n"
+    assert rest.err.endswith("2 shown; no more\n")
 
 
 async def test_a_list_is_filled_where_jobs_are_sparse(db: Database, tenure: Command) -> None:
@@ -154,7 +154,8 @@ async def test_a_list_is_filled_where_jobs_are_sparse(db: Database, tenure: Comm
 
 def test_an_empty_list_is_said_in_words_and_no_data(tenure: Command) -> None:
     ended = tenure("job", "list")
-    assert (ended.code, ended.out, ended.err) == (Exit.DONE, "", "0 shown; no more\n")
+    assert (ended.code, ended.out) == (Exit.DONE, "")
+    assert ended.err.endswith("0 shown; no more\n")
 
 
 def test_a_job_that_is_not_there_is_not_found(tenure: Command) -> None:

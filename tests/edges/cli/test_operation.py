@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.moves import BROKEN, BY, dead_letter, ended, held, state
+from support.moves import BROKEN, BY, dead_letter, done_by_a_worker, ended, held, state
 from tenure._model.operation import Filter, NewOperation, OperationKind
 from tenure.admin import ItemOutcome, State
 from tenure.cli.exits import Exit
@@ -25,19 +25,6 @@ if TYPE_CHECKING:
 
 async def dead_letters(db: Database, count: int, **fields: object) -> list[JobId]:
     return [await dead_letter(db, **fields) for _ in range(count)]
-
-
-async def done_by_a_worker(db: Database) -> None:
-    """Do what a worker does, until nothing is left."""
-    for _ in range(200):
-        if not await db.run(db.real.operations()):
-            await asyncio.sleep(0.05)
-        elif all(row.next_at is None for row in await db.run(db.real.operations())):
-            return
-        else:
-            await db.run(db.real.advance())
-            await asyncio.sleep(0.02)
-    raise AssertionError("it does not end")
 
 
 def test_the_command_knows_every_outcome() -> None:
@@ -77,7 +64,7 @@ async def test_a_discard_that_missed_some_says_so(db: Database, tenure: Command)
         command = asyncio.to_thread(tenure, "failed", "discard", "--yes")
         done, _ = await asyncio.gather(command, done_by_a_worker(db))
     assert done.code == Exit.PARTLY
-    assert done.told[0] == "1 of 2 jobs are as they were"
+    assert done.told[0] == "1 of 2 dead letters are as they were"
 
 
 async def test_a_rehearsal_counts_and_nothing_is_done_without_a_yes(

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-import psycopg
 import pytest
 
-from support.processes import wait_for
+from support.moves import done_by_a_worker
 from tenure._model.job import NewJob
 from tenure._model.schedule import Missed, NewSchedule, Overlap, Timing
 from tenure.cli.exits import Exit
@@ -238,50 +235,28 @@ def test_a_schedule_is_previewed_in_its_own_zone(tenure: Command) -> None:
     assert (ended.code, ended.told[0]) == (Exit.USAGE, "a schedule has its own times")
 
 
-def test_past_ticks_are_backfilled_and_each_once(tenure: Command) -> None:
+async def test_past_ticks_are_backfilled_and_each_once(db: Database, tenure: Command) -> None:
     """Shows R28."""
     tenure("schedule", "create", "often", "work", "--every", "60")
     since = (datetime.now(UTC) - timedelta(hours=20)).replace(second=0, microsecond=0)
     ends = ("--from", since.isoformat(), "--to", (since + 10 * MINUTE).isoformat())
     rehearsed = tenure("schedule", "backfill", "often", *ends, "--dry-run")
-    assert rehearsed.code == Exit.DONE
-    assert "11 of 11" in rehearsed.out
+    assert (rehearsed.code, rehearsed.out.split()) == (Exit.DONE, ["backfill", "11"])
     assert "nothing was changed" in rehearsed.err
-    done = tenure("schedule", "backfill", "often", *ends, "--json", "--reason", "an outage").json
-    assert (done["made"], done["already"], done["stopped"]) == (11, 0, False)
-    again = tenure("schedule", "backfill", "often", "--from", since.isoformat(), "--json").json
-    assert (again["total"] >= 1200, again["already"]) == (True, 11)
+    command = asyncio.to_thread(
+        tenure, "schedule", "backfill", "often", *ends, "--json", "--reason", "an outage"
+    )
+    done, _ = await asyncio.gather(command, done_by_a_worker(db))
+    assert done.code == Exit.DONE, done.err
+    row = done.json["operation"]
+    assert (row["kind"], row["state"], row["outcomes"]) == ("backfill", "done", {"fired": 11})
+    again = tenure("schedule", "backfill", "often", *ends, "--json").json["operation"]
+    assert (again["total"], again["state"]) == (0, "done")
+    shown = tenure("operation", "show", row["id"])
+    assert "schedule often" in shown.out
+    assert f"{since:%Y-%m-%d %H:%M}" in shown.out
     naive = tenure("schedule", "backfill", "often", "--from", "2026-01-01T00:00")
     assert (naive.code, naive.told[1]) == (Exit.USAGE, "2026-01-01T00:00 has no time zone")
-
-
-def test_a_backfill_that_is_stopped_says_how_to_go_on(db: Database, tenure: Command) -> None:
-    tenure("schedule", "create", "often", "work", "--every", "1")
-    since = datetime.now(UTC) - timedelta(days=3)
-    words = ["schedule", "backfill", "often", "--from", since.isoformat(), "--json"]
-    running = subprocess.Popen(
-        [sys.executable, "-m", "tenure", *words],
-        cwd=tenure.directory,
-        env=tenure.environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-    def made() -> bool:
-        with psycopg.connect(db.url) as connection:
-            answer = connection.execute("SELECT count(*) FROM tenure.schedule_tick").fetchone()
-        return bool(answer and answer[0])
-
-    try:
-        assert wait_for(made, 60.0)
-        running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=60)
-    finally:
-        running.kill()
-    assert running.returncode == Exit.INTERRUPTED
-    assert '"stopped": true' in out
-    assert "what is made stays made. To go on, run the same again" in err
 
 
 def test_the_words_of_the_options_are_those_of_the_policies() -> None:

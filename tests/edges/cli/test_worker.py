@@ -35,6 +35,9 @@ DEFAULTS = {
     "name": None,
     "schedules": None,
     "log_level": None,
+    "log_format": None,
+    "metrics_host": None,
+    "metrics_port": None,
 }
 
 

@@ -1,104 +1,20 @@
-"""A real server process on loopback, and callers with access tokens."""
+"""One server for the tests of a file."""
 
 from __future__ import annotations
 
-import os
-import re
-import socket
-import subprocess
-import sys
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import httpx
 import pytest
 
-from support.processes import wait_for
+from support.serving import Service, free_port, serving
 from support.store import install
-from tenure import Tenure
-from tenure.admin import By
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from support.databases import Databases
-    from tenure.admin import Admin
 
-_SECRET = re.compile(r"lasts a day: (\S+)")
-OPS = By("ops")
-
-
-@dataclass
-class Service:
-    """One server: where it is, whose database it has, and how it is spoken to."""
-
-    url: str
-    database: str
-    secret: str
-    words: Path
-    process: subprocess.Popen[bytes]
-    admin: Admin
-
-    def caller(self, *scopes: str, queues: tuple[str, ...] = ("*",)) -> httpx.Client:
-        """Somebody with a token of these scopes; without any, with the first token."""
-        secret = self.secret
-        if scopes:
-            made = self.admin.tokens.create("test", OPS, scopes=scopes, queues=queues)
-            secret = made.secret
-        return httpx.Client(
-            base_url=self.url, headers={"Authorization": f"Bearer {secret}"}, timeout=30
-        )
-
-    def enqueue(self, queue: str, **options: Any) -> str:
-        """A job, by the first token."""
-        with self.caller() as caller:
-            body = {"task": "task", "args": {"n": 1}, "queue": queue} | options
-            answer = caller.post("/v1/jobs", json=body)
-        assert answer.status_code == 201, answer.text
-        return str(answer.json()["id"])
-
-
-def free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
-
-
-@contextmanager
-def serving(database: str, directory: Path, *options: str) -> Iterator[Service]:
-    """A server on this database, from its start to its end."""
-    port = free_port()
-    words = directory / f"server-{port}.log"
-    app = Tenure(database)
-    with (
-        words.open("wb") as file,
-        subprocess.Popen(
-            [sys.executable, "-m", "tenure", "server", "--port", str(port), *options],
-            env=os.environ | {"TENURE_DATABASE_URL": database},
-            cwd=directory,
-            stdout=file,
-            stderr=file,
-        ) as process,
-    ):
-        url = f"http://127.0.0.1:{port}"
-        try:
-            assert wait_for(lambda: process.poll() is not None or _answers(url), 60)
-            found = _SECRET.search(words.read_text())
-            secret = "" if found is None else found[1]
-            yield Service(url, database, secret, words, process, app.admin)
-        finally:
-            process.terminate()
-            process.wait(30)
-            app.close()
-
-
-def _answers(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/live", timeout=5).is_success
-    except httpx.HTTPError:
-        return False
+__all__ = ["Service", "free_port", "serving"]
 
 
 @pytest.fixture(scope="module")

@@ -67,7 +67,7 @@ def test_dead_letters_are_grouped_and_a_group_is_retried(
     service: Service, operator: httpx.Client
 ) -> None:
     """Shows R15."""
-    ids = {fail(service, operator, "grouped", "no connection to 10.0.0.7") for _ in range(3)}
+    ids = {fail(service, operator, "grouped", "no way to 10.0.0.7") for _ in range(3)}
     groups: list[Any] = operator.get("/v1/failed/groups").json()["groups"]
     [group] = [one for one in groups if one["sample"] in ids]
     assert (group["task"], group["count"]) == ("task", {"value": 3, "more": False})
@@ -116,3 +116,64 @@ def test_a_job_is_moved_and_an_ended_one_deleted(service: Service, operator: htt
 
     assert operator.delete(f"/v1/jobs/{job_id}").json() == {"answer": "deleted"}
     assert operator.get(f"/v1/jobs/{job_id}").status_code == 404
+
+
+def test_the_dead_letters_of_one_queue_are_for_who_may_see_it(
+    service: Service, operator: httpx.Client
+) -> None:
+    """Shows R15."""
+    ids = [fail(service, operator, "grouped-own", f"no connection to 10.0.0.{n}") for n in range(2)]
+    fail(service, operator, "grouped-other", "no connection to 10.0.0.7")
+
+    with service.caller("read", queues=("grouped-own",)) as reader:
+        [group] = reader.get("/v1/failed/groups", params={"queue": "grouped-own"}).json()["groups"]
+        refused = reader.get("/v1/failed/groups", params={"queue": "grouped-other"})
+
+    assert (group["count"], group["sample"]) == ({"value": 2, "more": False}, ids[-1])
+    assert (group["error_type"], group["error_message"], group["signature"]) == ("Oops", None, None)
+    assert refused.status_code == 403
+
+
+def test_a_job_says_who_held_it_what_failed_and_which_operations_it_was_in(
+    service: Service, operator: httpx.Client
+) -> None:
+    """Shows R36."""
+    job_id = fail(service, operator, "telling", "no connection")
+    job = operator.get(f"/v1/jobs/{job_id}").json()
+    [attempt] = operator.get(f"/v1/jobs/{job_id}/attempts").json()["attempts"]
+    assert job["worker"] == attempt["worker"]
+    said = {name: job[name] for name in ("last_outcome", "error_type", "error_message")}
+    assert said == {
+        "last_outcome": "failed",
+        "error_type": "Oops",
+        "error_message": "no connection",
+    }
+    with service.caller("read", queues=("telling",)) as reader:
+        assert reader.get(f"/v1/jobs/{job_id}").json()["error_message"] is None
+
+    asked = {
+        "kind": "retry",
+        "filter": {"queue": "telling", "signature": attempt["error_signature"]},
+    }
+    started = operator.post("/v1/operations", json=asked | {"reason": "mended"}).json()
+    [member] = operator.get(f"/v1/jobs/{job_id}/operations").json()["operations"]
+    assert started["filter"] == "queue:telling error:…"
+    assert (member["operation_id"], member["reason"]) == (started["id"], "mended")
+
+
+def test_a_running_job_says_when_its_lease_was_renewed_and_a_deletion_has_its_reason(
+    service: Service, operator: httpx.Client
+) -> None:
+    job_id = service.enqueue("renewing")
+    asked = {"queues": ["renewing"], "worker": {"name": "here"}}
+    [work] = operator.post("/v1/leases:acquire", json=asked).json()["jobs"]
+    operator.post("/v1/leases:renew", json={"leases": [work["lease"]]})
+
+    why = operator.get(f"/v1/jobs/{job_id}/why").json()
+    assert (why["code"], why["renewals"]) == ("running", 1)
+    assert why["renewed_at"] <= why["now"]
+
+    operator.post("/v1/leases:complete", json={"lease": work["lease"]})
+    operator.delete(f"/v1/jobs/{job_id}", params={"reason": "asked by its owner"})
+    [change, *_] = service.admin.audit(f"job:{job_id}")
+    assert (change.action, change.reason) == ("delete", "asked by its owner")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import psycopg
 import pytest
+
+from tenure.worker.listener import listening
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,6 +55,56 @@ def test_a_job_is_acquired_renewed_and_completed(service: Service, worker: httpx
         assert operator.get(f"/v1/jobs/{job_id}").json()["result"] == {"sum": 3}
         [attempt] = operator.get(f"/v1/jobs/{job_id}/attempts").json()["attempts"]
     assert (attempt["outcome"], attempt["log"]) == ("completed", "a line")
+
+
+PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+
+@pytest.mark.parametrize(
+    ("parent", "state", "carried"),
+    [
+        (PARENT, "shop=1", (PARENT, "shop=1")),
+        (PARENT, None, (PARENT, None)),
+        (PARENT, "x" * 513, (PARENT, None)),
+        (f"00-{'0' * 32}-00f067aa0ba902b7-01", "shop=1", (None, None)),
+        ("drop table", None, (None, None)),
+        (None, "shop=1", (None, None)),
+    ],
+)
+def test_the_trace_of_who_enqueues_comes_to_who_works(
+    service: Service,
+    worker: httpx.Client,
+    parent: str | None,
+    state: str | None,
+    carried: tuple[str | None, str | None],
+) -> None:
+    """One that cannot be read is left out, and refuses nothing."""
+    sent = {"traceparent": parent, "tracestate": state}
+    with service.caller() as caller:
+        answer = caller.post(
+            "/v1/jobs",
+            json={"task": "task", "queue": "traced"},
+            headers={name: text for name, text in sent.items() if text is not None},
+        )
+    [job] = acquire(worker, "traced")["jobs"]
+    assert job["id"] == answer.json()["id"]
+    assert (job["traceparent"], job["tracestate"]) == carried
+    say(worker, "complete", job["lease"])
+
+
+def test_the_trace_is_no_part_of_what_an_idempotency_key_stands_for(service: Service) -> None:
+    """Whoever sends a request again is in another span by then."""
+    with service.caller() as caller:
+        answers = [
+            caller.post(
+                "/v1/jobs",
+                json={"task": "task", "queue": "traced-again"},
+                headers={"Idempotency-Key": "once", "traceparent": PARENT.replace("b7", last)},
+            )
+            for last in ("b7", "b8")
+        ]
+    assert [answer.status_code for answer in answers] == [201, 201]
+    assert answers[0].json()["id"] == answers[1].json()["id"]
 
 
 def test_who_waits_is_answered_when_there_is_a_job(service: Service, worker: httpx.Client) -> None:
@@ -190,3 +243,11 @@ def test_the_time_that_was_waited_is_told(service: Service, worker: httpx.Client
     answer = acquire(worker, "empty", wait=0.5)
 
     assert 500 <= answer["waited_ms"] <= 1000 * (time.monotonic() - began)
+
+
+def test_an_answer_does_not_wait_for_an_acknowledgement() -> None:
+    """What is accepted has the option of what listens; without it each answer took 40 ms more."""
+    with listening("127.0.0.1", 0) as on, socket.create_connection(on.getsockname()):
+        accepted, _ = on.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

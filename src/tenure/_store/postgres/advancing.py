@@ -16,6 +16,7 @@ from tenure._rules import operations as rules
 from tenure._store.port import Ddl, Op, Query, Row, atomically
 from tenure._store.postgres.literals import Jsonb
 from tenure._store.postgres.operators import Operators
+from tenure._store.postgres.ticking import Ticking
 from tenure.errors import QueryFailed
 
 # Who aborts an operation waits for its chunk.
@@ -23,9 +24,10 @@ _WITHIN = "SET LOCAL lock_timeout = '200ms'; SET LOCAL statement_timeout = '1s'"
 _TOO_SLOW = "57014"
 _AGAIN_SOON = timedelta(milliseconds=100)
 _AGAIN_LATER = timedelta(seconds=5)
+_Done = tuple[list[ItemOutcome], list[JobId | None]]
 
 
-class Advancing(Operators):
+class Advancing(Ticking, Operators):
     """The part of the store that does the chunks of operations."""
 
     def next_operation(self) -> Op[tuple[datetime | None, datetime]]:
@@ -60,7 +62,7 @@ class Advancing(Operators):
             count=most or rules.chunk(operation.rate),
         )
         try:
-            outcomes = yield from self._do(operation, [JobId(item["job_id"]) for item in items])
+            outcomes, made = yield from self._do(operation, items)
         except QueryFailed as error:
             locked = error.is_conflict or error.sqlstate == _TOO_SLOW
             if not locked and not error.is_data_error:
@@ -69,7 +71,7 @@ class Advancing(Operators):
             if len(items) > 1:
                 yield self._put_off(operation, len(items) // 2, _AGAIN_SOON)
                 return 0
-            outcomes = [ItemOutcome.BUSY if locked else ItemOutcome.REFUSED]
+            outcomes, made = [ItemOutcome.BUSY if locked else ItemOutcome.REFUSED], [None]
         yield self._query(
             "advance",
             id=operation.id,
@@ -77,16 +79,30 @@ class Advancing(Operators):
             outcomes=outcomes,
             counts=Jsonb(Counter(operation.outcomes) + Counter(outcomes)),
             most=rules.grown(most, operation.rate),
+            job_ids=made,
         )
         return len(items)
 
     def _put_off(self, operation: OperationRow, most: int | None, pause: timedelta) -> Query:
         return self._query("put_off", id=operation.id, most=most, pause=pause)
 
-    def _do(self, operation: OperationRow, ids: Sequence[JobId]) -> Op[list[ItemOutcome]]:
-        """Do what the operation is for to these jobs, as a part of the chunk's transaction that
-        can be undone alone."""
-        return (yield from self._filed(lambda day: atomically(self._done(operation, ids, day))))
+    def _do(self, operation: OperationRow, items: Sequence[Row]) -> Op[_Done]:
+        """Do what the operation is for to these items, as a part of the chunk's transaction that
+        can be undone alone; answer what became of each, and the job that it made."""
+        if operation.kind is OperationKind.BACKFILL:
+            ticks = [item["fire_at"] for item in items]
+            return (yield from atomically(self._filled(operation.filter.schedule or "", ticks)))
+        ids = [JobId(item["job_id"]) for item in items]
+        outcomes = yield from self._filed(lambda day: atomically(self._done(operation, ids, day)))
+        return outcomes, [None] * len(ids)
+
+    def _filled(self, schedule: str, ticks: Sequence[datetime]) -> Op[_Done]:
+        made = yield from self._backfill(schedule, ticks)
+        if made is None:
+            return [ItemOutcome.NOT_FOUND] * len(ticks), [None] * len(ticks)
+        jobs = [made.get(tick) for tick in ticks]
+        had, fired = ItemOutcome.HAD_JOB, ItemOutcome.FIRED
+        return [had if job is None else fired for job in jobs], jobs
 
     def _done(
         self, operation: OperationRow, ids: Sequence[JobId], day: date | None
@@ -110,6 +126,8 @@ class Advancing(Operators):
                 moved = yield from self._moved(ids, operation.changes or Changes())
                 no = ItemOutcome.NOT_QUEUED
                 return [ItemOutcome.MOVED if i in moved else no for i in ids]
+            case OperationKind.BACKFILL:
+                raise AssertionError("a backfill is of ticks")
 
 
 def operation_row(row: Row) -> OperationRow:

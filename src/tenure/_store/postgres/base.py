@@ -9,6 +9,7 @@ from tenure._model.audit import By
 from tenure._model.ids import JobId, Json, Token, WorkerId
 from tenure._model.job import JobRow, State
 from tenure._model.lease import Lease
+from tenure._model.schedule import TickOutcome, TickReason, TickRow
 from tenure._store.port import Op, Query, Row, Rows
 from tenure._store.postgres.literals import Jsonb
 from tenure._store.postgres.statements import DEFAULT_SCHEMA, statements
@@ -142,4 +143,16 @@ def job_row(row: Row) -> JobRow:
         progress=row["progress"],
         items=row["items"],
         meta=row["meta"],
+    )
+
+
+def tick_row(row: Row) -> TickRow:
+    """A recorded tick from its row."""
+    return TickRow(
+        schedule=row["schedule"],
+        fire_at=row["fire_at"],
+        outcome=TickOutcome(row["outcome"]),
+        reason=None if row["reason"] is None else TickReason(row["reason"]),
+        job_id=row["job_id"],
+        recorded_at=row["recorded_at"],
     )

@@ -20,32 +20,49 @@ _MOST = COUNTED + 1
 class Depths(Jobs, Operators, Workers, Queues):
     """The part of the store that counts what is live, without counting it all."""
 
-    def depths(self) -> Op[Sequence[Depth]]:
-        """How much there is in each known queue, by name; the empty ones too."""
+    def depths(self, *, most: int = COUNTED) -> Op[Sequence[Depth]]:
+        """How much there is in each known queue, by name, up to so much; the empty ones too."""
         known = {row["name"] for row in (yield self._query("known_queues"))}
-        running = {
-            row["queue"]: row["running"] for row in (yield self._query("running", most=_MOST))
-        }
-        more = sum(running.values()) > COUNTED
-        rows = yield self._query("depths", queues=sorted(known | running.keys()), most=_MOST)
+        rows = yield self._query("running", most=most + 1)
+        running = {row["queue"]: row["running"] for row in rows}
+        more = sum(running.values()) > most
+        names = sorted(known | running.keys())
+        rows = yield self._query("depths", queues=names, most=most + 1)
         return [
             Depth(
                 queue=row["queue"],
-                due=_count(row["due"]),
-                later=_count(row["later"]),
+                due=bounded(row["due"], most),
+                later=bounded(row["later"], most),
                 running=Count(running.get(row["queue"], 0), more),
-                held=_count(row["held"]),
-                failed=_count(row["failed"]),
+                held=bounded(row["held"], most),
+                failed=bounded(row["failed"], most),
                 oldest_due_age=row["oldest_due_age"],
             )
             for row in rows
         ]
 
     def failed_groups(
-        self, *, task: str | None = None, count: int, after: tuple[str, str | None] | None = None
+        self,
+        *,
+        queue: str | None = None,
+        task: str | None = None,
+        count: int,
+        after: tuple[str, str | None] | None = None,
     ) -> Op[Sequence[FailedGroup]]:
-        """Dead letters by task and error signature, in this order, above one of them."""
+        """Dead letters by task and error signature, in this order, above one of them. Of one queue,
+        among the 10,000 of its dead letters that are found first."""
         after_task, after_signature = after or (task or "", "")
+        if queue is not None:
+            rows = yield self._query(
+                "failed_groups_of",
+                queue=queue,
+                task=task,
+                after_task=after_task,
+                after_signature=after_signature,
+                count=count,
+                most=_MOST,
+            )
+            return [_of_queue(row) for row in rows]
         rows = yield self._query(
             "failed_groups",
             after_task=after_task,
@@ -54,7 +71,7 @@ class Depths(Jobs, Operators, Workers, Queues):
             count=count,
             most=_MOST,
         )
-        return [FailedGroup(**{**row, "count": _count(row["count"])}) for row in rows]
+        return [FailedGroup(**{**row, "count": bounded(row["count"], COUNTED)}) for row in rows]
 
     def facts(self, job_id: JobId) -> Op[Facts | None]:
         """What decides where a job stands now; None if there is no such job."""
@@ -75,13 +92,23 @@ class Depths(Jobs, Operators, Workers, Queues):
             held_by = next((each for each in audit if each.action == "hold"), None)
         around = Around(
             now=row["now"],
-            ahead=_count(row["ahead"]),
+            ahead=bounded(row["ahead"]),
             running=row["running"],
             running_in_all=row["running_in_all"],
             locked=Overdue(job.id, row["pid"], row["application"], row["since"]),
+            renewed_at=row["renewed_at"],
+            renewals=row["renewals"],
         )
         return Facts(job, around, queues.get(job.queue), queues.get(EVERY_QUEUE), workers, held_by)
 
 
-def _count(found: int) -> Count:
-    return Count(min(found, COUNTED), more=found > COUNTED)
+def _of_queue(row: Row) -> FailedGroup:
+    """A group as far as it was found: where not all were looked at there may be more of each."""
+    more = row["searched"] > COUNTED
+    found = {name: value for name, value in row.items() if name != "searched"}
+    return FailedGroup(**found | {"count": Count(row["count"], more)})
+
+
+def bounded(found: int, most: int = COUNTED) -> Count:
+    """The count of what was counted to one beyond the bound."""
+    return Count(min(found, most), more=found > most)

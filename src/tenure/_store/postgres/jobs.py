@@ -14,6 +14,8 @@ from tenure._store.postgres.base import LAST_ID, Base, job_row
 from tenure.errors import InvalidValue, QueryFailed
 
 _SEARCHED = 100_000
+# Archived ones are counted before they are searched.
+_SEARCHED_ARCHIVED = 20_000
 # One list of arguments, as text, that surely fits into jsonb, which takes up to 256 MiB of its own
 # form: several times as much as some texts.
 _LONGEST_LIST = 16 * 1024 * 1024
@@ -207,7 +209,8 @@ class Jobs(Base):
     def _list_archive(
         self, state: State, queue: str | None, task: str | None, count: int, place: Place | None
     ) -> Op[Page]:
-        """Day by day, newest first, until the page is full."""
+        """Day by day, newest first, until the page is full, or as many were searched as a page may:
+        it comes short then, and is not the last."""
         days = yield self._query("days")
         found: list[JobRow] = []
         for row in days:
@@ -215,10 +218,13 @@ class Jobs(Base):
             if place and place.day and day > place.day:
                 continue
             before = place.before if place and place.day == day else LAST_ID
+            ends = yield self._query("stretch", day=day, before=before, searched=_SEARCHED_ARCHIVED)
+            lowest = JobId(ends[0]["id"] if ends else 0)
             rows = yield self._query(
                 "list_archive",
                 day=day,
                 before=before,
+                lowest=lowest,
                 count=count - len(found),
                 state=state,
                 queue=queue,
@@ -227,11 +233,18 @@ class Jobs(Base):
             found += [job_row(r) for r in rows]
             if len(found) == count:
                 return Page(found, Place(found[-1].id, day))
+            if ends:
+                return Page(found, Place(lowest, day))
         return Page(found, None)
 
     def attempts(self, job_id: JobId) -> Op[Sequence[AttemptRow]]:
         """The job's ended running periods, oldest first."""
         rows = yield self._query("attempts", job_id=job_id)
+        return [AttemptRow(**{**row, "outcome": Ending(row["outcome"])}) for row in rows]
+
+    def last_attempts(self, ids: Sequence[JobId]) -> Op[Sequence[AttemptRow]]:
+        """The last ended running period of each job that has one, without trace and log."""
+        rows = yield self._query("last_attempts", ids=ids)
         return [AttemptRow(**{**row, "outcome": Ending(row["outcome"])}) for row in rows]
 
     def items(self, job_id: JobId, *, after: str = "", count: int = 1000) -> Op[Mapping[str, Json]]:

@@ -51,7 +51,8 @@ class Leases(Endings):
         strangers: Sequence[str] = (),
     ) -> Op[Claims]:
         """Claim due jobs from lanes in order, in one statement; in a transaction of its own,
-        with the queues' rows locked, where a queue has a limit."""
+        with the queues' rows locked, where a queue has a limit. A suspect's claim is confirmed
+        by a second statement, before anybody hears of it."""
         asked = _lanes(lanes) | {
             "names": sorted({lane.queue for lane in lanes} | {EVERY_QUEUE}),
             "count": count,
@@ -63,12 +64,22 @@ class Leases(Endings):
             op = self._claim(asked, worker, patient=patient)
             claims = yield from atomically(_patiently(op)) if patient else op
             if not claims.limited:
-                return claims
-        return (
-            yield from self._filed(
-                lambda day: atomically(self._claim_limited(asked, lanes, worker, day))
-            )
+                return (yield from self._confirmed(claims))
+        claims = yield from self._filed(
+            lambda day: atomically(self._claim_limited(asked, lanes, worker, day))
         )
+        return (yield from self._confirmed(claims))
+
+    def _confirmed(self, claims: Claims) -> Op[Claims]:
+        """The claims whose holder is there to begin them. A claim's commit may wait for a standby
+        until the lease is over: then nothing begins, and the rescue of a suspect must not count
+        what never began (decision 43)."""
+        if not claims.jobs or not claims.jobs[0].job.losses:
+            return claims
+        [(job, lease, _)] = claims.jobs
+        name = {"id": job.id, "token": lease.token, "owner": lease.claimed_by}
+        confirmed = yield self._query("confirm", **name, ttl=lease.ttl)
+        return claims if confirmed else replace(claims, jobs=[])
 
     def _claim(self, asked: Mapping[str, object], worker: WorkerId, *, patient: bool) -> Op[Claims]:
         rows = yield replace(self._query("claim", **asked), patient=patient, tuples=True)

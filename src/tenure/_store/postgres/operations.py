@@ -1,26 +1,34 @@
 """Operations as operators start, steer and read them. Their chunks are in `advancing`."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tenure._model.audit import By
 from tenure._model.ids import JobId
 from tenure._model.job import State
 from tenure._model.operation import (
+    Filter,
     ItemOutcome,
     Membership,
+    NewBackfill,
     NewOperation,
     OperationItem,
+    OperationKind,
     OperationRow,
     OperationState,
 )
 from tenure._rules import operations as rules
+from tenure._rules import selecting
 from tenure._store.port import Ddl, Op, Query, atomically
 from tenure._store.postgres.advancing import Advancing, operation_row
 from tenure._store.postgres.base import LAST_ID
 from tenure._store.postgres.literals import Jsonb
+from tenure._store.postgres.sought import Sought
 from tenure.errors import InvalidValue
 
 _SEARCHED = 100_000
+# What one statement freezes of a backfill's ticks.
+_TICKS = 10_000
 # A filter may have to read a whole table.
 _FREEZE_WITHIN = "SET LOCAL statement_timeout = '60s'"
 _ACTIONS = {
@@ -30,7 +38,7 @@ _ACTIONS = {
 }
 
 
-class Operations(Advancing):
+class Operations(Advancing, Sought):
     """The part of the store that does one thing to many jobs."""
 
     def start_operation(self, new: NewOperation, by: By, *, keep: bool = True) -> Op[OperationRow]:
@@ -39,12 +47,51 @@ class Operations(Advancing):
         return (yield from atomically(self._start(new, by, keep=keep)))
 
     def _start(self, new: NewOperation, by: By, *, keep: bool) -> Op[OperationRow]:
+        operation_id = yield from self._begun(new, by)
+        [frozen] = yield (yield from self._freeze(new, operation_id, keep=keep))
+        if frozen["total"] > rules.MOST_ITEMS:
+            raise InvalidValue(
+                f"more than {rules.MOST_ITEMS:,} jobs match; narrow the filter, and start one "
+                "operation after the other"
+            )
+        return (yield from self._admitted(new, operation_id, frozen["total"], by))
+
+    def start_backfill(self, new: NewBackfill, by: By, *, keep: bool = True) -> Op[OperationRow]:
+        """Freeze those of a schedule's ticks that have no job, in one transaction with the row of
+        the operation and its audit."""
+        rules.check_rate(new.rate)
+        return (yield from atomically(self._start_backfill(new, by, keep=keep)))
+
+    def _start_backfill(self, new: NewBackfill, by: By, *, keep: bool) -> Op[OperationRow]:
+        said = Filter(schedule=new.schedule, queue=new.queue, since=new.since, until=new.until)
+        operation = NewOperation(kind=OperationKind.BACKFILL, filter=said, rate=new.rate)
+        operation_id = yield from self._begun(operation, by)
+        total = 0
+        for start in range(0, len(new.fire_ats), _TICKS):
+            [frozen] = yield Query(
+                "freeze_ticks",
+                {
+                    "id": operation_id,
+                    "schedule": new.schedule,
+                    "fire_ats": list(new.fire_ats[start : start + _TICKS]),
+                    "after": total,
+                    "keep": keep,
+                },
+                patient=True,
+            )
+            total += frozen["total"]
+        row = yield from self._admitted(operation, operation_id, total, by)
+        told = {"operation": operation_id, "total": total}
+        yield from self._audit(by, "schedule.backfill", [f"schedule:{new.schedule}"], after=told)
+        return row
+
+    def _begun(self, new: NewOperation, by: By) -> Op[int]:
+        """The id of an operation that has no members yet."""
         changes = rules.as_json(new.changes)
-        said = rules.as_json(new.filter)
         [row] = yield self._query(
             "start_operation",
             kind=new.kind,
-            filter=Jsonb(said),
+            filter=Jsonb(rules.as_json(new.filter)),
             changes=None if changes is None else Jsonb(changes),
             rate=new.rate,
             actor=by.actor,
@@ -52,45 +99,44 @@ class Operations(Advancing):
             reason=by.reason,
         )
         yield Ddl(_FREEZE_WITHIN)
-        [frozen] = yield self._freeze(new, row["id"], keep=keep)
-        if frozen["total"] > rules.MOST_ITEMS:
-            raise InvalidValue(
-                f"more than {rules.MOST_ITEMS:,} jobs match; narrow the filter, and start one "
-                "operation after the other"
-            )
-        [row] = yield self._query("admit_operation", id=row["id"], total=frozen["total"])
+        operation_id: int = row["id"]
+        return operation_id
+
+    def _admitted(
+        self, new: NewOperation, operation_id: int, total: int, by: By
+    ) -> Op[OperationRow]:
+        """The operation, which has all its members and may begin."""
+        [row] = yield self._query("admit_operation", id=operation_id, total=total)
         told = {
             "kind": new.kind,
-            "filter": said,
-            "changes": changes,
+            "filter": rules.as_json(new.filter),
+            "changes": rules.as_json(new.changes),
             "rate": new.rate,
-            "total": frozen["total"],
+            "total": total,
         }
-        yield from self._audit(by, "operation.start", [f"operation:{row['id']}"], after=told)
+        yield from self._audit(by, "operation.start", [f"operation:{operation_id}"], after=told)
         return operation_row(row)
 
-    def _freeze(self, new: NewOperation, operation_id: int, *, keep: bool) -> Query:
+    def _freeze(self, new: NewOperation, operation_id: int, *, keep: bool) -> Op[Query]:
         """The statement that makes the members, by the table that they are in."""
-        said, most = new.filter, rules.MOST_ITEMS + 1
         own = {"id": operation_id, "keep": keep}
-        if said.ids is not None:
-            return Query("freeze_ids", {**own, "ids": list(said.ids)}, patient=True)
-        common = {
-            **own,
-            "most": most,
-            "queue": said.queue,
-            "task": said.task,
-            "created_after": said.created_after,
-            "created_before": said.created_before,
-        }
+        if new.filter.ids is not None:
+            return Query("freeze_ids", {**own, "ids": list(new.filter.ids)}, patient=True)
+        [clock] = yield self._query("clock")
+        selector = rules.selector_of(new.filter)
+        sought = yield from self._sought(selector, clock["now"])
+        sought |= {**own, "limit": rules.MOST_ITEMS + 1, "signature": new.filter.signature}
         states = rules.states_of(new)
         if states[0].is_live:
-            return Query("freeze_live", {**common, "states": states}, patient=True)
-        ended = {"ended_after": said.ended_after, "ended_before": said.ended_before}
-        if states == [State.FAILED]:
-            failed = {**common, **ended, "signature": said.signature}
-            return Query("freeze_failed", failed, patient=True)
-        return Query("freeze_archive", {**common, **ended, "state": states[0]}, patient=True)
+            views = selecting.views(selector, State.QUEUED)
+            expired = selecting.views(selector, State.RUNNING) is not None
+            parts = {"states": states, "views": views, "expired": expired}
+            query = self._query("freeze_live", **sought, **parts)
+        elif states == [State.FAILED]:
+            query = self._query("freeze_failed", **sought)
+        else:
+            query = self._query("freeze_archive", **sought, state=states[0])
+        return replace(self._trimmed(query), patient=True)
 
     def steer_operation(
         self, operation_id: int, wanted: OperationState, by: By
@@ -156,7 +202,10 @@ class Operations(Advancing):
             outcome=outcome,
             count=count,
         )
-        items = [OperationItem(r["place"], r["job_id"], _outcome(r["outcome"])) for r in rows]
+        items = [
+            OperationItem(r["place"], r["job_id"], _outcome(r["outcome"]), r["fire_at"])
+            for r in rows
+        ]
         last = items[-1].place if len(items) == count else until
         return items, last if last < operation.total else None
 

@@ -3,7 +3,8 @@
 from datetime import datetime, timedelta
 
 from tenure._model.stats import Stats
-from tenure._rules import folding, stats
+from tenure._model.vitals import Totals
+from tenure._rules import folding, stats, totals
 from tenure._rules.folding import Folding
 from tenure._rules.histograms import BOUNDS
 from tenure._store.port import Ddl, Op, atomically
@@ -74,3 +75,12 @@ class Rollups(Base):
             task=task or "",
         )
         return stats.stats(asked, rows, at["folded_to"])
+
+    def totals(self, since: datetime | None = None) -> Op[Totals]:
+        """What ended from an instant on, by queue and task, from the counts per minute."""
+        [at] = yield self._query("folded")
+        asked = totals.span(at["now"], since, folded_to=at["folded_to"], final_to=at["final_to"])
+        rows = yield self._query(
+            "totals", since=asked.since, settled_to=asked.settled_to, until=asked.until
+        )
+        return totals.totals(asked, rows)

@@ -341,7 +341,8 @@ CREATE TABLE /*schema.*/operation (
     ended_at   timestamptz,
     next_at    timestamptz,
     CONSTRAINT operation_pkey PRIMARY KEY (id),
-    CONSTRAINT operation_kind_check CHECK (kind IN ('retry', 'cancel', 'discard', 'delete', 'move')),
+    CONSTRAINT operation_kind_check
+        CHECK (kind IN ('retry', 'cancel', 'discard', 'delete', 'move', 'backfill')),
     CONSTRAINT operation_rate_check CHECK (rate > 0),
     CONSTRAINT operation_state_check CHECK (
         CASE state
@@ -361,10 +362,11 @@ CREATE INDEX operation_ended_idx ON /*schema.*/operation (ended_at) WHERE ended_
 -- The members, in the order in which they are done; outcome is NULL until then. A row is changed
 -- once, and has room for that beside it.
 CREATE TABLE /*schema.*/operation_item (
-    operation_id bigint  NOT NULL,
-    job_id       bigint  NOT NULL,
-    place        integer NOT NULL,
+    operation_id bigint      NOT NULL,
+    job_id       bigint,
+    place        integer     NOT NULL,
     outcome      text,
+    fire_at      timestamptz,
     CONSTRAINT operation_item_pkey PRIMARY KEY (operation_id, place)
 ) WITH (fillfactor = 50);
 

@@ -10,10 +10,23 @@ from tenure._store.postgres.operations import Operations
 from tenure._store.postgres.rollups import Rollups
 from tenure._store.postgres.schedules import Schedules
 from tenure._store.postgres.schema import Schema
-from tenure._store.postgres.upkeep import Upkeep
+from tenure._store.postgres.searching import Searching
+from tenure._store.postgres.sights import Sights
+from tenure._store.postgres.vitals import Vitals
 
 
-class PostgresStore(Leases, Operations, Depths, Rollups, Schedules, Access, Upkeep, Schema):
+class PostgresStore(
+    Leases,
+    Searching,
+    Operations,
+    Depths,
+    Rollups,
+    Vitals,
+    Schedules,
+    Access,
+    Sights,
+    Schema,
+):
     """Tenure's store on PostgreSQL 15 and later."""
 
     def install(self) -> Op[Sequence[str]]:

@@ -1,14 +1,12 @@
 """Ticks: firing what is due, and making up for what is past. Definitions are in `declaring`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from tenure._model.audit import By
 from tenure._model.ids import JobId
 from tenure._model.job import NewJob
 from tenure._model.schedule import (
-    Backfilled,
     Firing,
     Missed,
     Overlap,
@@ -17,7 +15,6 @@ from tenure._model.schedule import (
     ScheduleRow,
     ScheduleState,
     Tick,
-    TickOutcome,
     TickReason,
     TickRow,
     Timing,
@@ -25,6 +22,7 @@ from tenure._model.schedule import (
 from tenure._rules import ticking
 from tenure._rules.schedules import unknown
 from tenure._store.port import Op, Row, atomically
+from tenure._store.postgres.base import tick_row
 from tenure._store.postgres.jobs import Jobs
 
 # What one transaction accounts for: small enough to be over in a moment.
@@ -100,12 +98,15 @@ class Ticking(Jobs):
             schedule = schedule_row(row)
         return schedule
 
-    def backfill(self, name: str, fire_ats: Sequence[datetime], by: By) -> Op[Backfilled]:
-        """Make the jobs of these past ticks, in one transaction, but for those that have one."""
-        return (yield from atomically(self._backfill(name, fire_ats, by)))
-
-    def _backfill(self, name: str, fire_ats: Sequence[datetime], by: By) -> Op[Backfilled]:
-        schedule, _ = yield from self._locked(name)
+    def _backfill(
+        self, name: str, fire_ats: Sequence[datetime]
+    ) -> Op[Mapping[datetime, JobId] | None]:
+        """Make the jobs of these past ticks, but for those that have one: the jobs that were made,
+        by their ticks. None if there is no such schedule any more."""
+        rows = yield self._query("lock_schedules", names=[name])
+        if not rows:
+            return None
+        schedule = schedule_row(rows[0])
         ticks = [Tick(fire_at=at, reason=TickReason.BACKFILL, run_at=at) for at in fire_ats]
         [row] = yield self._query(
             "fire",
@@ -114,14 +115,8 @@ class Ticking(Jobs):
             channel=self.channel,
             wake=[schedule.job.queue],
         )
-        if row["jobs"]:
-            window = {
-                "since": str(min(fire_ats)),
-                "until": str(max(fire_ats)),
-                "jobs": row["jobs"],
-            }
-            yield from self._audit(by, "schedule.backfill", [f"schedule:{name}"], after=window)
-        return Backfilled(made=row["jobs"], already=len(fire_ats) - row["jobs"])
+        made = zip(row["fired"] or (), row["made"] or (), strict=True)
+        return {fire_at: JobId(job_id) for fire_at, job_id in made}
 
     def _locked(self, name: str) -> Op[tuple[ScheduleRow, datetime]]:
         """The schedule, locked, and the time now; InvalidValue if there is none."""
@@ -135,17 +130,7 @@ class Ticking(Jobs):
     ) -> Op[Sequence[TickRow]]:
         """A schedule's recorded ticks, newest first, before an instant."""
         rows = yield self._query("ticks", schedule=name, before=before, count=count)
-        return [
-            TickRow(
-                schedule=row["schedule"],
-                fire_at=row["fire_at"],
-                outcome=TickOutcome(row["outcome"]),
-                reason=None if row["reason"] is None else TickReason(row["reason"]),
-                job_id=row["job_id"],
-                recorded_at=row["recorded_at"],
-            )
-            for row in rows
-        ]
+        return [tick_row(row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 from datetime import date, timedelta
-from typing import Any
 
 from tenure._model.answers import Upkept
 from tenure._model.ids import Json
-from tenure._store.port import Ddl, Op
+from tenure._store.port import Ddl, Op, Rows
 from tenure._store.postgres.queues import Queues
 from tenure.config import DEFAULTS
 from tenure.errors import QueryFailed
@@ -22,12 +21,6 @@ _BENIGN = frozenset({"23505", "42P07", "42809", "42P01", "55000", "55P03", "5701
 class Upkeep(Queues):
     """The part of the store that makes room ahead and clears it behind."""
 
-    def condition(self) -> Op[Mapping[str, Any]]:
-        """What an operator should know of the server: version, role, durability, its clock."""
-        condition: Mapping[str, Any]
-        [condition] = yield self._query("condition")
-        return condition
-
     def maintain(self) -> Op[Upkept]:
         """Make the partitions ahead, drop what is past its retention.
 
@@ -36,14 +29,14 @@ class Upkeep(Queues):
         """
         set_days = yield from self.settings()
         done, left = yield from self._partitions(set_days)
-        failed = yield from self._prune("prune_failed", keep=_kept(set_days, "keep_failed_days"))
+        failed = yield from self._prune("prune_failed", keep=kept(set_days, "keep_failed_days"))
         keys = yield from self._prune("prune_keys")
-        ticks = yield from self._prune("prune_ticks", keep=_kept(set_days, "keep_ticks_days"))
-        rollups = yield from self._prune("prune_rollups", keep=_kept(set_days, "keep_rollups_days"))
+        ticks = yield from self._prune("prune_ticks", keep=kept(set_days, "keep_ticks_days"))
+        rollups = yield from self._prune("prune_rollups", keep=kept(set_days, "keep_rollups_days"))
         workers = yield self._query("prune_workers", keep=DEFAULTS.keep_workers)
-        kept = DEFAULTS.keep_operations
-        yield from self._prune("prune_operation_items", keep=kept)
-        operations = yield from self._prune("prune_operations", keep=kept)
+        as_long = DEFAULTS.keep_operations
+        yield from self._prune("prune_operation_items", keep=as_long)
+        operations = yield from self._prune("prune_operations", keep=as_long)
         answers = yield from self._prune("prune_answers", keep=DEFAULTS.keep_answers)
         return Upkept(done, left, failed, keys, len(workers), ticks, operations, answers, rollups)
 
@@ -52,13 +45,25 @@ class Upkeep(Queues):
         plan = yield self._query("plan_clear", schema=self.schema)
         yield Ddl("; ".join(row["statement"] for row in plan))
 
-    def _partitions(self, set_days: Mapping[str, Json]) -> Op[tuple[list[str], list[str]]]:
-        plan = yield self._query(
-            "plan_partitions",
-            ahead=DAYS_AHEAD,
-            archive_days=_kept(set_days, "keep_archive_days").days,
-            attempt_days=_kept(set_days, "keep_attempts_days").days,
+    def _planned(
+        self,
+        set_days: Mapping[str, Json],
+        *,
+        ahead: int = DAYS_AHEAD,
+        patience: timedelta = timedelta(0),
+    ) -> Op[Rows]:
+        """The steps to do, in order; `patience` leaves alone what is past its retention by less."""
+        return (
+            yield self._query(
+                "plan_partitions",
+                ahead=ahead,
+                archive_days=(kept(set_days, "keep_archive_days") + patience).days,
+                attempt_days=(kept(set_days, "keep_attempts_days") + patience).days,
+            )
         )
+
+    def _partitions(self, set_days: Mapping[str, Json]) -> Op[tuple[list[str], list[str]]]:
+        plan = yield from self._planned(set_days)
         done: list[str] = []
         left: list[str] = []
         stuck: set[tuple[str, date]] = set()
@@ -98,7 +103,8 @@ class Upkeep(Queues):
         return pruned
 
 
-def _kept(set_days: Mapping[str, Json], name: str) -> timedelta:
+def kept(set_days: Mapping[str, Json], name: str) -> timedelta:
+    """How long something is kept: as it was set at run time, or as built in."""
     builtin = {
         "keep_archive_days": DEFAULTS.keep_archive,
         "keep_attempts_days": DEFAULTS.keep_attempts,

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from tenure.cli.bar import bar
 from tenure.cli.data import print_fields, print_json
@@ -12,7 +12,9 @@ from tenure.cli.operation import shown
 from tenure.cli.words import say, tell
 
 if TYPE_CHECKING:
-    from tenure.admin import Admin, By, Filter, OperationRow
+    from collections.abc import Callable
+
+    from tenure.admin import Admin, OperationRow
 
 _LOOK = 0.2
 _NOBODY_AFTER = 5.0
@@ -20,22 +22,21 @@ _NOBODY_AFTER = 5.0
 
 def perform(
     admin: "Admin",
-    kind: 'Literal["retry", "discard"]',
-    said: "Filter",
-    by: "By",
+    start: "Callable[[bool], OperationRow]",
     *,
-    rate: int,
+    of: str,
     yes: bool,
     dry_run: bool,
     as_json: bool,
 ) -> Exit:
-    """Count what matches, ask, start, and watch; what is told at the end is data."""
+    """Count what matches, ask, start, and watch; what is told at the end is data. `start` is told
+    whether it is a dry run; `of` says what the members are."""
     if dry_run or not yes:
-        total = admin.operations.start(kind, said, by, rate=rate, dry_run=True).total
+        rehearsed = start(True)
         if dry_run:
-            return _rehearsed(kind, total, as_json=as_json)
-        _ask(f"{kind} {total} dead letters at {rate} a second?")
-    row, detached = _watched(admin, admin.operations.start(kind, said, by, rate=rate))
+            return _rehearsed(rehearsed, of, as_json=as_json)
+        _ask(f"{rehearsed.kind} {rehearsed.total} {of} at {rehearsed.rate} a second?")
+    row, detached = _watched(admin, start(False), of)
     if as_json:
         print_json({"dry_run": False, "detached": detached, "operation": row})
     else:
@@ -43,15 +44,15 @@ def perform(
     if detached:
         say(f"it goes on; to see it: tenure operation show {row.id}")
         return Exit.INTERRUPTED
-    return _answered(row)
+    return _answered(row, of)
 
 
-def _rehearsed(kind: str, total: int, *, as_json: bool) -> Exit:
+def _rehearsed(row: "OperationRow", of: str, *, as_json: bool) -> Exit:
     if as_json:
-        print_json({"dry_run": True, "total": total})
+        print_json({"dry_run": True, "total": row.total})
     else:
-        print_fields({kind: total})
-    say("nothing was changed; so many dead letters match")
+        print_fields({row.kind: row.total})
+    say(f"nothing was changed; so many {of} match")
     return Exit.DONE
 
 
@@ -69,11 +70,11 @@ def _ask(question: str) -> None:
     typer.confirm(question, abort=True, err=True)
 
 
-def _watched(admin: "Admin", row: "OperationRow") -> "tuple[OperationRow, bool]":
+def _watched(admin: "Admin", row: "OperationRow", of: str) -> "tuple[OperationRow, bool]":
     """The operation when it has ended, or when somebody had enough of watching, which is told."""
     alone_at = time.monotonic() + _NOBODY_AFTER
     try:
-        say(f"operation {row.id}: {row.kind} {row.total} dead letters; Ctrl-C stops watching")
+        say(f"operation {row.id}: {row.kind} {row.total} {of}; Ctrl-C stops watching")
         with bar(row.kind) as advance:
             while not row.state.is_ended:
                 time.sleep(_LOOK)
@@ -87,12 +88,12 @@ def _watched(admin: "Admin", row: "OperationRow") -> "tuple[OperationRow, bool]"
     return row, False
 
 
-def _answered(row: "OperationRow") -> Exit:
+def _answered(row: "OperationRow", of: str) -> Exit:
     left = row.total - sum(count for name, count in row.outcomes.items() if name.is_done)
     if not left:
         return Exit.DONE
     tell(
-        f"{left} of {row.total} jobs are as they were",
+        f"{left} of {row.total} {of} are as they were",
         f"the operation is {row.state}: {shown.outcomes(row) or 'nothing was done'}",
         f"look at them: tenure operation show {row.id} --outcome …",
     )

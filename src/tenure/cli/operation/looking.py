@@ -28,6 +28,8 @@ class OutcomeName(StrEnum):
     NOT_FOUND = "not_found"
     MOVED = "moved"
     NOT_QUEUED = "not_queued"
+    FIRED = "fired"
+    HAD_JOB = "had_job"
     BUSY = "busy"
     REFUSED = "refused"
 
@@ -106,8 +108,11 @@ def show(
     if page.items:
         print_lines([""])
         print_table(
-            ("place", "job", "outcome"),
-            [(item.place, item.job_id, item.outcome or "to come") for item in page.items],
+            ("place", "tick", "job", "outcome"),
+            [
+                (item.place, item.fire_at, item.job_id, item.outcome or "to come")
+                for item in page.items
+            ],
         )
     print_lines([""])
     print_table(

@@ -42,6 +42,8 @@ def subject(row: "OperationRow") -> str:
     """Which jobs it is for, in words."""
     from tenure.admin import plain
 
+    if row.filter.selector:
+        return row.filter.selector
     said = {name: value for name, value in plain(row.filter).items() if value is not None}
     if ids := said.get("ids"):
         return f"{len(ids)} ids"

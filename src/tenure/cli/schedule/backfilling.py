@@ -1,14 +1,12 @@
-"""`tenure schedule backfill`: the jobs of past ticks, with a bar; a Ctrl-C does no harm."""
+"""`tenure schedule backfill`: the jobs of past ticks, made by an operation that is watched."""
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tenure.cli.bar import bar
-from tenure.cli.data import print_fields, print_json
 from tenure.cli.exits import Exit
 from tenure.cli.failure import Failure
+from tenure.cli.operation.following import perform
 from tenure.cli.options import (
     AsJson,
     DatabaseUrl,
@@ -21,10 +19,11 @@ from tenure.cli.options import (
     opened,
 )
 from tenure.cli.schedule.naming import Name, known
-from tenure.cli.words import say
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+    from tenure.admin import OperationRow
 
 
 def backfill(
@@ -41,6 +40,9 @@ def backfill(
         bool,
         typer.Option("--forgotten", help="Also ticks so old that nobody knows what they made."),
     ] = False,
+    rate: Annotated[
+        int, typer.Option("--rate", min=1, max=10_000, help="How many jobs a second at the most.")
+    ] = 500,
     reason: Reason = None,
     dry_run: DryRun = False,
     who: Who = None,
@@ -48,41 +50,28 @@ def backfill(
     database_url: DatabaseUrl = None,
     schema: SchemaName = None,
 ) -> int:
-    """Make the jobs of past ticks that have none.
+    """Make the jobs of past ticks that have none, at a rate.
 
-    A tick that has its job is left alone, so that the same again goes on where it was stopped.
+    Workers do it; Ctrl-C stops watching, and it goes on.
     """
-    from tenure.admin import BackfillProgress
-
     first, last = _ends(since, until)
-    progress, stopped = BackfillProgress(total=0), False
     with opened(database_url, schema) as admin:
         known(admin, name)
-        told = admin.schedules.backfill(
-            name, first, last, by(who, reason), forgotten=forgotten, dry_run=dry_run
+
+        def start(rehearsal: bool) -> "OperationRow":
+            return admin.schedules.backfill(
+                name,
+                first,
+                last,
+                by(who, reason),
+                rate=rate,
+                forgotten=forgotten,
+                dry_run=rehearsal,
+            )
+
+        return perform(
+            admin, start, of="ticks without a job", yes=True, dry_run=dry_run, as_json=as_json
         )
-        try:
-            with bar("backfill") as advance:
-                for progress in told:
-                    advance(progress.done, progress.total)
-        except KeyboardInterrupt:
-            stopped = True
-    if as_json:
-        print_json({"dry_run": dry_run, "stopped": stopped, **asdict(progress)})
-    else:
-        print_fields(
-            {
-                "ticks": f"{progress.done} of {progress.total}",
-                "jobs made": progress.made,
-                "had one": progress.already,
-                "up to": progress.up_to,
-            }
-        )
-    if dry_run:
-        say("nothing was changed; this is what would be")
-    elif stopped:
-        say("stopped; what is made stays made. To go on, run the same again")
-    return Exit.INTERRUPTED if stopped else Exit.DONE
 
 
 def _ends(since: str, until: str | None) -> "tuple[datetime, datetime]":

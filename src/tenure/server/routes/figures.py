@@ -1,17 +1,23 @@
 """Figures: stats from rollups, depths of queues, groups of dead letters, where a job stands."""
 
-from datetime import datetime, timedelta
-from typing import Annotated
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 
 from tenure.admin import EVERY_QUEUE, Depth, FailedGroup, Scope, Spread, Tally
-from tenure.server.access import Caller, Reader
+from tenure.server.access import Reader
 from tenure.server.parts import Hiding, PageSize, Verbs, seen_job
 from tenure.server.shapes import figures as shapes
-from tenure.server.shapes.base import Name
+from tenure.server.shapes.base import Instant, Name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tenure.server.shared import Shared
 
 router: APIRouter = APIRouter(prefix="/v1")
+_MOST_QUEUES = 500
 
 
 @router.get("/stats", tags=["stats"])
@@ -20,8 +26,8 @@ async def stats(
     admin: Verbs,
     queue: Annotated[Name | None, Query()] = None,
     task: Annotated[Name | None, Query()] = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
+    since: Instant | None = None,
+    until: Instant | None = None,
     step: Annotated[int, Query(ge=60, le=86_400, description="In seconds.")] = 60,
 ) -> shapes.StatsOut:
     """What ended over a time, in steps of whole minutes; by default the last hour."""
@@ -31,6 +37,27 @@ async def stats(
         whole=_tally(found.whole),
         steps=[_tally(one) for one in found.steps],
         folded_to=found.folded_to,
+    )
+
+
+@router.get("/stats/queues", tags=["stats"])
+async def paces(
+    caller: Reader,
+    admin: Verbs,
+    request: Request,
+    minutes: Annotated[int, Query(ge=1, le=1440)] = 30,
+) -> shapes.PaceListOut:
+    """What completed and failed in each known queue, minute by minute; the first 500 by name."""
+    seen = [one.queue for one in (await depths(caller, request)).queues]
+    found = await admin.apaces(seen[:_MOST_QUEUES], minutes=minutes)
+    return shapes.PaceListOut(
+        since=found.since,
+        until=found.until,
+        folded_to=found.folded_to,
+        queues=[
+            shapes.PaceOut(queue=name, completed=list(pace.completed), failed=list(pace.failed))
+            for name, pace in found.queues.items()
+        ],
     )
 
 
@@ -59,9 +86,11 @@ def _seconds(wait: timedelta | None) -> float | None:
 
 
 @router.get("/depths", tags=["stats"])
-async def depths(caller: Reader, admin: Verbs) -> shapes.DepthListOut:
-    """How much there is in each known queue, zeros too: exact up to 10,000 each."""
-    found = await admin.adepths()
+async def depths(caller: Reader, request: Request) -> shapes.DepthListOut:
+    """How much there is in each known queue, zeros too: exact up to 10,000 each, and at most 10 s
+    old, because all who ask share an answer."""
+    shared: Shared[Sequence[Depth]] = request.app.state.depths
+    found = await shared.latest()
     seen = [_depth(one) for one in found if caller.may(Scope.READ, one.queue)]
     return shapes.DepthListOut(queues=seen)
 
@@ -82,29 +111,39 @@ async def groups(
     caller: Reader,
     admin: Verbs,
     hiding: Hiding,
+    queue: Annotated[Name | None, Query(description="Of some 10,000 that are looked at.")] = None,
     task: Annotated[Name | None, Query()] = None,
     page_size: PageSize = 50,
     page_token: Annotated[str | None, Query(max_length=2000)] = None,
 ) -> shapes.GroupListOut:
-    """Dead letters by task and error, counted up to 10,000 each."""
-    caller.must(Scope.READ, EVERY_QUEUE)
-    page = await admin.afailed_groups(task=task, count=page_size, after=page_token)
+    """Dead letters by task and error, counted up to 10,000 each; without a queue those of the whole
+    installation. Without `payload:read` errors are told by their types alone, and there is one
+    page."""
+    caller.must(Scope.READ, queue or EVERY_QUEUE)
+    shown = caller.may(Scope.PAYLOAD_READ, queue or EVERY_QUEUE)
+    page = await admin.afailed_groups(
+        queue=queue, task=task, count=page_size, after=page_token if shown else None
+    )
     return shapes.GroupListOut(
-        groups=[_group(one, caller, hiding) for one in page.groups], next_page_token=page.next
+        groups=[_group(one, hiding, shown=shown) for one in page.groups],
+        # It says where it leads to: to what an error says.
+        next_page_token=page.next if shown else None,
     )
 
 
-def _group(group: FailedGroup, caller: Caller, hiding: Hiding) -> shapes.GroupOut:
-    shown = caller.may(Scope.PAYLOAD_READ, EVERY_QUEUE) and group.error_message is not None
+def _group(group: FailedGroup, hiding: Hiding, *, shown: bool) -> shapes.GroupOut:
+    def words(text: str | None) -> str | None:
+        return hiding.text(text) if shown and text is not None else None
+
     return shapes.GroupOut(
         task=group.task,
-        signature=group.signature if group.signature is None else hiding.text(group.signature),
+        signature=words(group.signature),
         count=shapes.CountOut.model_validate(group.count),
         oldest_at=group.oldest_at,
         newest_at=group.newest_at,
         sample=str(group.sample),
         error_type=group.error_type,
-        error_message=hiding.text(group.error_message or "") if shown else None,
+        error_message=words(group.error_message),
     )
 
 
@@ -121,4 +160,7 @@ async def why(job_id: str, caller: Reader, admin: Verbs) -> shapes.StandingOut:
         by=found.by,
         reason=found.reason,
         count=count,
+        now=found.now,
+        renewed_at=found.renewed_at,
+        renewals=found.renewals,
     )

@@ -1,19 +1,21 @@
 """Queues, workers, settings and the audit."""
 
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Body, Query
 
-from tenure.admin import EVERY_QUEUE, AuditRow, QueueRow, Scope, WorkerRow
+from tenure.admin import EVERY_QUEUE, AuditRow, QueueRow, Redactor, Scope, WorkerRow, health
 from tenure.server.access import Administrator, Caller, Operator, Reader
-from tenure.server.parts import PageSize, PageToken, Verbs, Why, read_id
+from tenure.server.parts import Hiding, PageSize, PageToken, Verbs, Why, read_id
 from tenure.server.problems import Problem
 from tenure.server.shapes import installation as shapes
 from tenure.server.shapes.base import DoneOut
 
 router: APIRouter = APIRouter(prefix="/v1")
+# What a schedule's definition has of the payload of its jobs.
+_PAYLOAD = frozenset({"args", "key", "meta"})
 
 
 @router.get("/queues", tags=["queues"])
@@ -24,7 +26,7 @@ async def queues(caller: Reader, admin: Verbs) -> shapes.QueueListOut:
     return shapes.QueueListOut(queues=seen)
 
 
-@router.post("/queues/{name}:pause", tags=["queues"])
+@router.post("/queues/{name:path}:pause", tags=["queues"])
 async def pause(
     name: str,
     caller: Operator,
@@ -37,14 +39,14 @@ async def pause(
     return _queue(await admin.apause_queue(name, by, until=asked.until))
 
 
-@router.post("/queues/{name}:resume", tags=["queues"])
+@router.post("/queues/{name:path}:resume", tags=["queues"])
 async def resume(name: str, caller: Operator, admin: Verbs, why: Why) -> shapes.QueueOut:
     """Let a paused queue go on."""
     caller.must(Scope.OPERATE, name)
     return _queue(await admin.aresume_queue(name, caller.by(why.reason)))
 
 
-@router.post("/queues/{name}:limit", tags=["queues"])
+@router.post("/queues/{name:path}:limit", tags=["queues"])
 async def limit(
     name: str, asked: shapes.LimitIn, caller: Operator, admin: Verbs
 ) -> shapes.QueueOut:
@@ -54,7 +56,7 @@ async def limit(
     return _queue(await admin.alimit_queue(name, asked.max_running, by))
 
 
-@router.post("/queues/{name}:configure", tags=["queues"])
+@router.post("/queues/{name:path}:configure", tags=["queues"])
 async def configure(
     name: str, asked: shapes.ConfigureIn, caller: Operator, admin: Verbs
 ) -> shapes.QueueOut:
@@ -68,7 +70,11 @@ async def configure(
 
 
 def _queue(row: QueueRow) -> shapes.QueueOut:
-    return shapes.QueueOut.model_validate(row)
+    names = shapes.QueueOut.model_fields.keys() - {"lease"}
+    return shapes.QueueOut(
+        lease=None if row.lease is None else row.lease.total_seconds(),
+        **{name: getattr(row, name) for name in names},
+    )
 
 
 @router.get("/workers", tags=["workers"])
@@ -83,11 +89,17 @@ def _serves(row: WorkerRow, caller: Caller) -> bool:
 
 
 def _worker(row: WorkerRow) -> shapes.WorkerOut:
-    names = shapes.WorkerOut.model_fields.keys() - {"id", "queues", "beat_age"}
+    said = row.meta or {}
+    told = {"id", "queues", "beat_age", "health", "blocked", "unknown_tasks", "memory"}
+    names = shapes.WorkerOut.model_fields.keys() - told
     return shapes.WorkerOut(
         id=str(row.id),
         queues=list(row.queues),
         beat_age=row.beat_age.total_seconds(),
+        health=health(row),
+        blocked=said.get("blocked"),
+        unknown_tasks=said.get("unknown_tasks", []),
+        memory=said.get("memory"),
         **{name: getattr(row, name) for name in names},
     )
 
@@ -129,20 +141,54 @@ async def reset_setting(name: str, caller: Administrator, admin: Verbs) -> DoneO
 
 @router.get("/audit", tags=["audit"])
 async def audit(
-    target: Annotated[str, Query(min_length=1, max_length=300, examples=["queue:mail"])],
     caller: Reader,
     admin: Verbs,
+    hiding: Hiding,
+    target: Annotated[
+        str | None, Query(min_length=1, max_length=300, examples=["queue:mail"])
+    ] = None,
+    actor: Annotated[str | None, Query(max_length=200, description="A part of the name.")] = None,
+    source: Annotated[str | None, Query(max_length=50, examples=["page", "http", "cli"])] = None,
+    action: Annotated[
+        str | None, Query(max_length=100, description="`queue.pause`, or `queue` for each of them.")
+    ] = None,
+    enqueued: Annotated[bool, Query(description="With the jobs that were enqueued.")] = True,
     page_size: PageSize = 100,
     page_token: PageToken = None,
 ) -> shapes.AuditListOut:
-    """What was done to a target (`job:5`, `queue:mail`), newest first."""
+    """What was done, newest first: to a target (`job:5`, `queue:mail`), by somebody, from
+    somewhere. Some 100,000 rows are searched at a time, so that a page may come short. Without
+    `payload:read` the arguments of schedules are left out."""
     caller.must(Scope.READ, EVERY_QUEUE)
-    before = None if page_token is None else read_id(page_token)
-    rows = await admin.aaudit(target, count=page_size, before=before)
-    more = str(rows[-1].id) if len(rows) == page_size else None
-    return shapes.AuditListOut(changes=[_change(row) for row in rows], next_page_token=more)
+    page = await admin.asearch_audit(
+        target=target,
+        actor=actor or None,
+        source=source or None,
+        action=action or None,
+        enqueued=enqueued,
+        count=page_size,
+        before=None if page_token is None else read_id(page_token),
+    )
+    shown = caller.may(Scope.PAYLOAD_READ, EVERY_QUEUE)
+    return shapes.AuditListOut(
+        changes=[_change(row, hiding, shown=shown) for row in page.rows],
+        searched=page.searched,
+        next_page_token=None if page.next is None else str(page.next),
+    )
 
 
-def _change(row: AuditRow) -> shapes.AuditOut:
-    names = shapes.AuditOut.model_fields.keys() - {"id"}
-    return shapes.AuditOut(id=str(row.id), **{name: getattr(row, name) for name in names})
+def _change(row: AuditRow, hiding: Redactor, *, shown: bool) -> shapes.AuditOut:
+    def told(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        rest = {name: each for name, each in value.items() if name not in _PAYLOAD}
+        payload = {name: each for name, each in value.items() if name in _PAYLOAD}
+        return rest | hiding.value(payload) if shown else rest
+
+    names = shapes.AuditOut.model_fields.keys() - {"id", "before", "after"}
+    return shapes.AuditOut(
+        id=str(row.id),
+        before=told(row.before),
+        after=told(row.after),
+        **{name: getattr(row, name) for name in names},
+    )

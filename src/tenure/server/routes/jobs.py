@@ -3,53 +3,57 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Query
 
-from tenure.admin import Cancelling, Deleting, JobRequest, Retrying, Scope, State
+from tenure.admin import (
+    EVERY_QUEUE,
+    Admin,
+    Cancelling,
+    Deleting,
+    JobRequest,
+    JobRow,
+    Redactor,
+    Retrying,
+    Scope,
+    Selector,
+    State,
+    parse_selector,
+)
 from tenure.server import views
-from tenure.server.access import Enqueuer, Operator, Reader
-from tenure.server.parts import Hiding, PageSize, PageToken, Verbs, Why, seen_job
+from tenure.server.access import Caller, Enqueuer, Operator, Reader
+from tenure.server.parts import Hiding, IdempotencyKey, PageSize, PageToken, Verbs, Why, seen_job
 from tenure.server.problems import Problem
 from tenure.server.shapes import jobs as shapes
-from tenure.server.shapes.base import DoneOut, Name
+from tenure.server.shapes.base import DoneOut, Name, Reason, SelectorText
+from tenure.server.traces import Traced
 
 router: APIRouter = APIRouter(prefix="/v1/jobs", tags=["jobs"])
-
-IdempotencyKey = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key",
-        min_length=1,
-        max_length=200,
-        description="The same request with the same key within a day makes nothing more.",
-    ),
-]
 
 
 @router.post("", status_code=201)
 async def enqueue(
-    asked: shapes.JobIn, caller: Enqueuer, admin: Verbs, key: IdempotencyKey = None
+    asked: shapes.JobIn, caller: Enqueuer, admin: Verbs, trace: Traced, key: IdempotencyKey = None
 ) -> shapes.EnqueuedOut:
     """Enqueue a job of a task by its name."""
-    answer = await _enqueue([asked], caller, admin, key)
+    answer = await _enqueue([asked], caller, admin, trace, key)
     return answer.jobs[0]
 
 
 @router.post(":batch", status_code=201)
 async def enqueue_many(
-    asked: shapes.JobsIn, caller: Enqueuer, admin: Verbs, key: IdempotencyKey = None
+    asked: shapes.JobsIn, caller: Enqueuer, admin: Verbs, trace: Traced, key: IdempotencyKey = None
 ) -> shapes.JobsEnqueuedOut:
     """Enqueue up to 1,000 jobs: all of them, or none."""
-    return await _enqueue(asked.jobs, caller, admin, key)
+    return await _enqueue(asked.jobs, caller, admin, trace, key)
 
 
 async def _enqueue(
-    asked: list[shapes.JobIn], caller: Enqueuer, admin: Verbs, key: str | None
+    asked: list[shapes.JobIn], caller: Enqueuer, admin: Verbs, trace: Traced, key: str | None
 ) -> shapes.JobsEnqueuedOut:
     for job in asked:
         caller.must(Scope.ENQUEUE, job.queue)
     requests = [JobRequest(**job.model_dump()) for job in asked]
-    answer = await admin.aenqueue_many(requests, caller.by(None), idempotency_key=key)
+    answer = await admin.aenqueue_many(requests, caller.by(None), idempotency_key=key, notes=trace)
     return shapes.JobsEnqueuedOut(
         jobs=[shapes.EnqueuedOut(id=str(one.id), created=one.created) for one in answer.jobs],
         repeated=answer.repeated,
@@ -58,30 +62,52 @@ async def _enqueue(
 
 @router.get("")
 async def list_jobs(
-    state: State,
     caller: Reader,
     admin: Verbs,
     hiding: Hiding,
+    state: Annotated[State | None, Query()] = None,
     queue: Annotated[Name | None, Query()] = None,
     task: Annotated[Name | None, Query()] = None,
+    selector: Annotated[SelectorText | None, Query(alias="filter")] = None,
+    widen: Annotated[int, Query(ge=0, le=2, description="Search more rows per page.")] = 0,
     page_size: PageSize = 50,
     page_token: PageToken = None,
 ) -> shapes.JobListOut:
-    """Jobs in one state, newest first. What is searched per page is bounded, so that a page may
-    come short."""
+    """Jobs in one state, or those that a filter selects; newest first. What is searched per page is
+    bounded, so that a page may come short."""
     if queue is not None:
         caller.must(Scope.READ, queue)
-    page = await admin.ajobs(state, queue=queue, task=task, count=page_size, after=page_token)
-    seen = [row for row in page.jobs if caller.may(Scope.READ, row.queue)]
+    if selector is not None and (state, queue, task) != (None, None, None):
+        raise Problem("invalid", "say state, queue and task in the filter, as in state:failed")
+    if state is not None:
+        page = await admin.ajobs(state, queue=queue, task=task, count=page_size, after=page_token)
+        rows, more, search = page.jobs, page.next, None
+    else:
+        of = Selector(queue=() if queue is None else (queue,), task=() if task is None else (task,))
+        meant = of if selector is None else parse_selector(selector)
+        caller.must_for(Scope.READ, meant)
+        found = await admin.asearch(meant, count=page_size, after=page_token, widen=widen)
+        rows, more, search = found.jobs, found.next, views.search(found)
+    seen = [row for row in rows if caller.may(Scope.READ, row.queue)]
     return shapes.JobListOut(
-        jobs=[views.job(row, caller, hiding) for row in seen], next_page_token=page.next
+        jobs=await _told(seen, caller, admin, hiding), next_page_token=more, search=search
     )
 
 
 @router.get("/{job_id}")
 async def show(job_id: str, caller: Reader, admin: Verbs, hiding: Hiding) -> shapes.JobOut:
     """A job as it is now, wherever it is."""
-    return views.job(await seen_job(admin, job_id, caller, Scope.READ), caller, hiding)
+    row = await seen_job(admin, job_id, caller, Scope.READ)
+    [job] = await _told([row], caller, admin, hiding)
+    return job
+
+
+async def _told(
+    rows: Sequence[JobRow], caller: Caller, admin: Admin, hiding: Redactor
+) -> list[shapes.JobOut]:
+    failing = views.failing(rows)
+    last = {one.job_id: one for one in await admin.alast_attempts(failing)} if failing else {}
+    return [views.job(row, caller, hiding, last.get(row.id)) for row in rows]
 
 
 @router.get("/{job_id}/attempts")
@@ -108,6 +134,30 @@ async def items(
     caller.must(Scope.PAYLOAD_READ, job.queue)
     found = await admin.aitems(job.id, after=after, count=page_size)
     return shapes.ItemListOut(items=hiding.items(found))
+
+
+@router.get("/{job_id}/operations")
+async def operations(
+    job_id: str, caller: Reader, admin: Verbs, page_size: PageSize = 50
+) -> shapes.MembershipListOut:
+    """The last operations that the job is or was a member of; those of queues that you may see."""
+    job = await seen_job(admin, job_id, caller, Scope.READ)
+    found = await admin.operations.aof(job.id, count=page_size)
+    return shapes.MembershipListOut(
+        operations=[
+            shapes.MembershipOut(
+                operation_id=str(one.operation.id),
+                kind=one.operation.kind,
+                outcome=one.outcome,
+                actor=one.operation.actor,
+                source=one.operation.source,
+                reason=one.operation.reason,
+                created_at=one.operation.created_at,
+            )
+            for one in found
+            if caller.may(Scope.READ, one.operation.filter.queue or EVERY_QUEUE)
+        ]
+    )
 
 
 @router.post("/{job_id}:retry")
@@ -168,10 +218,12 @@ async def move(job_id: str, asked: shapes.MoveIn, caller: Operator, admin: Verbs
 
 
 @router.delete("/{job_id}")
-async def delete(job_id: str, caller: Operator, admin: Verbs) -> DoneOut:
+async def delete(
+    job_id: str, caller: Operator, admin: Verbs, reason: Annotated[Reason, Query()] = None
+) -> DoneOut:
     """Delete an ended job for good."""
     job = await seen_job(admin, job_id, caller, Scope.OPERATE)
-    [answer] = await admin.adelete([job.id], caller.by(None))
+    [answer] = await admin.adelete([job.id], caller.by(reason))
     if answer is Deleting.LIVE:
         raise Problem("wrong-state", "it has not ended; cancel it first")
     return DoneOut(answer=answer.value)

@@ -26,6 +26,7 @@ from tenure.server.access import Worker
 from tenure.server.problems import Problem
 from tenure.server.shapes import leases as shapes
 from tenure.server.shapes.leases import Again
+from tenure.server.traces import read as read_trace
 
 _MILLISECOND = timedelta(milliseconds=1)
 router: APIRouter = APIRouter(prefix="/v1", tags=["leases"])
@@ -90,7 +91,7 @@ def _acquired(acquired: Acquired) -> shapes.AcquireOut:
 
 
 def _work(work: Work) -> shapes.WorkOut:
-    job = work.job
+    job, trace = work.job, read_trace(work.notes)
     milliseconds = work.left // _MILLISECOND
     return shapes.WorkOut(
         lease=work.lease,
@@ -109,6 +110,8 @@ def _work(work: Work) -> shapes.WorkOut:
         items=job.items,
         created_at=job.created_at,
         run_at=job.run_at,
+        traceparent=trace.get("traceparent"),
+        tracestate=trace.get("tracestate"),
     )
 
 

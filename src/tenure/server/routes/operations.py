@@ -5,7 +5,18 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from tenure.admin import EVERY_QUEUE, Admin, Changes, Filter, ItemOutcome, OperationRow, Scope
+from tenure.admin import (
+    EVERY_QUEUE,
+    Admin,
+    Changes,
+    Filter,
+    ItemOutcome,
+    OperationRow,
+    Scope,
+    parse_selector,
+    selected,
+)
+from tenure.server import views
 from tenure.server.access import Caller, Operator, Reader
 from tenure.server.parts import PageSize, PageToken, Verbs, Why, read_id
 from tenure.server.problems import Problem
@@ -17,15 +28,13 @@ router: APIRouter = APIRouter(prefix="/v1/operations", tags=["operations"])
 @router.post("", status_code=201)
 async def start(asked: shapes.OperationIn, caller: Operator, admin: Verbs) -> shapes.OperationOut:
     """Freeze which jobs match, and have workers do this to them at a rate. Without a queue it is
-    for the whole installation, and needs the scope for every queue."""
-    caller.must(Scope.OPERATE, asked.filter.queue or EVERY_QUEUE)
+    for the whole installation, and needs the scope for every queue. A filter is an object, or a
+    selector."""
+    wanted = _wanted(asked.filter, caller)
+    caller.must(Scope.OPERATE, wanted.queue or EVERY_QUEUE)
     changes = None if asked.changes is None else Changes(**asked.changes.model_dump())
     if changes is not None and changes.queue is not None:
         caller.must(Scope.OPERATE, changes.queue)
-    wanted = Filter(**asked.filter.model_dump(exclude={"ids"}))
-    if asked.filter.ids is not None:
-        caller.must(Scope.OPERATE, EVERY_QUEUE)
-        wanted = replace(wanted, ids=[read_id(one) for one in asked.filter.ids])
     row = await admin.operations.astart(
         asked.kind,
         wanted,
@@ -34,7 +43,19 @@ async def start(asked: shapes.OperationIn, caller: Operator, admin: Verbs) -> sh
         rate=asked.rate,
         dry_run=asked.dry_run,
     )
-    return _shown(row)
+    return views.operation(row)
+
+
+def _wanted(said: shapes.FilterIn | str, caller: Caller) -> Filter:
+    if isinstance(said, str):
+        selector = parse_selector(said)
+        caller.must_for(Scope.OPERATE, selector)
+        return selected(selector)
+    wanted = Filter(**said.model_dump(exclude={"ids"}))
+    if said.ids is None:
+        return wanted
+    caller.must(Scope.OPERATE, EVERY_QUEUE)
+    return replace(wanted, ids=[read_id(one) for one in said.ids])
 
 
 @router.get("")
@@ -45,14 +66,14 @@ async def list_operations(
     before = None if page_token is None else read_id(page_token)
     rows = await admin.operations.alist(before=before, count=page_size)
     more = str(rows[-1].id) if len(rows) == page_size else None
-    seen = [_shown(row) for row in rows if caller.may(Scope.READ, _queue(row))]
+    seen = [views.operation(row) for row in rows if caller.may(Scope.READ, _queue(row))]
     return shapes.OperationListOut(operations=seen, next_page_token=more)
 
 
 @router.get("/{operation_id}")
 async def show(operation_id: str, caller: Reader, admin: Verbs) -> shapes.OperationOut:
     """An operation as it is now."""
-    return _shown(await _seen(admin, operation_id, caller, Scope.READ))
+    return views.operation(await _seen(admin, operation_id, caller, Scope.READ))
 
 
 @router.get("/{operation_id}/items")
@@ -70,7 +91,12 @@ async def items(
     page = await admin.operations.aitems(row.id, outcome=outcome, after=after, count=page_size)
     return shapes.ItemPageOut(
         items=[
-            shapes.ItemOut(place=one.place, job_id=str(one.job_id), outcome=one.outcome)
+            shapes.ItemOut(
+                place=one.place,
+                job_id=None if one.job_id is None else str(one.job_id),
+                fire_at=one.fire_at,
+                outcome=one.outcome,
+            )
             for one in page.items
         ],
         next_page_token=None if page.next is None else str(page.next),
@@ -81,7 +107,7 @@ async def items(
 async def pause(operation_id: str, caller: Operator, admin: Verbs, why: Why) -> shapes.OperationOut:
     """Let no more be done until it is resumed."""
     row = await _seen(admin, operation_id, caller, Scope.OPERATE)
-    return _shown(await admin.operations.apause(row.id, caller.by(why.reason)))
+    return views.operation(await admin.operations.apause(row.id, caller.by(why.reason)))
 
 
 @router.post("/{operation_id}:resume")
@@ -90,14 +116,14 @@ async def resume(
 ) -> shapes.OperationOut:
     """Let a paused operation go on where it was."""
     row = await _seen(admin, operation_id, caller, Scope.OPERATE)
-    return _shown(await admin.operations.aresume(row.id, caller.by(why.reason)))
+    return views.operation(await admin.operations.aresume(row.id, caller.by(why.reason)))
 
 
 @router.post("/{operation_id}:abort")
 async def abort(operation_id: str, caller: Operator, admin: Verbs, why: Why) -> shapes.OperationOut:
     """End it: once this has answered, nothing more of it is done."""
     row = await _seen(admin, operation_id, caller, Scope.OPERATE)
-    return _shown(await admin.operations.aabort(row.id, caller.by(why.reason)))
+    return views.operation(await admin.operations.aabort(row.id, caller.by(why.reason)))
 
 
 async def _seen(admin: Admin, operation_id: str, caller: Caller, scope: Scope) -> OperationRow:
@@ -109,14 +135,3 @@ async def _seen(admin: Admin, operation_id: str, caller: Caller, scope: Scope) -
 
 def _queue(row: OperationRow) -> str:
     return row.filter.queue or EVERY_QUEUE
-
-
-def _shown(row: OperationRow) -> shapes.OperationOut:
-    own = {"id", "queue", "outcomes"}
-    names = shapes.OperationOut.model_fields.keys() - own
-    return shapes.OperationOut(
-        id=str(row.id),
-        queue=row.filter.queue,
-        outcomes={str(name): count for name, count in row.outcomes.items()},
-        **{name: getattr(row, name) for name in names},
-    )

@@ -43,6 +43,24 @@ class StatsOut(Answered):
     folded_to: datetime | None
 
 
+class PaceOut(Answered):
+    """How many attempts of a queue completed and failed, minute by minute."""
+
+    queue: str
+    completed: list[int]
+    failed: list[int]
+
+
+class PaceListOut(Answered):
+    """The pace of each queue over the minutes from `since` up to `until`; after `folded_to` nothing
+    is counted yet."""
+
+    since: datetime
+    until: datetime
+    folded_to: datetime | None
+    queues: list[PaceOut]
+
+
 class DepthOut(Answered):
     """How much there is in a queue. `backlog` is what is due and not running, for autoscalers."""
 
@@ -91,3 +109,8 @@ class StandingOut(Answered):
     by: str | None
     reason: str | None
     count: CountOut | None
+    now: Annotated[datetime | None, Field(description="The database's clock.")] = None
+    renewed_at: Annotated[
+        datetime | None, Field(description="When a running job's lease began, or was renewed.")
+    ] = None
+    renewals: int | None = None

@@ -1,12 +1,12 @@
 """Queues, workers, settings, the audit and access tokens over the wire."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from tenure.admin import Presence, Scope, TokenState
-from tenure.server.shapes.base import Answered, Asked, Name, Reason, Seconds
+from tenure.admin import Health, Presence, Scope, TokenState
+from tenure.server.shapes.base import Answered, Asked, Instant, Name, Reason, Seconds
 
 
 class QueueOut(Answered):
@@ -18,7 +18,7 @@ class QueueOut(Answered):
     paused_by: str | None
     paused_reason: str | None
     max_running: int | None
-    lease: timedelta | None
+    lease: Annotated[float | None, Field(description="In seconds.")]
     max_attempts: int | None
 
 
@@ -31,7 +31,7 @@ class QueueListOut(Answered):
 class PauseIn(Asked):
     """Until when, and why; without a time, until resumed."""
 
-    until: datetime | None = None
+    until: Instant | None = None
     reason: Reason = None
 
 
@@ -50,8 +50,16 @@ class ConfigureIn(Asked):
     reason: Reason = None
 
 
+class BlockedOut(Answered):
+    """Since how long a worker's event loop has not moved, and where it stands."""
+
+    seconds: float
+    stack: str
+
+
 class WorkerOut(Answered):
-    """A worker as it was last heard of."""
+    """A worker as it was last heard of. `health` is how it fares, by that and by when it was;
+    `memory` is in bytes."""
 
     id: str
     name: str
@@ -67,6 +75,10 @@ class WorkerOut(Answered):
     started_at: datetime
     beat_at: datetime
     beat_age: float
+    health: Health
+    blocked: BlockedOut | None
+    unknown_tasks: list[str]
+    memory: int | None
 
 
 class WorkerListOut(Answered):
@@ -107,12 +119,16 @@ class AuditOut(Answered):
     action: str
     target: str
     reason: str | None
+    before: Any = None
+    after: Any = None
 
 
 class AuditListOut(Answered):
-    """Changes, newest first."""
+    """Changes, newest first, found among some that were `searched`. There is more as long as there
+    is a token."""
 
     changes: list[AuditOut]
+    searched: int
     next_page_token: str | None
 
 

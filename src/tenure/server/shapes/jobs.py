@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from tenure.admin import State
-from tenure.server.shapes.base import Answered, Asked, Name, Reason, Seconds
+from tenure.admin import ItemOutcome, OperationKind, State
+from tenure.server.shapes.base import Answered, Asked, Instant, Name, Reason, Seconds
 
 
 class JobIn(Asked):
@@ -17,7 +17,7 @@ class JobIn(Asked):
     queue: Name = "default"
     priority: Annotated[int | None, Field(ge=0, le=9, description="9 is the most urgent.")] = None
     delay: Annotated[Seconds | None, Field(description="Seconds; not with run_at.")] = None
-    run_at: Annotated[datetime | None, Field(description="With a time zone.")] = None
+    run_at: Annotated[Instant | None, Field(description="With a time zone.")] = None
     key: Annotated[str | None, Field(min_length=1, max_length=400)] = None
     key_for: Seconds | None = None
     max_attempts: Annotated[int | None, Field(ge=1, le=32_767)] = None
@@ -76,13 +76,32 @@ class JobOut(Answered):
     progress: Any = None
     key: str | None = None
     tags: list[str] = []
+    worker: Annotated[str | None, Field(description="Who holds it, or held it last.")] = None
+    traceparent: str | None = None
+    last_outcome: Annotated[
+        str | None, Field(description="How its last attempt ended, while it has not succeeded.")
+    ] = None
+    error_type: Annotated[str | None, Field(description="That attempt's error.")] = None
+    error_message: str | None = None
+
+
+class SearchOut(Answered):
+    """How far was searched: so many rows, at most `window` of each pile. `bounded`: there are
+    more, which the next page searches, or this one when it is widened."""
+
+    searched: int
+    bounded: bool
+    window: int
+    took: Annotated[float, Field(description="How long the database needed, in seconds.")]
 
 
 class JobListOut(Answered):
-    """A page, newest first; it may come short. There is more as long as there is a token."""
+    """A page, newest first; it may come short. There is more as long as there is a token. `search`
+    is null where one state was listed."""
 
     jobs: list[JobOut]
     next_page_token: str | None
+    search: SearchOut | None = None
 
 
 class AttemptOut(Answered):
@@ -99,11 +118,12 @@ class AttemptOut(Answered):
     repeats: int
     payload: bool
     error_type: str | None
-    error_signature: str | None
+    error_signature: str | None = None
     error_message: str | None = None
     error_trace: str | None = None
     log: str | None = None
     refused: Any = None
+    worker: Annotated[str | None, Field(description="Who held it.")] = None
 
 
 class AttemptListOut(Answered):
@@ -118,10 +138,28 @@ class ItemListOut(Answered):
     items: dict[str, Any]
 
 
+class MembershipOut(Answered):
+    """An operation that the job is or was a member of, and what became of it there."""
+
+    operation_id: str
+    kind: OperationKind
+    outcome: ItemOutcome | None
+    actor: str
+    source: str
+    reason: str | None
+    created_at: datetime
+
+
+class MembershipListOut(Answered):
+    """Operations, newest first."""
+
+    operations: list[MembershipOut]
+
+
 class MoveIn(Asked):
     """Where a queued job is put; what is null stays as it is."""
 
     queue: Name | None = None
     priority: Annotated[int | None, Field(ge=0, le=9)] = None
-    run_at: datetime | None = None
+    run_at: Instant | None = None
     reason: Reason = None

@@ -61,6 +61,10 @@ class WorkOut(Answered):
     items: int
     created_at: datetime
     run_at: datetime
+    traceparent: Annotated[
+        str | None, Field(description="Where it was enqueued, as W3C trace context says it.")
+    ]
+    tracestate: str | None
 
 
 class AcquireOut(Answered):

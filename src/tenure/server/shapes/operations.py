@@ -1,12 +1,12 @@
-"""Operations over the wire: one action on many jobs."""
+"""Operations over the wire: one action on many jobs, or the jobs of many ticks."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from tenure.admin import ItemOutcome, OperationKind, OperationState, State
-from tenure.server.shapes.base import Answered, Asked, Name, Reason
+from tenure.server.shapes.base import Answered, Asked, Instant, Name, Reason, SelectorText
 
 
 class FilterIn(Asked):
@@ -16,10 +16,10 @@ class FilterIn(Asked):
     queue: Name | None = None
     task: Name | None = None
     signature: Annotated[str | None, Field(max_length=2000)] = None
-    created_after: datetime | None = None
-    created_before: datetime | None = None
-    ended_after: datetime | None = None
-    ended_before: datetime | None = None
+    created_after: Instant | None = None
+    created_before: Instant | None = None
+    ended_after: Instant | None = None
+    ended_before: Instant | None = None
     ids: Annotated[list[str] | None, Field(max_length=10_000)] = None
 
 
@@ -28,27 +28,31 @@ class ChangesIn(Asked):
 
     queue: Name | None = None
     priority: Annotated[int | None, Field(ge=0, le=9)] = None
-    run_at: datetime | None = None
+    run_at: Instant | None = None
+
+
+Rate = Annotated[int, Field(ge=1, le=10_000, description="Jobs per second.")]
 
 
 class OperationIn(Asked):
     """An operation to start."""
 
-    kind: OperationKind
-    filter: FilterIn
+    kind: Literal["retry", "cancel", "discard", "delete", "move"]
+    filter: FilterIn | SelectorText
     changes: ChangesIn | None = None
-    rate: Annotated[int, Field(ge=1, le=100_000, description="Jobs per second.")] = 500
+    rate: Rate = 500
     dry_run: bool = False
     reason: Reason = None
 
 
 class OperationOut(Answered):
-    """An operation as it is now. Of a dry run only `total` counts."""
+    """An operation as it is now; `schedule` is a backfill's. Of a dry run only `total` counts."""
 
     id: str
     kind: OperationKind
     state: OperationState
     queue: str | None
+    schedule: str | None
     rate: int
     total: int
     done: int
@@ -59,6 +63,13 @@ class OperationOut(Answered):
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
+    filter: Annotated[
+        str | None,
+        Field(
+            description="What it is for, as a selector without the values of keys, arguments and "
+            "errors; null for chosen ids and for a backfill."
+        ),
+    ] = None
 
 
 class OperationListOut(Answered):
@@ -69,10 +80,12 @@ class OperationListOut(Answered):
 
 
 class ItemOut(Answered):
-    """One member, and what became of it; null until its chunk is done."""
+    """One member, and what became of it; null until its chunk is done. Of a backfill it is the tick
+    at `fire_at`, and has a job once one is made."""
 
     place: int
-    job_id: str
+    job_id: str | None
+    fire_at: datetime | None
     outcome: ItemOutcome | None
 
 

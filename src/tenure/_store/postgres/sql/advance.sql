@@ -1,12 +1,14 @@
--- $1 id, $2 places, $3 outcomes, $4 counts, $5 most, $6 now
--- Write what became of a chunk's items, and move their operation on: the next chunk is due when the
--- rate allows it. Who comes late makes up for one second at the most.
+-- $1 id, $2 places, $3 outcomes, $4 counts, $5 most, $6 job_ids, $7 now
+-- Write what became of a chunk's items, with the jobs that they made, and move their operation
+-- on: the next chunk is due when the rate allows it. Who comes late makes up for one second.
 -- Uses operation_item_pkey and operation_pkey; the operation is locked, by due_operation.
 WITH moment AS MATERIALIZED (
-    SELECT coalesce($6::timestamptz, clock_timestamp()) AS now
+    SELECT coalesce($7::timestamptz, clock_timestamp()) AS now
 ), told AS (
-    UPDATE /*schema.*/operation_item AS i SET outcome = t.outcome
-    FROM unnest($2::integer[], $3::text[]) AS t (place, outcome)
+    UPDATE /*schema.*/operation_item AS i SET
+        outcome = t.outcome,
+        job_id = coalesce(i.job_id, t.job_id)
+    FROM unnest($2::integer[], $3::text[], $6::bigint[]) AS t (place, outcome, job_id)
     WHERE i.operation_id = $1::bigint AND i.place = ANY (ARRAY[t.place])
 )
 UPDATE /*schema.*/operation AS o SET

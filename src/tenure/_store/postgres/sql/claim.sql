@@ -1,7 +1,8 @@
 -- $1 queues, $2 priorities, $3 returned, $4 floor_ats, $5 floor_ids, $6 names, $7 count, $8 worker, $9 ttl, $10 now, $11 strangers
--- Claim up to $7 due jobs from lanes in the order given, each above its floor; a suspect (a
--- job with a loss) comes alone. Nothing is taken if one of $6 ('*' among them) has a limit:
--- claim_limited does that. Tasks in $11 are left to others. No row: gate.sql tells why.
+-- Claim up to $7 due jobs from lanes in the order given, each above its floor; a suspect (a job
+-- with a loss) comes alone, and renewals is -1 until it is confirmed. Nothing is taken if one of
+-- $6 ('*' among them) has a limit: claim_limited does that. Tasks in $11 are left to others. No
+-- row: gate.sql tells why.
 -- Uses job_lane_idx; locks the rows taken, skipping locked ones.
 WITH rule AS MATERIALIZED (
     SELECT q.name, q.lease, q.max_running,
@@ -55,7 +56,7 @@ UPDATE /*schema.*/job AS j SET
          FROM /*schema.*/setting AS s WHERE s.name = 'lease'),
         interval '30 seconds'
     ),
-    renewals = 0,
+    renewals = CASE WHEN j.losses = 0 THEN 0 ELSE -1 END,
     returned = false
 FROM found AS f
 WHERE j.id = ANY (ARRAY[f.id]) AND (

@@ -75,7 +75,7 @@ UPDATE /*schema.*/job AS j SET
          FROM /*schema.*/setting AS s WHERE s.name = 'lease'),
         interval '30 seconds'
     ),
-    renewals = 0,
+    renewals = CASE WHEN j.losses = 0 THEN 0 ELSE -1 END,
     returned = false,
     limited = f.limited
 FROM found AS f

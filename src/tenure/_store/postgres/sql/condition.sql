@@ -1,9 +1,8 @@
--- What an operator should know of the server: its release, its durability, its clock.
+-- What an operator should know of the server: its release, its clock, who this session is.
 -- Reads settings only; locks nothing.
 SELECT
     current_setting('server_version') AS version,
-    current_setting('fsync') AS fsync,
-    current_setting('full_page_writes') AS full_page_writes,
-    current_setting('synchronous_commit') AS synchronous_commit,
-    current_user::text AS role,
+    current_setting('server_version_num')::integer AS number,
+    quote_ident(current_user) AS role,
+    quote_ident(current_database()) AS database,
     clock_timestamp() AS now

@@ -36,7 +36,7 @@ WITH moment AS MATERIALIZED (
         outcome = excluded.outcome,
         reason = excluded.reason
     WHERE $8::boolean AND t.job_id IS NULL
-    RETURNING t.job_id
+    RETURNING t.job_id, t.fire_at
 ), told AS MATERIALIZED (
     -- IS TRUE, so that it is looked up by its hash and not joined: that would be row by row.
     SELECT a.*, (a.job_id IN (SELECT t.job_id FROM ticked AS t)) IS TRUE AS made FROM asked AS a
@@ -77,5 +77,7 @@ WITH moment AS MATERIALIZED (
 SELECT
     count(*) AS ticks,
     count(t.job_id) AS jobs,
+    array_agg(t.fire_at) AS fired,
+    array_agg(t.job_id) AS made,
     (SELECT count(pg_notify($9::text, w.queue)) FROM unnest($10::text[]) AS w (queue)) AS woken
 FROM ticked AS t

@@ -2,7 +2,7 @@
 -- The items of one operation in their order, behind a place and within a stretch: what is searched
 -- is bounded.
 -- Uses operation_item_pkey; locks nothing.
-SELECT i.place, i.job_id, i.outcome
+SELECT i.place, i.job_id, i.fire_at, i.outcome
 FROM /*schema.*/operation_item AS i
 WHERE i.operation_id = $1::bigint AND i.place > $2::integer AND i.place <= $3::integer
     AND (i.outcome = $4::text OR $4 IS NULL)

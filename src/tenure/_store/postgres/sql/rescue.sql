@@ -1,7 +1,8 @@
 -- $1 floor, $2 count, $3 queues, $4 filed_on, $5 now
 -- End leases that are over: back to the queue under a raised token, or failed as poison or
 -- lost, or cancelled where that was asked. No loss is counted if the server itself started
--- after the last renewal, or was promoted after the claim. Anyone may, any number at once.
+-- after the last renewal, or was promoted after the claim; nor of a suspect whose holder never
+-- confirmed its claim, and so began nothing: that is a release. Anyone may, any number at once.
 -- Uses job_expiry_idx above the floor; locks jobs and keys, skipping locked ones.
 WITH expired AS MATERIALIZED (
     SELECT j.*
@@ -17,9 +18,10 @@ WITH expired AS MATERIALIZED (
     SELECT
         e.*,
         e.losses + l.loss AS losses_now,
+        l.charged,
         CASE
             WHEN e.cancel_requested THEN 'cancelled'
-            WHEN e.losses + l.loss >= e.max_losses OR e.attempt >= e.max_attempts THEN 'failed'
+            WHEN e.losses + l.loss >= e.max_losses OR l.charged >= e.max_attempts THEN 'failed'
             ELSE 'queued'
         END AS verdict,
         CASE
@@ -31,7 +33,8 @@ WITH expired AS MATERIALIZED (
         coalesce($4::date, (coalesce($5, clock_timestamp()) AT TIME ZONE 'UTC')::date) AS filed_on
     FROM expired AS e
     CROSS JOIN LATERAL (
-        SELECT CASE
+        SELECT CASE WHEN e.renewals < 0 THEN e.attempt - 1 ELSE e.attempt END AS charged, CASE
+            WHEN e.renewals < 0 THEN 0
             WHEN pg_postmaster_start_time() > e.renewed_at THEN 0
             WHEN e.token >> 40 < (
                 SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint
@@ -59,6 +62,7 @@ WITH expired AS MATERIALIZED (
 ), back AS (
     UPDATE /*schema.*/job AS j SET
         state = 'queued', returned = true, token = j.token + 1, losses = e.losses_now,
+        attempt = e.charged,
         claimed_by = NULL, claimed_at = NULL, renewed_at = NULL, lease_expires_at = NULL,
         limited = false
     FROM ended AS e
@@ -98,8 +102,9 @@ WITH expired AS MATERIALIZED (
         outcome, queue, task
     )
     SELECT
-        e.id, e.token, e.run_at, e.claimed_at, e.ended_at, e.claimed_by, e.filed_on, e.renewals,
-        e.attempt, false, 'lost', e.queue, e.task
+        e.id, e.token, e.run_at, e.claimed_at, e.ended_at, e.claimed_by, e.filed_on,
+        greatest(e.renewals, 0), e.attempt, false,
+        CASE WHEN e.renewals < 0 THEN 'released' ELSE 'lost' END, e.queue, e.task
     FROM ended AS e
 )
 SELECT

@@ -42,8 +42,8 @@ WITH held AS MATERIALIZED (
         outcome, queue, task
     )
     SELECT
-        h.id, h.token, h.run_at, h.claimed_at, h.ended_at, h.claimed_by, h.filed_on, h.renewals,
-        h.attempt, false, 'revoked', h.queue, h.task
+        h.id, h.token, h.run_at, h.claimed_at, h.ended_at, h.claimed_by, h.filed_on,
+        greatest(h.renewals, 0), h.attempt, false, 'revoked', h.queue, h.task
     FROM held AS h
 )
 SELECT h.id, h.token, h.claimed_by

@@ -4,7 +4,7 @@
 -- that can be told (one locker, still there). No row: it is not live.
 -- Uses job_pkey, job_lane_idx and job_limited_idx; locks nothing.
 WITH asked AS MATERIALIZED (
-    SELECT j.id, j.queue, j.priority, j.returned, j.run_at, j.xmax AS locked,
+    SELECT j.id, j.queue, j.priority, j.returned, j.run_at, j.xmax AS locked, j.renewed_at, j.renewals,
         coalesce($3::timestamptz, statement_timestamp()) AS now
     FROM /*schema.*/job AS j
     WHERE j.id = $1::bigint
@@ -17,7 +17,7 @@ WITH asked AS MATERIALIZED (
     CROSS JOIN (VALUES (true), (false)) AS r (returned)
     WHERE p.priority > a.priority OR r.returned >= a.returned
 )
-SELECT a.now, l.pid, s.application_name AS application, s.xact_start AS since,
+SELECT a.now, a.renewed_at, a.renewals, l.pid, s.application_name AS application, s.xact_start AS since,
     (
         SELECT count(*) FROM (
             SELECT FROM lane AS l CROSS JOIN LATERAL (

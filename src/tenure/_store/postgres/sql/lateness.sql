@@ -1,0 +1,27 @@
+-- $1 most, $2 now
+-- For how long the first lease that nobody ended is over, the first schedule and the first chunk of
+-- an operation are due; how many schedules are due, operations under way and items left of them, of
+-- $1 at the most.
+-- Uses job_expiry_idx, schedule_due_idx and operation_due_idx; locks nothing.
+WITH due AS MATERIALIZED (
+    SELECT s.next_at FROM /*schema.*/schedule AS s
+    WHERE s.next_at <= coalesce($2::timestamptz, statement_timestamp())
+    ORDER BY s.next_at
+    LIMIT $1::integer
+), working AS MATERIALIZED (
+    SELECT o.next_at, o.total - o.done AS items FROM /*schema.*/operation AS o
+    WHERE o.next_at > '-infinity'
+    ORDER BY o.next_at
+    LIMIT $1
+)
+SELECT
+    (
+        SELECT coalesce($2, statement_timestamp()) - j.lease_expires_at FROM /*schema.*/job AS j
+        WHERE j.state = 'running' AND j.lease_expires_at < coalesce($2, statement_timestamp())
+        ORDER BY j.lease_expires_at LIMIT 1
+    ) AS lease,
+    (SELECT coalesce($2, statement_timestamp()) - min(d.next_at) FROM due AS d) AS schedule,
+    (SELECT count(*) FROM due AS d) AS schedules,
+    (SELECT coalesce($2, statement_timestamp()) - min(w.next_at) FROM working AS w) AS operation,
+    (SELECT count(*) FROM working AS w) AS operations,
+    (SELECT coalesce(sum(w.items), 0) FROM working AS w) AS items_left

@@ -1,0 +1,35 @@
+-- $1 queues, $2 most, $3 now
+-- How many jobs were tried before and wait for another attempt: of $2 of each queue that are due,
+-- and of $2 that are for later; and whether any queue may have more than these.
+-- Uses job_lane_idx; locks nothing.
+WITH lane AS MATERIALIZED (
+    SELECT p.priority::smallint, r.returned
+    FROM generate_series(0, 9) AS p (priority)
+    CROSS JOIN (VALUES (true), (false)) AS r (returned)
+)
+SELECT coalesce(sum(c.tried), 0)::bigint AS retrying, coalesce(bool_or(c.seen >= $2::integer), false) AS more
+FROM unnest($1::text[]) AS q (name)
+CROSS JOIN LATERAL (
+    SELECT count(*) AS seen, count(*) FILTER (WHERE d.tried) AS tried FROM (
+        SELECT j.tried FROM lane AS l CROSS JOIN LATERAL (
+            SELECT j.attempt > 0 OR j.losses > 0 AS tried FROM /*schema.*/job AS j
+            WHERE NOT j.held AND j.state = 'queued'
+                AND j.queue = q.name AND j.priority = l.priority AND j.returned = l.returned
+                AND j.run_at <= coalesce($3::timestamptz, statement_timestamp())
+            LIMIT $2
+        ) AS j
+        LIMIT $2
+    ) AS d
+    UNION ALL
+    SELECT count(*), count(*) FILTER (WHERE d.tried) FROM (
+        SELECT j.tried FROM lane AS l CROSS JOIN LATERAL (
+            SELECT j.run_at, j.attempt > 0 OR j.losses > 0 AS tried FROM /*schema.*/job AS j
+            WHERE NOT j.held AND j.state = 'queued'
+                AND j.queue = q.name AND j.priority = l.priority AND j.returned = l.returned
+                AND j.run_at > coalesce($3, statement_timestamp())
+            ORDER BY j.run_at
+            LIMIT $2
+        ) AS j
+        LIMIT $2
+    ) AS d
+) AS c

@@ -1,0 +1,175 @@
+"""`tenure queue`: what is in each queue, and what operators have set for it."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tenure.cli.data import print_fields, print_json, print_table
+from tenure.cli.exits import Exit
+from tenure.cli.failure import Failure
+from tenure.cli.options import AsJson, DatabaseUrl, Reason, SchemaName, Who, by, instant, opened
+from tenure.cli.words import say
+
+if TYPE_CHECKING:
+    from tenure.admin import Admin, Depth, QueueRow
+
+app: typer.Typer = typer.Typer(
+    name="queue", help="Queues: look at them, pause them, limit what runs at once."
+)
+Name = Annotated[
+    str, typer.Argument(metavar="QUEUE", help="The queue's name; * speaks for all of them.")
+]
+_COUNTS = ("due", "later", "running", "held", "failed")
+
+
+@app.command("list")
+def list_queues(
+    *, as_json: AsJson = False, database_url: DatabaseUrl = None, schema: SchemaName = None
+) -> int:
+    """Show every known queue: how much there is in it, and whether it is paused or limited."""
+    with opened(database_url, schema) as admin:
+        depths, rows = _found(admin)
+    if as_json:
+        print_json({"queues": [_data(name, depths, rows) for name in _names(depths, rows)]})
+    elif depths or rows:
+        print_table(
+            ("queue", *_COUNTS, "oldest due", "paused", "limit"),
+            [
+                (
+                    name,
+                    *(getattr(depths.get(name), count, None) for count in _COUNTS),
+                    getattr(depths.get(name), "oldest_due_age", None),
+                    "paused" if name in rows and rows[name].paused_at else None,
+                    rows[name].max_running if name in rows else None,
+                )
+                for name in _names(depths, rows)
+            ],
+        )
+    say(f"{len(_names(depths, rows))} shown; counts are exact up to 10,000")
+    return Exit.DONE
+
+
+@app.command("show")
+def show(
+    name: Name,
+    *,
+    as_json: AsJson = False,
+    database_url: DatabaseUrl = None,
+    schema: SchemaName = None,
+) -> int:
+    """Show one queue: how much there is in it, what is set for it, and who set it."""
+    with opened(database_url, schema) as admin:
+        depths, rows = _found(admin)
+        if name not in {*depths, *rows}:
+            raise Failure(
+                f"there is no queue {name}",
+                "no job is in it, no worker serves it, and nothing is set for it",
+                "see which there are: tenure queue list",
+                Exit.NOT_FOUND,
+            )
+        audit = admin.audit(f"queue:{name}", count=10)
+    if as_json:
+        print_json({"queue": _data(name, depths, rows), "audit": audit})
+        return Exit.DONE
+    depth = depths.get(name)
+    fields: dict[str, object] = {"queue": name}
+    fields |= {count: getattr(depth, count, None) for count in _COUNTS}
+    fields["oldest due"] = getattr(depth, "oldest_due_age", None)
+    print_fields(fields | _set(rows.get(name)))
+    if audit:
+        print_table(
+            ("at", "by", "from", "action", "reason"),
+            [(row.at, row.actor, row.source, row.action, row.reason) for row in audit],
+        )
+    return Exit.DONE
+
+
+@app.command("pause")
+def pause(
+    name: Name,
+    *,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="INSTANT", help="Go on by itself then.")
+    ] = None,
+    reason: Reason = None,
+    who: Who = None,
+    as_json: AsJson = False,
+    database_url: DatabaseUrl = None,
+    schema: SchemaName = None,
+) -> int:
+    """Let nothing be claimed from a queue, until then or until resumed. What runs goes on."""
+    then = instant(until)
+    with opened(database_url, schema) as admin:
+        row = admin.pause_queue(name, by(who, reason), until=then)
+    return _told(row, f"{name} is paused; to go on: tenure queue resume {name}", as_json=as_json)
+
+
+@app.command("resume")
+def resume(
+    name: Name,
+    *,
+    reason: Reason = None,
+    who: Who = None,
+    as_json: AsJson = False,
+    database_url: DatabaseUrl = None,
+    schema: SchemaName = None,
+) -> int:
+    """Let a paused queue go on."""
+    with opened(database_url, schema) as admin:
+        row = admin.resume_queue(name, by(who, reason))
+    return _told(row, f"{name} goes on", as_json=as_json)
+
+
+@app.command("limit")
+def limit(
+    name: Name,
+    *,
+    most: Annotated[
+        int | None,
+        typer.Option("--running", min=0, max=2**31 - 1, help="How many; left away, no limit."),
+    ] = None,
+    reason: Reason = None,
+    who: Who = None,
+    as_json: AsJson = False,
+    database_url: DatabaseUrl = None,
+    schema: SchemaName = None,
+) -> int:
+    """Let at most so many jobs of a queue run at once, over all workers."""
+    with opened(database_url, schema) as admin:
+        row = admin.limit_queue(name, most, by(who, reason))
+    words = "has no limit" if most is None else f"runs {most} at once at the most"
+    return _told(row, f"{name} {words}", as_json=as_json)
+
+
+def _found(admin: "Admin") -> "tuple[dict[str, Depth], dict[str, QueueRow]]":
+    depths = {depth.queue: depth for depth in admin.depths()}
+    return depths, {row.name: row for row in admin.queues()}
+
+
+def _names(depths: "dict[str, Depth]", rows: "dict[str, QueueRow]") -> list[str]:
+    return sorted({*depths, *rows})
+
+
+def _data(name: str, depths: "dict[str, Depth]", rows: "dict[str, QueueRow]") -> dict[str, object]:
+    return {"name": name, "depth": depths.get(name), "set": rows.get(name)}
+
+
+def _set(row: "QueueRow | None") -> dict[str, object]:
+    if row is None:
+        return {}
+    return {
+        "paused": row.paused_at,
+        "until": row.paused_until,
+        "by": row.paused_by,
+        "reason": row.paused_reason,
+        "limit": row.max_running,
+        "lease": row.lease,
+        "max attempts": row.max_attempts,
+    }
+
+
+def _told(row: "QueueRow", words: str, *, as_json: bool) -> Exit:
+    if as_json:
+        print_json({"queue": row})
+    say(words)
+    return Exit.DONE

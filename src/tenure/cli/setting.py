@@ -1,0 +1,82 @@
+"""`tenure setting`: the settings of the whole installation, changed at run time."""
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from tenure.cli.data import print_json, print_table
+from tenure.cli.exits import Exit
+from tenure.cli.options import AsJson, DatabaseUrl, Reason, SchemaName, Who, by, opened
+from tenure.cli.words import say
+
+app: typer.Typer = typer.Typer(
+    name="setting", help="Settings of the installation: look at them, change them."
+)
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The setting's name.")]
+
+
+@app.command("list")
+def list_settings(
+    *, as_json: AsJson = False, database_url: DatabaseUrl = None, schema: SchemaName = None
+) -> int:
+    """Show all settings as they are in force."""
+    with opened(database_url, schema) as admin:
+        rows = admin.settings()
+    if as_json:
+        print_json({"settings": rows})
+    else:
+        print_table(
+            ("name", "value", "built in"),
+            [(row.name, row.value, row.built_in if row.changed else None) for row in rows],
+        )
+    say(f"{sum(row.changed for row in rows)} of {len(rows)} are changed")
+    return Exit.DONE
+
+
+@app.command("set")
+def set_setting(
+    name: Name,
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="As JSON; a word alone is a text.")],
+    *,
+    reason: Reason = None,
+    who: Who = None,
+    as_json: AsJson = False,
+    database_url: DatabaseUrl = None,
+    schema: SchemaName = None,
+) -> int:
+    """Change a setting for the whole installation, at once and without a restart."""
+    read = _read(value)
+    with opened(database_url, schema) as admin:
+        admin.set_setting(name, read, by(who, reason))
+    if as_json:
+        print_json({"name": name, "value": read})
+    say(f"{name} is {value}; to go back: tenure setting reset {name}")
+    return Exit.DONE
+
+
+@app.command("reset")
+def reset(
+    name: Name,
+    *,
+    reason: Reason = None,
+    who: Who = None,
+    as_json: AsJson = False,
+    database_url: DatabaseUrl = None,
+    schema: SchemaName = None,
+) -> int:
+    """Take a setting back to its built-in value."""
+    with opened(database_url, schema) as admin:
+        admin.reset_setting(name, by(who, reason))
+        [row] = [row for row in admin.settings() if row.name == name]
+    if as_json:
+        print_json({"name": name, "value": row.value})
+    say(f"{name} is {json.dumps(row.value)} again")
+    return Exit.DONE
+
+
+def _read(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -1,0 +1,122 @@
+"""The playground: a database, a server, workers, a scheduler and a producer of the shop's. All of
+it is in one directory and ends with this process, however that ends."""
+
+import os
+import shutil
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tenure.demo import operating
+from tenure.demo.processes import Processes
+from tenure.demo.shop import app
+from tenure.demo.story import Story
+from tenure.errors import ConfigError
+from tenure.private import PrivatePostgres
+from tenure.worker.listener import listening
+
+HOST = "127.0.0.1"
+PORT = 8400
+_STARTS_WITHIN = 60.0
+_LOOK = 0.2
+# What would lead elsewhere than here.
+_STEERED_BY = ("TENURE_", "DATABASE_URL", "DJANGO_SETTINGS_MODULE", "PG")
+
+
+class Playground:
+    """The demo from its start to its end. `say` is told what happens, line by line."""
+
+    def __init__(self, *, port: int | None, say: Callable[[str], None]) -> None:
+        self._port = _free(port)
+        self._ending = ExitStack()
+        self.directory: Path = Path(tempfile.mkdtemp(prefix="tenure-demo-"))
+        self._ending.callback(shutil.rmtree, self.directory, ignore_errors=True)
+        self._processes = Processes(self.directory)
+        self._story = Story(self._processes, say)
+        self.link: str = ""
+
+    def __enter__(self) -> Self:
+        try:
+            self._open()
+        except BaseException:
+            self._ending.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._ending.close()
+
+    def run(self, seconds: float | None) -> None:
+        """Let it happen, for so long or until interrupted."""
+        self._story.run(seconds)
+
+    def _open(self) -> None:
+        # The directory goes with the database, and with it what the others leave there.
+        database = PrivatePostgres(self.directory, durable=False)
+        self._ending.callback(database.stop)
+        self._alone(database.start())
+        self._ending.callback(app.close)
+        app.admin.migrate()
+        self.link = f"http://{HOST}:{self._port}/sign-in#{operating.token()}"
+        operating.open_shop()
+        self._ending.callback(self._processes.stop)
+        badge = ("--environment", "demo", "--environment-colour", "blue")
+        self._processes.start("server", "server", "--port", str(self._port), *badge)
+        for name in ("worker-1", "worker-2"):
+            self._story.work(name)
+        self._processes.start("producer", module="tenure.demo.producing")
+        self._until_served()
+
+    def _alone(self, url: str) -> None:
+        """Let nothing that is configured for this user's own programs be heard here."""
+        for name in [name for name in os.environ if name.startswith(_STEERED_BY)]:
+            del os.environ[name]
+        os.environ["TENURE_DATABASE_URL"] = url
+        os.environ["TENURE_RUN_DIR"] = str(self.directory / "run")
+        os.chdir(self.directory)
+
+    def _until_served(self) -> None:
+        until = time.monotonic() + _STARTS_WITHIN
+        while not _answers(f"http://{HOST}:{self._port}/live"):
+            self._processes.check()
+            if time.monotonic() > until:
+                raise ConfigError(
+                    f"the server did not answer within {_STARTS_WITHIN:.0f} s; see what it says in "
+                    f"{self._processes.words('server')}"
+                )
+            time.sleep(_LOOK)
+
+
+def _free(asked: int | None) -> int:
+    """The port that was asked for; else the usual one, or any if that is taken."""
+    if asked is not None:
+        return _tried(asked)
+    try:
+        return _tried(PORT)
+    except ConfigError:
+        return _tried(0)
+
+
+def _tried(port: int) -> int:
+    """A port that nobody listens on; ConfigError if somebody does."""
+    with listening(HOST, port, said_by="--port") as on:
+        found: int = on.getsockname()[1]
+        return found
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=2) as answer:  # noqa: S310 - our own, on loopback
+            return bool(answer.status == 200)
+    except OSError:
+        return False

@@ -1,0 +1,127 @@
+"""The shop: its tasks and schedules. What fails, fails by the numbers of its orders."""
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+
+from tenure import AsyncJob, Backoff, Cancel, Job, Tenure
+
+app: Tenure = Tenure(program="shop", version=1)
+log: logging.Logger = logging.getLogger("shop")
+
+SOON = Backoff(base=2, cap=20)
+PAGE = 3
+ENTERED_AFTER = timedelta(seconds=20)
+
+
+class CardDeclined(Exception):
+    """The bank said no, and will say no again."""
+
+
+class UnknownTaxRate(LookupError):
+    """Nobody has entered the rate yet."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What somebody bought."""
+
+    number: int
+    customer: str
+    total: Decimal
+    gift: bool = False
+
+
+@app.task(name="mail.receipt", queue="mail", max_attempts=5, backoff=SOON)
+def receipt(job: Job, order: Order) -> str:
+    """Fails sometimes: the mail server is busy, and takes it at the second or third try."""
+    log.info("receipt of order %d to %s", order.number, order.customer)
+    time.sleep(0.05)
+    if order.number % 17 == 0 and job.attempt < 2 + order.number % 2:
+        raise ConnectionError("451 4.7.1 mail.shop.example is busy, try again")
+    return f"250 queued as R{order.number}"
+
+
+@app.task(
+    name="payments.charge", queue="payments", priority=7, backoff=SOON, give_up_on=(CardDeclined,)
+)
+def charge(job: Job, order: Order, card_token: str) -> dict[str, str]:
+    """Takes the money, and has the receipt sent if that is done, or not at all."""
+    time.sleep(0.3)
+    if order.number % 23 == 0:
+        raise CardDeclined(f"the card that ends in {card_token[-4:]} has expired")
+    job.enqueue(receipt.using(tags=[order.customer]).bind(order))
+    return {"charged": str(order.total), "currency": "EUR"}
+
+
+@app.task(name="imports.catalogue", queue="imports", lease=7, stop_within=1, timeout=600)
+def catalogue(job: Job, supplier: str, products: int) -> object:
+    """Long: a supplier's products, page by page; who comes after a loss goes on where it was."""
+    for first in range(job.cursor or 0, products, PAGE):
+        if job.cancel_requested:
+            raise Cancel("asked to")
+        time.sleep(1)
+        page = range(first, min(first + PAGE, products))
+        job.progress(
+            cursor=page.stop,
+            items={f"{supplier}-{n}": {"price": f"{n * 7 % 90 + 9}.90"} for n in page},
+            done=page.stop,
+            total=products,
+            message=f"{supplier}: product {page.stop} of {products}",
+        )
+    return job.finished("no_more_products", {"products": products})
+
+
+@app.task(name="reports.sales", queue="reports")
+async def sales(day: date, region: str) -> str:
+    """Waits a while for numbers that are computed elsewhere."""
+    await asyncio.sleep(1 + day.day % 3)
+    return f"https://reports.shop.example/{region}/{day}"
+
+
+@app.task(name="reports.tax", queue="reports", max_attempts=2, backoff=Backoff(base=1, cap=1))
+def tax(job: Job, country: str, year: int) -> None:
+    """Fails, in three ways; one of them is mended meanwhile, and a later retry helps."""
+    if country == "PT" and datetime.now(UTC) - job.created_at < ENTERED_AFTER:
+        raise UnknownTaxRate(f"there is no rate for {country} in {year}")
+    if country == "GR":
+        raise TimeoutError("tax.shop.example did not answer within 5 s")
+    rates = {"DE": 19, "FR": 20, "PT": 23}
+    log.info("the rate is %d %%", rates[country])
+
+
+@app.task(name="reports.drawing", queue="reports")
+async def drawing(job: AsyncJob, pages: int) -> int:
+    """Blocks the event loop, as one should not; the worker notices and says where."""
+    await job.progress(message="drawing")
+    time.sleep(pages)  # noqa: ASYNC251 - that is what it shows
+    return pages
+
+
+@app.task(name="exports.warehouse", queue="exports")
+def warehouse(order: Order) -> None:
+    """Tells the warehouse what to pack."""
+
+
+@app.schedule(every=10, name="mail.digest", overlap="skip")
+@app.task(name="mail.digest", queue="mail")
+def digest() -> None:
+    """What happened since the last one."""
+    time.sleep(0.2)
+
+
+@app.schedule("* * * * *", timezone="America/New_York", name="payments.settle", jitter=5)
+@app.schedule("0 9 * * 1-5", timezone="Europe/Berlin", name="payments.settle-weekdays")
+@app.task(name="payments.settle", queue="payments")
+def settle() -> None:
+    """Has the bank pay out."""
+    time.sleep(0.5)
+
+
+@app.task(name="imports.stock", queue="imports")
+def stock() -> int:
+    """What the shelves say."""
+    return 4711

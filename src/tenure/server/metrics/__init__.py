@@ -1,0 +1,1 @@
+"""What `/metrics` says: asked of the database in rounds, counted on, and written down."""

@@ -1,0 +1,50 @@
+// The keyboard: `g` and a letter for a page, `/` to search, j and k along the rows, x r p for deeds.
+let going = -Infinity;
+
+function rows() { return [...document.querySelectorAll("#live [data-row-link]")]; }
+
+function step(by) {
+  const all = rows();
+  if (!all.length) return;
+  const at = all.indexOf(document.activeElement);
+  all[Math.min(Math.max(at + by, 0), all.length - 1)].focus();
+}
+
+function deed(name) {
+  const near = document.activeElement?.closest("[data-entry]") ?? document;
+  const at = `[data-deed="${name}"] :is(summary, a, button)`;
+  const found = near.querySelector(at) ?? document.querySelector(`#live ${at}`);
+  if (!found) return false;
+  found.click();
+  if (found.matches("summary")) found.parentElement.querySelector("form input:not([type=hidden]), form button")?.focus();
+  return true;
+}
+
+const ACTS = {
+  "/": () => { document.querySelector("#live input[name=filter], .search input")?.focus(); return true; },
+  "?": () => { document.getElementById("keys")?.showModal(); return true; },
+  j: () => { step(1); return true; },
+  k: () => { step(-1); return true; },
+  x: () => { const box = document.activeElement?.closest("[data-entry]")?.querySelector("input[data-row]"); box?.click(); return Boolean(box); },
+  r: () => deed("retry"),
+  p: () => deed("pause"),
+};
+
+export const keys = {
+  start() {
+    document.addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.target.closest("input, textarea, select, dialog")) {
+        if (event.key === "Escape") event.target.blur();
+        return;
+      }
+      if (performance.now() - going < 1200) {
+        going = -Infinity;
+        const place = document.querySelector(`nav a[data-key="${CSS.escape(event.key)}"]`);
+        if (place) { event.preventDefault(); place.click(); return; }
+      }
+      if (event.key === "g") { going = performance.now(); return; }
+      if (ACTS[event.key]?.()) event.preventDefault();
+    });
+  },
+};

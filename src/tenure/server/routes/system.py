@@ -1,0 +1,133 @@
+"""The installation looked at as a whole: what it stands on, what the doctor finds, which leases are
+held."""
+
+import asyncio
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Request
+
+from tenure.admin import EVERY_QUEUE, LeaseRow, Scope, System
+from tenure.server.access import Reader
+from tenure.server.parts import PageSize, Verbs
+from tenure.server.problems import Problem
+from tenure.server.shapes import system as shapes
+from tenure.server.shapes.base import Name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tenure.admin import Finding
+    from tenure.app import Tenure
+    from tenure.server.shared import Shared
+
+router: APIRouter = APIRouter(prefix="/v1")
+_EXAMINED_WITHIN = 10.0
+
+
+@router.get("/leases", tags=["leases"])
+async def leases(
+    caller: Reader,
+    admin: Verbs,
+    worker: Annotated[UUID | None, Query()] = None,
+    queue: Annotated[Name | None, Query()] = None,
+    page_size: PageSize = 100,
+) -> shapes.LeaseListOut:
+    """Leases of running jobs in queues that you may see, those that end first before others; looked
+    for among the 10,000 that end first."""
+    if queue is not None:
+        caller.must(Scope.READ, queue)
+    rows = await admin.aleases(worker=worker, queue=queue, count=page_size)
+    seen = [_lease(row) for row in rows if caller.may(Scope.READ, row.queue)]
+    return shapes.LeaseListOut(leases=seen)
+
+
+def _lease(row: LeaseRow) -> shapes.LeaseOut:
+    names = shapes.LeaseOut.model_fields.keys() - {"job_id", "worker_id", "length", "remaining"}
+    return shapes.LeaseOut(
+        job_id=str(row.job_id),
+        worker_id=str(row.worker),
+        length=row.length.total_seconds(),
+        remaining=row.remaining.total_seconds(),
+        **{name: getattr(row, name) for name in names},
+    )
+
+
+@router.get("/system", tags=["system"])
+async def system(caller: Reader, admin: Verbs, request: Request) -> shapes.SystemOut:
+    """What the installation stands on: schema, server, durability, the sizes of tables, who keeps
+    dead rows from being removed, how many days of history there are."""
+    caller.must(Scope.READ, EVERY_QUEUE)
+    app: Tenure = request.app.state.app
+    found, storage, schema = await asyncio.gather(
+        admin.asystem(), admin.astorage(), admin.aschema()
+    )
+    return shapes.SystemOut(
+        release=_release(),
+        database=_place(app.engine.url),
+        database_schema=app.engine.schema,
+        redis=app.engine.bell is not None,
+        server=found.version,
+        role=found.role,
+        schema_version=shapes.SchemaOut.model_validate(schema),
+        durability=shapes.DurabilityOut.model_validate(found.durability),
+        tables=[shapes.TableOut.model_validate(table) for table in storage.tables],
+        holders=_holders(found),
+        histories=_histories(found),
+    )
+
+
+def _holders(found: System) -> list[shapes.HolderOut]:
+    return [
+        shapes.HolderOut(
+            kind=one.kind,
+            name=one.name,
+            application=one.application,
+            state=one.state,
+            lag=one.lag,
+            age=None if one.age is None else one.age.total_seconds(),
+        )
+        for one in found.holders
+    ]
+
+
+def _histories(found: System) -> list[shapes.HistoryOut]:
+    return [
+        shapes.HistoryOut(
+            name=one.name,
+            days=one.days,
+            first=one.first,
+            last=one.last,
+            bytes=one.bytes,
+            keep_days=one.keep.days,
+        )
+        for one in found.histories
+    ]
+
+
+def _release() -> str:
+    try:
+        return version("tenure")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _place(url: str) -> str:
+    """Where a database is; whoever connects to it, and by which password, is left out."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+@router.get("/doctor", tags=["system"])
+async def doctor(caller: Reader, request: Request) -> shapes.FindingListOut:
+    """What `tenure doctor` finds; at most 15 s old, because all who ask share an examination."""
+    caller.must(Scope.READ, EVERY_QUEUE)
+    shared: Shared[Sequence[Finding]] = request.app.state.findings
+    try:
+        async with asyncio.timeout(_EXAMINED_WITHIN):
+            found = await shared.latest()
+    except TimeoutError:
+        raise Problem("too-slow", "the examination took too long; ask again later") from None
+    return shapes.FindingListOut(findings=[shapes.FindingOut.model_validate(one) for one in found])

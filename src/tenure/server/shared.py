@@ -1,0 +1,41 @@
+"""One answer of the database for all who ask within a while: what is dear is not asked for each."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from time import monotonic
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+# What an answer costs decides how long it is good: asking takes a fiftieth of the time.
+_SHARE = 0.02
+# The least of so many counts: one that was slow had to connect first, or to wait for its turn.
+_COSTS = 3
+
+
+class Shared(Generic[T]):
+    """The last answer, and the next when that is too old: after `fresh` seconds, or more if answers
+    are dear, up to `oldest`. Whoever comes while one is under way has the same."""
+
+    def __init__(
+        self, ask: Callable[[], Awaitable[T]], *, fresh: float, oldest: float | None = None
+    ) -> None:
+        self._ask = ask
+        self._fresh = fresh
+        self._oldest = fresh if oldest is None else oldest
+        self._asking = asyncio.Lock()
+        self._costs: deque[float] = deque(maxlen=_COSTS)
+        self._last: tuple[float, T] | None = None
+
+    async def latest(self) -> T:
+        """An answer that was asked for lately."""
+        async with self._asking:
+            if self._last is None or monotonic() - self._last[0] >= self._lasts():
+                asked_at = monotonic()
+                self._last = asked_at, await self._ask()
+                self._costs.append(monotonic() - asked_at)
+            return self._last[1]
+
+    def _lasts(self) -> float:
+        dear = min(self._costs) / _SHARE if len(self._costs) == _COSTS else 0.0
+        return min(max(dear, self._fresh), self._oldest)

@@ -1,0 +1,122 @@
+"""A real browser at a real server: signed in, watched for errors, held to accessibility."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from playwright.sync_api import sync_playwright
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser, BrowserContext, Page, Response
+
+    from support.serving import Service
+
+AXE = Path(".cache/axe/node_modules/axe-core/axe.min.js")
+DESK = 1280, 800
+PHONE = 390, 844
+WITHIN = 5_000
+# A refused page is one of ours, and the browser says so on its console.
+_REFUSED = "Failed to load resource"
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Debian's Chromium, without a screen."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    if found is None:
+        raise RuntimeError("there is no Chromium; install it: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@dataclass
+class Seat:
+    """Somebody at a browser. What goes wrong in it is noted in `wrong`."""
+
+    service: Service
+    context: BrowserContext
+    page: Page
+    wrong: list[str] = field(default_factory=list)
+
+    def go(self, path: str) -> Response | None:
+        """Open a page of the server."""
+        return self.page.goto(self.service.url + path)
+
+    def sign_in(self, secret: str | None = None) -> None:
+        """By the access token; the first one unless said."""
+        self.go("/sign-in")
+        self.page.get_by_label("Access token").fill(secret or self.service.secret)
+        self.page.get_by_role("button", name="Sign in").click()
+        self.page.wait_for_selector("header nav")
+
+    def faults(self) -> list[str]:
+        """What axe-core finds on this page that is serious or critical."""
+        self.page.evaluate(_axe())
+        found: dict[str, Any] = self.page.evaluate(
+            "async () => await axe.run(document, {resultTypes: ['violations']})"
+        )
+        return [
+            f"{one['id']}: {one['help']}: {json.dumps([node['target'] for node in one['nodes']])}"
+            for one in found["violations"]
+            if one["impact"] in ("serious", "critical")
+        ]
+
+
+@cache
+def _axe() -> str:
+    if not AXE.exists():
+        raise RuntimeError("axe-core is not here; fetch it: just axe")
+    return AXE.read_text()
+
+
+@contextmanager
+def seated(
+    browser: Browser,
+    service: Service,
+    *,
+    size: tuple[int, int] = DESK,
+    theme: Literal["light", "dark"] = "light",
+    scripts: bool = True,
+    secret: str | None = None,
+    signed_in: bool = True,
+) -> Iterator[Seat]:
+    """Somebody who has signed in; afterwards nothing may have gone wrong in their browser."""
+    width, height = size
+    context = browser.new_context(
+        viewport={"width": width, "height": height},
+        color_scheme=theme,
+        java_script_enabled=scripts,
+        reduced_motion="reduce",
+    )
+    context.set_default_timeout(WITHIN)
+    page = context.new_page()
+    seat = Seat(service, context, page)
+    page.on("pageerror", lambda error: seat.wrong.append(str(error)))
+    page.on(
+        "console",
+        lambda said: (
+            seat.wrong.append(said.text)
+            if said.type in ("error", "warning") and _REFUSED not in said.text
+            else None
+        ),
+    )
+    try:
+        if signed_in:
+            seat.sign_in(secret)
+        yield seat
+        if seat.wrong:
+            raise AssertionError(f"the browser complains: {seat.wrong}")
+    finally:
+        context.close()

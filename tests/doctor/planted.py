@@ -1,0 +1,236 @@
+"""Faults, each planted by itself in a real database, and who mends what no command mends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from support.store import lanes
+from tenure._model.ids import WorkerId
+from tenure._model.job import NewJob
+from tenure._model.worker import NewWorker, Presence
+from tenure.admin import By, Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.doctor.conftest import Bed
+
+BY = By("ana")
+INVALID = "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'tenure.{}'::regclass"
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """A fault: where it is to be found, how it is planted; `mend` is for a remedy in words. What is
+    planted may answer with the URL by which it is to be seen."""
+
+    fault: Fault
+    subject: str
+    plant: Callable[[Bed], str | None]
+    mend: Callable[[Bed], str | None] | None = None
+
+
+def sql(*statements: str) -> Callable[[Bed], None]:
+    return lambda bed: bed.sql(*statements)
+
+
+def setting(name: str) -> Callable[[Bed], None]:
+    return sql(f"ALTER SYSTEM SET {name} = off", "SELECT pg_reload_conf()")
+
+
+def lacks_a_right(bed: Bed) -> str:
+    url = bed.as_role("tenure_worker")
+    bed.sql("REVOKE DELETE ON tenure.job FROM tenure_worker")
+    return url
+
+
+def few_connections(bed: Bed) -> str:
+    url = bed.as_role("tenure_worker")
+    bed.sql("ALTER ROLE tenure_worker CONNECTION LIMIT 1")
+    return url
+
+
+def many_connections(bed: Bed) -> str:
+    bed.sql("ALTER ROLE tenure_worker CONNECTION LIMIT -1")
+    return bed.as_role("tenure_worker")
+
+
+def no_tomorrow(bed: Bed) -> None:
+    for table in ("attempt", "job_archive"):
+        with bed.connection() as connection:
+            name = connection.execute(
+                "SELECT %s::text || to_char(now() AT TIME ZONE 'UTC' + interval '1 day', "
+                "'_YYYYMMDD')",
+                [table],
+            ).fetchone()
+        assert name is not None
+        bed.sql(f"DROP TABLE tenure.{name[0]}")
+
+
+def dead_rows(bed: Bed) -> None:
+    bed.sql(
+        "INSERT INTO tenure.idempotency (actor, key, digest, created_at) "
+        "SELECT 'a', n, 'd', now() FROM generate_series(1, 25000) AS n",
+        "DELETE FROM tenure.idempotency",
+    )
+
+
+def open_transaction(bed: Bed) -> None:
+    bed.connection().execute("CREATE TEMPORARY TABLE held ON COMMIT DROP AS SELECT 1")
+
+
+def worker(bed: Bed, number: int, *, version: str = "1", **meta: object) -> None:
+    me = WorkerId(UUID(int=number))
+    admin = bed.admin()
+    new = NewWorker(me, f"w{number}", "host", 1, version, ["mail"], 10)
+    admin.perform(admin._store.register(new))
+    admin.perform(admin._store.beat(me, state=Presence.ACTIVE, running=0, meta=meta or None))
+
+
+def stale_worker(bed: Bed) -> None:
+    worker(bed, 1)
+    bed.sql("UPDATE tenure.worker SET beat_at = now() - interval '5 minutes'")
+
+
+def a_week_later(bed: Bed) -> None:
+    bed.sql("UPDATE tenure.worker SET beat_at = beat_at - interval '8 days'")
+    bed.run("tenure db maintain")
+
+
+def mixed_workers(bed: Bed) -> None:
+    worker(bed, 1, version="1")
+    worker(bed, 2, version="2")
+
+
+def waiting_job(bed: Bed) -> None:
+    bed.admin().enqueue("work", {}, BY, queue="else")
+
+
+def lost_job(bed: Bed) -> None:
+    admin = bed.admin()
+    store = admin._store
+    admin.perform(store.enqueue([NewJob("work", queue="mail")]))
+    me = WorkerId(UUID(int=1))
+    ttl = timedelta(minutes=1)
+    assert admin.perform(store.claim(lanes("mail"), count=1, worker=me, ttl=ttl)).jobs
+    bed.sql("UPDATE tenure.job SET lease_expires_at = now() - interval '1 hour'")
+
+
+def locked_job(bed: Bed) -> None:
+    lost_job(bed)
+    bed.connection().execute("SELECT FROM tenure.job FOR UPDATE")
+
+
+def late_schedule(bed: Bed) -> None:
+    bed.admin().schedules.create("nightly", "work", BY, every=3600, queue="mail")
+    bed.sql("UPDATE tenure.schedule SET next_at = now() - interval '5 minutes'")
+
+
+def a_step_back(bed: Bed) -> None:
+    admin = bed.admin()
+    admin.migrate(to=admin.schema().needed - 1)
+
+
+PLANTED = {
+    "the server is away": Planted(
+        Fault.UNREACHABLE, "database", lambda bed: bed.cluster.kill(), lambda b: b.cluster.start()
+    ),
+    "fsync": Planted(Fault.FSYNC_OFF, "durability", setting("fsync")),
+    "full_page_writes": Planted(
+        Fault.FULL_PAGE_WRITES_OFF, "durability", setting("full_page_writes")
+    ),
+    "synchronous_commit": Planted(
+        Fault.SYNCHRONOUS_COMMIT_OFF, "durability", setting("synchronous_commit")
+    ),
+    "synchronous_commit of the role": Planted(
+        Fault.SYNCHRONOUS_COMMIT_OFF,
+        "durability",
+        sql("ALTER ROLE postgres SET synchronous_commit = off"),
+    ),
+    "too few connections": Planted(
+        Fault.LISTEN_FAILED, "wakeups", few_connections, many_connections
+    ),
+    "a right is missing": Planted(Fault.RIGHTS_MISSING, "privileges", lacks_a_right),
+    "a migration is pending": Planted(Fault.SCHEMA_DIFFERS, "schema", a_step_back),
+    "a table is missing": Planted(
+        Fault.TABLE_MISSING, "schema", sql("DROP TABLE tenure.idempotency")
+    ),
+    "a column is missing": Planted(
+        Fault.COLUMN_MISSING, "schema", sql("ALTER TABLE tenure.api_token DROP COLUMN hint")
+    ),
+    "a constraint is missing": Planted(
+        Fault.CONSTRAINT_MISSING,
+        "schema",
+        sql("ALTER TABLE tenure.job DROP CONSTRAINT job_state_check"),
+    ),
+    "an index is missing": Planted(
+        Fault.INDEX_MISSING, "schema", sql("DROP INDEX tenure.job_lane_idx")
+    ),
+    "an index of days is missing": Planted(
+        Fault.INDEX_MISSING, "schema", sql("DROP INDEX tenure.attempt_ended_at_idx")
+    ),
+    "an index is not valid": Planted(
+        Fault.INDEX_INVALID, "schema", sql(INVALID.format("job_held_idx"))
+    ),
+    "an index was left half made": Planted(
+        Fault.INDEX_INVALID,
+        "schema",
+        sql(
+            "CREATE INDEX job_lane_idx_ccnew ON tenure.job (queue)",
+            INVALID.format("job_lane_idx_ccnew"),
+        ),
+    ),
+    "tomorrow has no partition": Planted(Fault.PARTITION_MISSING, "retention", no_tomorrow),
+    "an old day is still there": Planted(
+        Fault.PARTITION_PAST,
+        "retention",
+        sql(
+            "CREATE TABLE tenure.attempt_20200101 PARTITION OF tenure.attempt "
+            "FOR VALUES FROM ('2020-01-01') TO ('2020-01-02')"
+        ),
+    ),
+    "autovacuum": Planted(Fault.AUTOVACUUM_OFF, "vacuum", setting("autovacuum")),
+    "a table is left alone": Planted(
+        Fault.TABLE_NOT_VACUUMED,
+        "vacuum",
+        sql("ALTER TABLE tenure.job SET (autovacuum_enabled = false)"),
+    ),
+    "dead rows": Planted(Fault.DEAD_ROWS, "vacuum", dead_rows),
+    "idle in transaction": Planted(Fault.HORIZON_HELD, "horizon", open_transaction),
+    "a prepared transaction": Planted(
+        Fault.HORIZON_HELD,
+        "horizon",
+        sql("BEGIN; SELECT txid_current(); PREPARE TRANSACTION 'it''s'"),
+    ),
+    "a replication slot": Planted(
+        Fault.HORIZON_HELD,
+        "horizon",
+        sql("SELECT pg_create_logical_replication_slot('left_behind', 'pgoutput')"),
+    ),
+    "a worker is stale": Planted(Fault.WORKER_STALE, "workers", stale_worker, a_week_later),
+    "no worker": Planted(Fault.NO_WORKER, "workers", lambda _: None),
+    "two releases": Planted(Fault.VERSIONS_MIXED, "workers", mixed_workers),
+    "a queue nobody serves": Planted(
+        Fault.QUEUE_NOT_SERVED,
+        "queues",
+        waiting_job,
+    ),
+    "a task nobody knows": Planted(
+        Fault.TASK_UNKNOWN,
+        "tasks",
+        lambda bed: worker(bed, 1, unknown_tasks=["work"]),
+        lambda bed: bed.run("tenure worker doctored:app"),
+    ),
+    "a lease nobody ends": Planted(Fault.LEASE_OVER, "leases", lost_job),
+    "a lease that is locked": Planted(Fault.LEASE_OVER, "leases", locked_job),
+    "a schedule nobody fires": Planted(Fault.SCHEDULE_OVERDUE, "schedules", late_schedule),
+    "a role that may not look": Planted(
+        Fault.NOT_LOOKED_AT,
+        "retention",
+        lambda bed: bed.as_role("tenure_producer"),
+        lambda bed: bed.url,
+    ),
+}

@@ -1,0 +1,64 @@
+"""What is missing from the schema is named, and the SQL for it makes it as it was."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tenure._store.postgres.drawing import drawing
+from tenure._store.postgres.store import PostgresStore
+from tests.migrations.catalog import catalog
+
+if TYPE_CHECKING:
+    from tests.doctor.conftest import Bed
+
+DRAWN = drawing("tenure")
+CONSTRAINTS = [(t, name) for t, table in DRAWN.tables.items() for name in table.constraints]
+
+
+def mended(bed: Bed) -> list[str]:
+    """What was missing, after it was made again."""
+    admin = bed.admin()
+    found = admin.perform(admin._store.drift())
+    for each in found:
+        bed.sql(*each.sql.split("; "))
+    assert not admin.perform(admin._store.drift())
+    return [each.what for each in found]
+
+
+def test_all_that_is_in_a_schema_is_drawn(bed: Bed) -> None:
+    admin = bed.admin()
+    rows = admin.perform(PostgresStore()._send("drawn", schema="tenure"))
+    there = {(row["kind"], row["of"], row["name"]) for row in rows}
+    # Those of columns have names since PostgreSQL 18.
+    there = {each for each in there if not each[2].endswith("_not_null")}
+    drawn = {("table", name, name) for name in DRAWN.tables}
+    drawn |= {("column", t, name) for t, table in DRAWN.tables.items() for name in table.columns}
+    drawn |= {("constraint", *each) for each in CONSTRAINTS}
+    # A primary key is an index, too.
+    drawn |= {("index", t, name) for t, name in CONSTRAINTS if name.endswith("_pkey")}
+    drawn |= {("index", index.table, name) for name, index in DRAWN.indexes.items()}
+    sequences = {each for each in there if each[0] == "sequence"}
+    assert there - sequences == drawn
+    assert set(DRAWN.sequences) <= {name for _, _, name in sequences}
+
+
+def test_every_index_and_constraint_is_made_as_it_was(bed: Bed) -> None:
+    before = catalog(bed.url)
+    for name, index in DRAWN.indexes.items():
+        bed.sql(f"DROP INDEX tenure.{name}")
+        assert mended(bed) == [f"index {name} of table {index.table} is missing"]
+    for table, name in CONSTRAINTS:
+        bed.sql(f"ALTER TABLE tenure.{table} DROP CONSTRAINT {name}")
+        assert f"constraint {name} of table {table} is missing" in mended(bed)
+    assert catalog(bed.url) == before
+
+
+@pytest.mark.parametrize("table", [name for name in DRAWN.tables if name != "schema_version"])
+def test_every_table_is_made_as_it_was(bed: Bed, table: str) -> None:
+    before = catalog(bed.url)
+    bed.sql(f"DROP TABLE tenure.{table}")
+    assert f"table {table} is missing" in mended(bed)
+    bed.admin().maintain()
+    assert catalog(bed.url) == before

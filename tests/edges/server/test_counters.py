@@ -1,0 +1,65 @@
+"""Counters from counts per minute: they grow only, and have a bounded number of labels."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from tenure.admin import BOUNDS, Ending, Spread, Total, Totals
+from tenure.server.metrics.counters import OTHERS, Counters
+
+AT = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+def total(queue: str, completed: int) -> Total:
+    buckets = (completed, *[0] * len(BOUNDS))
+    spread = Spread(completed, timedelta(seconds=completed), buckets, None, None, None)
+    return Total(
+        queue, "task", {**dict.fromkeys(Ending, 0), Ending.COMPLETED: completed}, spread, spread
+    )
+
+
+def totals(settled: list[Total], being: list[Total]) -> Totals:
+    return Totals(AT, settled, being, timedelta(0))
+
+
+def shown(counters: Counters) -> dict[str, int]:
+    return {pair[0]: counted.outcomes[Ending.COMPLETED] for pair, counted in counters}
+
+
+def begun(*queues: str, most: int = 10) -> Counters:
+    counters = Counters(most=most)
+    counters.add(totals([total(queue, 7) for queue in queues], []))
+    return counters
+
+
+def test_what_ended_before_the_process_began_is_not_counted_but_begins_at_zero() -> None:
+    assert shown(begun("a")) == {"a": 0}
+
+
+def test_what_is_settled_is_added_once_and_what_is_open_anew_each_time() -> None:
+    """Shows R37."""
+    counters = begun("a")
+    counters.add(totals([], [total("a", 3)]))
+    assert shown(counters) == {"a": 3}
+    counters.add(totals([], [total("a", 4)]))
+    assert shown(counters) == {"a": 4}
+    counters.add(totals([total("a", 4)], [total("a", 2)]))
+    assert shown(counters) == {"a": 6}
+    [(_, counted)] = counters
+    assert (counted.wait_sum, counted.waits[0]) == (6, 6)
+
+
+def test_a_counter_never_falls() -> None:
+    counters = begun("a")
+    counters.add(totals([], [total("a", 5)]))
+    counters.add(totals([], []))
+    assert shown(counters) == {"a": 5}
+
+
+def test_beyond_so_many_labels_the_rest_is_counted_together() -> None:
+    counters = begun("a", most=2)
+    counters.add(totals([], [total(queue, 1) for queue in "abcd"]))
+    assert shown(counters) == {"a": 1, "b": 1, OTHERS[0]: 2}
+    assert counters.cut == 2
+    counters.add(totals([], [total(queue, 2) for queue in "dcba"]))
+    assert shown(counters) == {"a": 2, "b": 2, OTHERS[0]: 4}

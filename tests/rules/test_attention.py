@@ -1,0 +1,292 @@
+"""What needs attention, rule by rule: figures in, sentences out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from tenure._model.finding import Level
+from tenure._model.ids import JobId, WorkerId
+from tenure._model.lease import Overdue
+from tenure._model.overview import (
+    AttentionCode,
+    Holder,
+    HolderKind,
+    Hour,
+    LateSchedule,
+    Pulse,
+    QueueFigures,
+    TargetKind,
+)
+from tenure._model.queue import EVERY_QUEUE, QueueRow
+from tenure._model.schedule import TickOutcome, TickReason
+from tenure._model.stats import Count, Depth
+from tenure._model.vitals import Lateness, TickCount
+from tenure._model.worker import Presence, WorkerRow
+from tenure._rules.attention import MOST, Figures, attention, words
+from tenure._rules.holding import HELD_FOR, HELD_TRANSACTIONS, dead_rows, matters
+from tenure._rules.words import counted, span
+
+NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
+NONE = Count(0)
+MINUTE = timedelta(minutes=1)
+FINE = Figures(
+    now=NOW,
+    pulse=Pulse(NOW, NONE, NONE, NONE, NONE),
+    queues=(),
+    every_queue=None,
+    workers=(),
+    lateness=Lateness(timedelta(0), timedelta(0), NONE, timedelta(0), NONE, 0, ()),
+    late_schedules=(),
+    overdue=(),
+    holders=(),
+)
+PAUSED = QueueRow("mail", paused_at=NOW - MINUTE, paused_by="ana", paused_reason="failover")
+
+
+def queue(
+    name: str = "mail",
+    *,
+    due: int = 0,
+    oldest: timedelta | None = None,
+    workers: int = 1,
+    row: QueueRow | None = None,
+    last_hour: Hour = Hour(),  # noqa: B008 - frozen
+    hour_before: Hour = Hour(),  # noqa: B008
+) -> QueueFigures:
+    depth = Depth(name, Count(due), NONE, NONE, NONE, NONE, oldest)
+    return QueueFigures(depth, row, row is not None, workers, last_hour, hour_before)
+
+
+def said(**figures: object) -> list[tuple[AttentionCode, str, str]]:
+    shown, _ = attention(replace(FINE, **figures))  # type: ignore[arg-type]
+    return [(each.code, each.sentence, each.command) for each in shown]
+
+
+def test_where_nothing_is_wrong_nothing_is_said_and_words_say_so() -> None:
+    """Shows R35."""
+    assert attention(FINE) == ([], 0)
+    assert words(FINE, found=0) == "All is well: 0 workers are live, and nothing is due."
+    busy = replace(FINE, queues=[queue(due=3)], workers=[worker()])
+    assert words(busy, found=0) == (
+        "All is well: 1 worker is live, nothing is late, no lease is over."
+    )
+    assert words(FINE, found=1) == "1 thing needs attention."
+    assert words(FINE, found=2) == "2 things need attention."
+
+
+def test_a_queue_with_due_jobs_and_no_worker() -> None:
+    assert said(queues=[queue(due=2, workers=0), queue("empty", workers=0)]) == [
+        (
+            AttentionCode.NOT_SERVED,
+            "Queue mail has 2 due jobs and no live worker.",
+            "tenure worker module:app -q mail",
+        )
+    ]
+
+
+def test_a_due_job_that_waits_past_the_target() -> None:
+    assert said(queues=[queue(due=2, oldest=5 * MINUTE)]) == []
+    [(code, sentence, command)] = said(queues=[queue(due=2, oldest=7 * MINUTE)])
+    assert code is AttentionCode.LATE
+    assert sentence == "The oldest due job of queue mail waits since 7 min; 5 min would be well."
+    assert command == "tenure queue show mail"
+
+
+@pytest.mark.parametrize(
+    ("last", "before", "is_said"),
+    [
+        (Hour(100, 40), Hour(100, 4), True),
+        (Hour(100, 40), Hour(100, 30), False),
+        (Hour(100, 8), Hour(100, 1), False),
+        (Hour(19, 19), Hour(100, 1), False),
+        (Hour(20, 20), Hour(), True),
+    ],
+)
+def test_a_failure_rate_that_jumped(last: Hour, before: Hour, *, is_said: bool) -> None:
+    found = said(queues=[queue(last_hour=last, hour_before=before)])
+    assert [code for code, _, _ in found] == [AttentionCode.FAILING] * is_said
+
+
+def test_a_failure_rate_is_said_beside_the_one_before() -> None:
+    [(_, sentence, _)] = said(queues=[queue(last_hour=Hour(100, 40), hour_before=Hour(50, 2))])
+    assert sentence == (
+        "Of the attempts of queue mail, 40% failed in the last hour (40 of 100); "
+        "in the hour before it was 4%."
+    )
+
+
+def test_a_schedule_that_nobody_fires_and_ticks_that_were_missed() -> None:
+    """Shows R27."""
+    missed = [
+        TickCount(TickOutcome.SKIPPED, TickReason.MISSED, 3),
+        TickCount(TickOutcome.FIRED, TickReason.LATE, 9),
+    ]
+    assert said(late_schedules=[LateSchedule("nightly", 12 * MINUTE)]) == [
+        (
+            AttentionCode.SCHEDULE_OVERDUE,
+            "Schedule nightly is due since 12 min, and nobody fires it.",
+            "tenure scheduler module:app",
+        )
+    ]
+    assert said(lateness=replace(FINE.lateness, ticks=missed)) == [
+        (
+            AttentionCode.TICKS_MISSED,
+            "3 ticks of schedules were missed in the last hour, and made no job.",
+            "tenure schedule list",
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pid", "ends", "command"),
+    [
+        (None, ", and nobody has rescued it (1 other lease is over, too).", "tenure worker"),
+        (
+            7,
+            " and cannot be rescued: pid 7 (psql) has its row locked (1 other lease is over, too).",
+            "SELECT pg_terminate_backend(7)",
+        ),
+    ],
+)
+def test_leases_that_are_over_and_not_rescued(pid: int | None, ends: str, command: str) -> None:
+    """Shows R6, R35."""
+    [(code, sentence, todo)] = said(
+        overdue=[Overdue(JobId(5), pid, "psql", None)],
+        lateness=replace(FINE.lateness, lease=2 * MINUTE),
+        pulse=replace(FINE.pulse, expired=Count(2)),
+    )
+    assert code is AttentionCode.LEASE_OVER
+    assert sentence == f"The lease of job 5 is over since 2 min{ends}"
+    assert todo.startswith(command)
+
+
+def test_dead_letters_that_grew() -> None:
+    [(code, sentence, _)] = said(pulse=replace(FINE.pulse, failed_hour=Count(10_000, more=True)))
+    assert code is AttentionCode.DEAD_LETTERS
+    assert sentence == "The dead letters grew by 10,000+ in the last hour."
+
+
+def test_a_paused_queue_with_jobs_waiting_is_neither_late_nor_unserved() -> None:
+    assert said(queues=[queue(due=4, oldest=60 * MINUTE, workers=0, row=PAUSED)]) == [
+        (
+            AttentionCode.QUEUE_PAUSED,
+            "Queue mail is paused by ana (failover), and 4 jobs wait in it.",
+            "tenure queue resume mail",
+        )
+    ]
+    assert said(queues=[queue(row=PAUSED)]) == []
+
+
+def test_all_queues_paused_are_one_sentence() -> None:
+    every = replace(PAUSED, name=EVERY_QUEUE, paused_reason=None)
+    queues = [queue(due=1, oldest=60 * MINUTE), queue("bulk", due=2, workers=0)]
+    assert said(every_queue=every, queues=queues) == [
+        (
+            AttentionCode.ALL_PAUSED,
+            "All queues are paused by ana, and 3 jobs wait.",
+            "tenure queue resume '*'",
+        )
+    ]
+    assert len(said(every_queue=replace(every, paused_until=NOW), queues=queues)) == 2
+
+
+@pytest.mark.parametrize(
+    ("holder", "who", "command"),
+    [
+        (
+            Holder(HolderKind.SESSION, "42", "psql", "idle in transaction", 9, 40 * MINUTE),
+            "pid 42 (psql, idle in transaction) holds them for 40 min",
+            "SELECT pg_terminate_backend(42)",
+        ),
+        (
+            Holder(HolderKind.PREPARED, "it's", "ana", "prepared", 9, 60 * MINUTE),
+            "the prepared transaction it's holds them for 1 h",
+            "ROLLBACK PREPARED 'it''s'",
+        ),
+        (
+            Holder(HolderKind.SLOT, "cdc", None, "inactive", 2_000_000, None),
+            "the replication slot cdc (inactive) holds them for 2,000,000 transactions",
+            "SELECT pg_drop_replication_slot('cdc')",
+        ),
+        (
+            Holder(HolderKind.STANDBY, "43", "replica", None, 2_000_000, None),
+            "the standby replica holds them for 2,000,000 transactions, by its feedback",
+            "end the long query on that standby, or switch off its hot_standby_feedback",
+        ),
+    ],
+)
+def test_who_holds_the_horizon(holder: Holder, who: str, command: str) -> None:
+    assert matters(holder)
+    assert dead_rows(holder).who == who
+    assert said(holders=[holder]) == [
+        (AttentionCode.HORIZON, f"Dead rows cannot be removed: {who}.", command)
+    ]
+
+
+def test_a_short_transaction_does_not_matter() -> None:
+    holder = Holder(HolderKind.SESSION, "42", "psql", "active", 10**9, HELD_FOR - MINUTE)
+    assert not matters(holder)
+    assert not matters(replace(holder, age=None, lag=HELD_TRANSACTIONS - 1))
+
+
+def test_eight_are_said_at_the_most_of_each_kind_three_the_worst_first() -> None:
+    """Shows R35."""
+    figures = replace(
+        FINE,
+        queues=[queue(f"q{n}", due=1, workers=0, oldest=n * MINUTE) for n in range(5)]
+        + [queue(f"late{n}", due=1, oldest=(10 + n) * MINUTE) for n in range(5)],
+        late_schedules=[LateSchedule("nightly", MINUTE)],
+        overdue=[Overdue(JobId(5), None, None, None)],
+        pulse=replace(FINE.pulse, failed_hour=Count(1), expired=Count(1)),
+    )
+    shown, left_out = attention(figures)
+    assert [each.target.name for each in shown] == [
+        *("5", "q4", "q3", "q2", "nightly", "late4", "late3", "late2")
+    ]
+    assert (len(shown), left_out) == (MOST, 5)
+    assert {each.level for each in shown} == {Level.PROBLEM}
+    assert shown[0].target.kind is TargetKind.JOB
+
+
+@pytest.mark.parametrize(
+    ("length", "words"),
+    [
+        (timedelta(0), "0 s"),
+        (timedelta(seconds=59), "59 s"),
+        (timedelta(minutes=2, seconds=5), "2 min 5 s"),
+        (timedelta(minutes=40, seconds=5), "40 min"),
+        (timedelta(hours=2, minutes=5), "2 h 5 min"),
+        (timedelta(days=12), "12 d"),
+    ],
+)
+def test_lengths_in_words(length: timedelta, words: str) -> None:
+    assert span(length) == words
+
+
+def test_counts_in_words() -> None:
+    assert counted(1, "job", "jobs") == "1 job"
+    assert counted(Count(10_000, more=True), "job", "jobs") == "10,000+ jobs"
+
+
+def worker() -> WorkerRow:
+    return WorkerRow(
+        id=WorkerId(UUID(int=1)),
+        name="w",
+        host="h",
+        pid=1,
+        version="1",
+        language="python",
+        queues=["mail"],
+        slots=1,
+        running=0,
+        state=Presence.ACTIVE,
+        drain_requested=False,
+        started_at=NOW,
+        beat_at=NOW,
+        beat_age=timedelta(0),
+        meta=None,
+    )

@@ -1,0 +1,153 @@
+"""Selectors: what a text means, that it comes back, and that a wrong one is told where and why."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tenure._model.job import State
+from tenure._model.selector import Argument, Bound, Comparing, Selector, View
+from tenure._rules import selectors
+from tenure._rules.selectors import parse, text
+from tenure.errors import InvalidValue
+
+HOUR = timedelta(hours=1)
+storable = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1, max_size=12
+)
+names = st.lists(storable, min_size=1, max_size=3, unique=True).map(tuple)
+sides = st.sampled_from([*Comparing][1:])
+instants = st.datetimes(
+    datetime(2, 1, 1),  # noqa: DTZ001 - Hypothesis attaches the zone itself
+    datetime(9998, 12, 31),  # noqa: DTZ001 - as above
+    timezones=st.just(UTC),
+)
+times = st.builds(Bound, sides, instants | st.timedeltas(timedelta(0), timedelta(days=36_500)))
+part = st.text(st.characters(categories=["L", "N"], include_characters="_-"), min_size=1)
+SELECTORS = st.builds(
+    Selector,
+    state=st.just(()) | st.lists(st.sampled_from(View), min_size=1, unique=True).map(tuple),
+    **{name: st.just(()) | names for name in ("queue", "task", "tag", "worker", "key", "error")},
+    args=st.lists(
+        st.builds(Argument, st.lists(part, min_size=1, max_size=3).map(tuple), names),
+        max_size=3,
+        unique_by=lambda one: one.path,
+    ).map(tuple),
+    **{name: st.lists(times, max_size=1).map(tuple) for name in ("created", "due", "ended")},
+    attempt=st.lists(
+        st.builds(Bound, st.sampled_from(Comparing), st.integers(0, 32_767)), max_size=1
+    ).map(tuple),
+)
+
+
+@given(SELECTORS)
+def test_a_selector_comes_back_from_its_text(selector: Selector) -> None:
+    assert parse(text(selector)) == selector
+
+
+@given(st.text() | st.text(alphabet='ategsidqu:,.<>="\\ 0123hd-TZ'))
+@example("created:>" + "9" * 400 + "d")
+@example("id:" + "9" * 400)
+@example("created:>=0001-01-01T00:00+23:59")
+@example("args.a.b:1,2 args.a.b:3")
+def test_whatever_is_written_is_read_or_refused_as_invalid(said: str) -> None:
+    try:
+        selector = parse(said)
+    except InvalidValue:
+        return
+    assert parse(text(selector)) == selector
+
+
+def test_every_field_means_what_it_says() -> None:
+    selector = parse(
+        'state:failed,due queue:mail,"a b" task:send tag:vip worker:w1 key:k:1 error:ValueError '
+        "args.user.id:7,8 args.to:ada created:<2h due:>=1h30m ended:<2030-02-01 "
+        "ended:>=2030-01-31T10:00+01:00 attempt:>=3"
+    )
+    assert selector == Selector(
+        state=(View.FAILED, View.DUE),
+        queue=("mail", "a b"),
+        task=("send",),
+        tag=("vip",),
+        worker=("w1",),
+        key=("k:1",),
+        error=("ValueError",),
+        args=(Argument(("user", "id"), ("7", "8")), Argument(("to",), ("ada",))),
+        created=(Bound(Comparing.BELOW, 2 * HOUR),),
+        due=(Bound(Comparing.AT_LEAST, 1.5 * HOUR),),
+        ended=(
+            Bound(Comparing.BELOW, datetime(2030, 2, 1, tzinfo=UTC)),
+            Bound(Comparing.AT_LEAST, datetime(2030, 1, 31, 9, tzinfo=UTC)),
+        ),
+        attempt=(Bound(Comparing.AT_LEAST, 3),),
+    )
+    assert parse("id:17,18") == Selector(id=(17, 18))
+    assert parse(" \n") == Selector()
+
+
+@pytest.mark.parametrize(
+    ("said", "at", "why"),
+    [
+        ("stat:failed", 1, "there is no field 'stat'; there are: state, queue, task"),
+        ("queue:mail failed", 12, "'failed' has no field before it; perhaps state:failed"),
+        ("17", 1, "write id: before it"),
+        ("send", 1, "write task: before it"),
+        ("tnr_0123456789012345678901234567", 1, "what stands there (32 characters)"),
+        ('"a b"', 1, "has no field before it"),
+        ("state:faild", 7, "there is no state 'faild'; there are: queued, scheduled, due"),
+        ("queue:", 7, "a value is missing"),
+        ("queue:a,,b", 9, "a value is missing"),
+        ('queue:""', 7, "a value is empty"),
+        ('key:a"b"', 6, "a quotation begins within a value"),
+        ('key:"a', 5, "a quotation does not end"),
+        ('key:"a"b', 8, "right behind a quotation"),
+        ("queue:a queue:b", 9, "queue: is said twice; write its values with commas"),
+        ("id:x", 4, "'x' is no id of a job"),
+        ("id:0", 4, "ids are numbers"),
+        ("args:7", 1, "name the argument, as in args.user.id:7"),
+        ("args.:7", 1, "args. is followed by no path"),
+        ("args.a:1 args.a:2", 10, "the same argument is said twice"),
+        ("created:2h", 9, "a time is compared with >, >=, < or <="),
+        ("created:>soon", 9, "'soon' is no time; as in created:<2h (less than two hours ago)"),
+        ("created:>2030-01-31T09:00", 9, "an instant has no time zone"),
+        ("created:>99999999d", 9, "more than a hundred years ago"),
+        ("created:>1h,2h", 1, "created: has several values"),
+        ("created:>1h created:>2h", 13, "created: has this side already"),
+        ("attempt:3 attempt:<5", 11, "attempt: has this side already"),
+        ("attempt:=>3", 9, "compared by no such sign"),
+        ("attempt:many", 9, "'many' is no number of attempts"),
+    ],
+)
+def test_what_is_not_understood_is_told_with_its_place(said: str, at: int, why: str) -> None:
+    with pytest.raises(InvalidValue) as raised:
+        parse(said)
+    assert f"at character {at}: " in str(raised.value)
+    assert why in str(raised.value)
+
+
+@pytest.mark.parametrize("said", ["id:1 state:failed", "x" * 4001, "key:\x00", "key:\ud800"])
+def test_what_is_no_selector_as_a_whole_is_refused(said: str) -> None:
+    with pytest.raises(InvalidValue):
+        parse(said)
+
+
+def test_the_example_of_every_error_is_one() -> None:
+    assert text(parse(selectors.EXAMPLE)) == (
+        'state:failed task:mail.send error:"no route" args.user.id:7 created:<2h'
+    )
+
+
+def test_a_selector_is_told_apart_by_whether_it_asks_about_payloads() -> None:
+    for said in ("key:a", "error:E", "args.a:1"):
+        assert parse(said).names_payload
+    assert not parse(
+        "state:failed queue:mail tag:vip worker:w id:1".partition(" id")[0]
+    ).names_payload
+
+
+def test_every_view_is_of_one_state() -> None:
+    assert {view.state for view in View} == {*State}
+    assert all(View(state).state is state for state in State)
