@@ -10,19 +10,21 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser, BrowserContext, Page, Response
+    from playwright.sync_api import Browser, BrowserContext, Page, Response, StorageState
 
     from support.serving import Service
 
 AXE = Path(".cache/axe/node_modules/axe-core/axe.min.js")
 DESK = 1280, 800
 PHONE = 390, 844
-WITHIN = 5_000
+# Milliseconds until something counts as not there: far more than it takes on any machine. What is
+# to be there soon is measured by `tests/edges/pages/test_live.py`.
+WITHIN = 30_000
 # A refused page is one of ours, and the browser says so on its console.
 _REFUSED = "Failed to load resource"
 
@@ -33,6 +35,7 @@ def chromium() -> Iterator[Browser]:
     found = shutil.which("chromium") or shutil.which("chromium-browser")
     if found is None:
         raise RuntimeError("there is no Chromium; install it: apt-get install chromium")
+    expect.set_options(timeout=WITHIN)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
         try:
@@ -81,6 +84,10 @@ def _axe() -> str:
     return AXE.read_text()
 
 
+# By the access token: who has signed in once is let in again by what the browser kept.
+_kept: dict[str, StorageState] = {}
+
+
 @contextmanager
 def seated(
     browser: Browser,
@@ -92,14 +99,31 @@ def seated(
     secret: str | None = None,
     signed_in: bool = True,
 ) -> Iterator[Seat]:
-    """Somebody who has signed in; afterwards nothing may have gone wrong in their browser."""
+    """Somebody who has signed in, before an empty page; afterwards nothing may have gone wrong in
+    their browser."""
     width, height = size
     context = browser.new_context(
         viewport={"width": width, "height": height},
         color_scheme=theme,
         java_script_enabled=scripts,
         reduced_motion="reduce",
+        storage_state=_signed_in(browser, service, secret) if signed_in else None,
     )
+    with _watched(context, service) as seat:
+        yield seat
+
+
+def _signed_in(browser: Browser, service: Service, secret: str | None) -> StorageState:
+    secret = secret or service.secret
+    if secret not in _kept:
+        with _watched(browser.new_context(), service) as seat:
+            seat.sign_in(secret)
+            _kept[secret] = seat.context.storage_state()
+    return _kept[secret]
+
+
+@contextmanager
+def _watched(context: BrowserContext, service: Service) -> Iterator[Seat]:
     context.set_default_timeout(WITHIN)
     page = context.new_page()
     seat = Seat(service, context, page)
@@ -113,8 +137,6 @@ def seated(
         ),
     )
     try:
-        if signed_in:
-            seat.sign_in(secret)
         yield seat
         if seat.wrong:
             raise AssertionError(f"the browser complains: {seat.wrong}")

@@ -1,5 +1,6 @@
 """Workers elsewhere, as far as this server knows them: who was heard of lately, with how much."""
 
+import asyncio
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 _LOOK_AROUND_EVERY = 6
 _BATCH = 1000
+# A worker that is new is told of before the next beat, together with those that come with it.
+_INTRODUCED_WITHIN = 0.25
 
 
 @dataclass(slots=True)
@@ -46,6 +49,7 @@ class Guests(Service):
         self._defaults = defaults
         self._guests: dict[WorkerId, Guest] = {}
         self._beats = 0
+        self._introducing: asyncio.TimerHandle | None = None
         self.backoff: Backoff = defaults.backoff
         self.is_waiting: Callable[[WorkerId], bool] = lambda _worker: False
 
@@ -55,6 +59,9 @@ class Guests(Service):
         guest.heard_at = boottime()
         if (guest.me.queues, guest.me.slots) != (me.queues, me.slots):
             guest.me, guest.registered = me, False
+        if not guest.registered and self._introducing is None:
+            loop = asyncio.get_running_loop()
+            self._introducing = loop.call_later(_INTRODUCED_WITHIN, self.nudge)
         return guest
 
     def spoke(self, worker: WorkerId, *, settled: int = 0) -> None:
@@ -65,6 +72,7 @@ class Guests(Service):
 
     async def tick(self) -> int:
         """One beat for everybody; those who were silent for long are forgotten, and go stale."""
+        self._introducing = None
         oldest = boottime() - self._forget_after.total_seconds()
         for worker, guest in list(self._guests.items()):
             if guest.heard_at < oldest and not self.is_waiting(worker):

@@ -11,9 +11,6 @@ if TYPE_CHECKING:
     from support.serving import Service
     from tenure.admin import AuditRow
 
-# A change elsewhere is on the page within two seconds; the rest is for a busy machine.
-SOON = 4_000
-
 
 def entry(seat: Seat, text: str) -> Locator:
     """The row of a table that has this text."""

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from support.browsing import seated
 from tenure.admin import By
-from tests.edges.pages.acting import SOON, entry
+from tests.edges.pages.acting import entry
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -38,7 +38,7 @@ def test_a_change_elsewhere_is_on_the_page_soon(service: Service, seat: Seat) ->
     seat.go("/audit")
     expect(seat.page.locator("#live-state")).to_contain_text("live")
     service.admin.limit_queue("just-now", 3, OPS)
-    expect(entry(seat, "queue:just-now")).to_be_visible(timeout=SOON)
+    expect(entry(seat, "queue:just-now")).to_be_visible()
 
 
 def test_it_is_found_by_any_of_it_without_scripts_too(service: Service, browser: Browser) -> None:

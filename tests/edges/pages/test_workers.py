@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from support.processes import wait_for
 from support.workers import Worker
-from tests.edges.pages.acting import SOON, act, entry, noted, said
+from tests.edges.pages.acting import act, entry, noted, said
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from support.browsing import Seat
     from support.serving import Service
     from tenure.admin import WorkerRow
-
-# A worker says how it fares every five seconds.
-BEAT = 15_000
 
 
 def row(service: Service) -> WorkerRow:
@@ -60,7 +57,7 @@ def _shows_what_it_holds(service: Service, seat: Seat) -> None:
     words = shown.locator(".words")
     before = words.inner_text()
     assert before.startswith("expires in")
-    expect(words).not_to_have_text(before, timeout=SOON)
+    expect(words).not_to_have_text(before)
     seat.go("/queues/slow")
     expect(seat.page.locator(".story")).to_contain_text("1 worker takes its jobs; 1 running")
     expect(entry(seat, "hold_on").locator(".words")).to_contain_text("expires in")
@@ -70,7 +67,7 @@ def _shows_where_its_loop_stands_still(service: Service, seat: Seat) -> None:
     seat.go("/workers")
     service.enqueue("slow", task="block", args={"seconds": 12})
     badge = seat.page.locator("details.blocked summary")
-    expect(badge).to_contain_text("loop blocked", timeout=BEAT)
+    expect(badge).to_contain_text("loop blocked")
     badge.click()
     expect(seat.page.locator("details.blocked pre")).to_contain_text("handlers.py")
 
@@ -80,7 +77,7 @@ def _asks_it_to_end(service: Service, seat: Seat) -> None:
     assert "asked to end" in said(seat)
     change = noted(service, f"worker:{row(service).id}")
     assert (change.action, change.source, change.reason) == ("worker.drain", "page", "new release")
-    expect(seat.page.locator(".health")).to_have_text("draining", timeout=SOON)
+    expect(seat.page.locator(".health")).to_have_text("draining")
     expect(seat.page.locator("details.deed")).to_have_count(0)
     seat.go("/workers?show=idle")
     expect(seat.page.locator(".nothing")).to_contain_text("No worker is idle")
