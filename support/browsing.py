@@ -31,10 +31,12 @@ _REFUSED = "Failed to load resource"
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Debian's Chromium, without a screen."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    """Debian's Chromium, built without a screen: half of the processor time of the other."""
+    found = shutil.which("chromium-headless-shell")
     if found is None:
-        raise RuntimeError("there is no Chromium; install it: apt-get install chromium")
+        raise RuntimeError(
+            "there is no Chromium; install it: apt-get install chromium-headless-shell"
+        )
     expect.set_options(timeout=WITHIN)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])

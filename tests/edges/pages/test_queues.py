@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from support.browsing import seated
+from support.processes import wait_for
 from tenure.admin import By
 from tenure.server.pages.visiting import mark
 from tests.edges.pages.acting import act, entry, noted, said
@@ -59,7 +60,10 @@ def test_a_queue_is_paused_let_go_on_and_limited(
     name = f"steered/{scripts}"
     service.enqueue(name)
     with seated(browser, service, scripts=scripts) as seat:
-        seat.go("/queues")
+        # How deep queues are is asked for all who look within a while.
+        assert wait_for(
+            lambda: seat.go("/queues") is not None and entry(seat, name).count() == 1, 20
+        )
         act(entry(seat, name), "Pause", minutes="60", reason="deploy")
         assert said(seat) == f"Queue {name} is paused."
         [row] = [one for one in service.admin.queues() if one.name == name]
