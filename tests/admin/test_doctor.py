@@ -17,6 +17,7 @@ from support.store import install
 from tenure import Tenure
 from tenure._model.condition import Condition, ServerSetting
 from tenure._model.ids import WorkerId
+from tenure._model.vitals import Hearing
 from tenure._model.worker import NewWorker, Presence
 from tenure._store.postgres import engine as postgres
 from tenure.admin import Admin, By, Fault, Level
@@ -81,7 +82,9 @@ def test_a_sound_installation_has_no_problem(sound: str) -> None:
         "vacuum", "horizon", "workers", "leases",
     }  # fmt: skip
     assert {each.subject for each in findings if each.level is not Level.FINE} == {"workers"}
-    assert one(findings, "wakeups").what == "what one connection notifies, another hears"
+    assert re.fullmatch(
+        r"what one connection notifies, another hears \d+ ms later", one(findings, "wakeups").what
+    )
 
 
 def test_a_database_that_does_not_answer_is_a_finding() -> None:
@@ -124,7 +127,7 @@ def test_a_pooler_is_told_with_what_wakes_workers_instead(
 def test_notices_that_are_not_heard_are_a_problem(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres, "hears", lambda _: False)
+    monkeypatch.setattr(postgres, "hears", lambda _: Hearing())
     assert one(examined(db.url), "wakeups").level is Level.PROBLEM
 
 

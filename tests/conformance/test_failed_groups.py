@@ -9,13 +9,16 @@ import pytest
 from support.store import SECOND
 from tenure._model.outcome import Error, Failed
 from tenure._model.stats import Count
-from tenure._store.postgres import depths
+from tenure._store.postgres import groups as rooms
 from tests.conformance.acts import enqueue, lose, running, settle
 
 if TYPE_CHECKING:
     from support.store import Database
     from tenure._model.ids import JobId
     from tenure._model.stats import FailedGroup
+
+
+HOUR = 3600 * SECOND
 
 
 async def failed(db: Database, task: str, message: str) -> JobId:
@@ -82,6 +85,26 @@ async def test_a_group_says_how_many_since_when_and_shows_its_last(db: Database)
     assert (group.sample, group.error_type, group.error_message) == (sample, "ValueError", "one 3")
 
 
+async def test_a_group_says_when_they_ended_hour_by_hour(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shows R15."""
+    await failed(db, "a", "one 1")
+    db.clock.advance(23 * HOUR)
+    for number in (2, 3):
+        await failed(db, "a", f"one {number}")
+    await lost(db, "a")
+    [errors, losses] = await groups(db)
+    assert (errors.hours[0], sum(errors.hours[1:-1]), errors.hours[-1]) == (1, 0, 2)
+    assert (sum(losses.hours), losses.hours[-1]) == (1, 1)
+    assert [sum(group.hours) for group in await groups(db, queue="q")] == [3, 1]
+
+    db.clock.advance(HOUR)
+    assert [sum(group.hours) for group in await groups(db)] == [2, 1]
+    monkeypatch.setattr(rooms, "_NEWEST", 1)
+    assert [sum(group.hours) for group in await groups(db)] == [1, 1]
+
+
 async def test_pages_go_on_where_the_last_ended(dead: Database) -> None:
     found: list[FailedGroup] = []
     while page := await groups(dead, count=2, after=names(found)[-1] if found else None):
@@ -97,8 +120,8 @@ async def test_one_task_has_its_own_groups_alone(dead: Database, task: str) -> N
 async def test_beyond_the_bound_there_are_more(
     dead: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(depths, "COUNTED", 2)
-    monkeypatch.setattr(depths, "_MOST", 3)
+    monkeypatch.setattr(rooms, "COUNTED", 2)
+    monkeypatch.setattr(rooms, "_MOST", 3)
     counts = [group.count for group in await groups(dead)]
     assert counts == [Count(2, more=True), *[Count(1)] * 4]
 
@@ -130,8 +153,8 @@ async def test_pages_of_a_queue_go_on_where_the_last_ended(
 async def test_of_a_queue_with_more_than_are_looked_at_all_counts_say_so(
     dead: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(depths, "COUNTED", 2)
-    monkeypatch.setattr(depths, "_MOST", 3)
+    monkeypatch.setattr(rooms, "COUNTED", 2)
+    monkeypatch.setattr(rooms, "_MOST", 3)
     found = await groups(dead, queue="q")
     assert sum(group.count.value for group in found) == 3
     assert all(group.count.more for group in found)

@@ -112,13 +112,32 @@ async def test_a_job_far_behind_the_newest_is_on_some_page(db: Database) -> None
     assert flat(await pages(db, State.QUEUED)) == [young, *sorted(ids, reverse=True)]
 
 
+async def test_what_runs_is_on_the_first_page_behind_any_number_of_queued_ones(
+    db: Database,
+) -> None:
+    """Shows R12."""
+    [running] = await made(db, State.RUNNING, 1)
+    await db.fetch("SELECT setval('tenure.job_id_seq', 350000)")
+    await enqueue(db)
+    assert await pages(db, State.RUNNING) == [[running]]
+    assert await pages(db, State.RUNNING, queue="none") == [[]]
+
+
+async def test_many_leases_are_listed_like_what_is_queued(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenure._store.postgres.lists._LEASES", 3)
+    ids = await made(db, State.RUNNING)
+    assert flat(await pages(db, State.RUNNING, count=2)) == sorted(ids, reverse=True)
+
+
 async def test_a_page_of_the_archive_comes_short_when_enough_was_searched(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many rows of a day do not match, a page looks at so many and no more."""
     wanted = await made(db, State.COMPLETED, 1, task="wanted")
     await made(db, State.COMPLETED, 5, task="other")
-    monkeypatch.setattr("tenure._store.postgres.jobs._SEARCHED_ARCHIVED", 2)
+    monkeypatch.setattr("tenure._store.postgres.lists._SEARCHED_ARCHIVED", 2)
 
     found = await pages(db, State.COMPLETED, task="wanted")
 

@@ -249,6 +249,7 @@ OWN: Mapping[str, Query] = {
     "list_failed": sent(STORE.list(State.FAILED), "list_failed"),
     "list_failed, of a task": sent(STORE.list(State.FAILED, task="send"), "list_failed"),
     "stretch": sent(STORE.list(State.COMPLETED), "stretch"),
+    "list_running": sent(STORE.list(State.RUNNING), "list_running"),
     "list_archive": sent(STORE.list(State.COMPLETED, task="send"), "list_archive"),
     "list_audit": sent(STORE.audit("job:7"), "list_audit"),
     "search_audit": sent(
@@ -318,6 +319,10 @@ OWN: Mapping[str, Query] = {
     "depths": sent(STORE.depths(), "depths"),
     "failed_groups": sent(STORE.failed_groups(count=50), "failed_groups"),
     "failed_groups_of": sent(STORE.failed_groups(queue="mail", count=50), "failed_groups_of"),
+    "failed_hours": Query(
+        "failed_hours",
+        {"tasks": ["t"], "signatures": ["E"], "queue": None, "most": 1000, "now": None},
+    ),
     "standing": Query("standing", {"id": 20_000, "most": 10_001, "now": None}),
     "prune_workers": sent(STORE.maintain(), "prune_workers"),
     "move": sent(STORE.move([AN_ID], Changes(queue="bulk"), BY), "move"),

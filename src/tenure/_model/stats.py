@@ -9,6 +9,8 @@ from tenure._model.ids import JobId
 
 # What is counted exactly; beyond it there are more, and nobody counts how many.
 COUNTED = 10_000
+# How far back a group of dead letters says when they ended.
+HOURS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +73,15 @@ class Depth:
 
 @dataclass(frozen=True, slots=True)
 class FailedGroup:
-    """Dead letters of one task with one error; `sample` is the one that ended last."""
+    """Dead letters of one task with one error; `sample` is the one that ended last. `hours` says
+    how many of the newest 1,000 ended in each of the last 24 hours, the oldest first."""
 
     task: str
     signature: str | None
     count: Count
     oldest_at: datetime
     newest_at: datetime
+    hours: Sequence[int]
     sample: JobId
     error_type: str | None
     error_message: str | None

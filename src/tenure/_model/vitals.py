@@ -11,6 +11,15 @@ from tenure._model.stats import Count, Spread
 
 
 @dataclass(frozen=True, slots=True)
+class Hearing:
+    """How much later one connection hears what another notifies: None if it does not; and where a
+    pooler stands before the server it is not tried."""
+
+    lag: timedelta | None = None
+    pooled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Total:
     """What ended of one task in one queue: how, how long it had waited, how long it ran."""
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from tenure._model.ids import JobId
     from tenure._model.job import JobRow
+    from tenure._model.vitals import Hearing
     from tenure._store.migrate import Migration
     from tenure._store.port import Op, Store
 
@@ -115,9 +116,8 @@ class Engine(Protocol):
     def atransaction(self) -> AbstractAsyncContextManager[Any]:
         """The same in the async world."""
 
-    def hears(self) -> bool | None:
-        """Whether what one connection notifies is heard by another; None through a pooler, where
-        it is not tried."""
+    def hears(self) -> Hearing:
+        """Whether what one connection notifies is heard by another."""
 
     def wait(self, job_id: JobId, timeout: float | None) -> JobRow | None:
         """The job once it has ended, or as it is when the time is up; None if there is none."""

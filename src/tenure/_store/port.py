@@ -172,7 +172,7 @@ class Store(
         window: int,
         places: Mapping[Pile, JobId] | None = None,
     ) -> Op[Found]:
-        """The jobs that a selector means, newest first, among the newest `window` of each pile;
+        """The jobs that a selector means, newest first, among `window` rows of all piles;
         `places` is the last page's `next`."""
 
     def attempts(self, job_id: JobId) -> Op[Sequence[AttemptRow]]:

@@ -14,14 +14,14 @@ from tenure.admin.installation import redactor_of
 from tenure.errors import InvalidValue
 
 _LONGEST_PAGE = 1000
-# How many rows of each pile are searched: by how often a search is widened.
+# How many rows are searched for a page: by how often a search is widened.
 WINDOWS: tuple[int, ...] = (100_000, 300_000, 1_000_000)
 
 
 @dataclass(frozen=True, slots=True)
 class JobSearch:
     """A page of the jobs that match, newest first; it may come short. `next` is None at the end
-    alone. `searched` counts the rows that were looked at, at most `window` of each pile;
+    alone. `searched` counts the rows that were looked at, at most `window`;
     `bounded`: there are more that were not, which the next page searches, or this one when widened.
     `took` is how long the database needed, `now` the time on its clock."""
 

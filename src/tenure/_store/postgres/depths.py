@@ -7,7 +7,7 @@ from tenure._model.job import JobRow
 from tenure._model.lease import Overdue
 from tenure._model.queue import EVERY_QUEUE
 from tenure._model.standing import Around, Facts
-from tenure._model.stats import COUNTED, Count, Depth, FailedGroup
+from tenure._model.stats import COUNTED, Count, Depth
 from tenure._store.port import Op, Row
 from tenure._store.postgres.jobs import Jobs
 from tenure._store.postgres.operators import Operators
@@ -41,38 +41,6 @@ class Depths(Jobs, Operators, Workers, Queues):
             for row in rows
         ]
 
-    def failed_groups(
-        self,
-        *,
-        queue: str | None = None,
-        task: str | None = None,
-        count: int,
-        after: tuple[str, str | None] | None = None,
-    ) -> Op[Sequence[FailedGroup]]:
-        """Dead letters by task and error signature, in this order, above one of them. Of one queue,
-        among the 10,000 of its dead letters that are found first."""
-        after_task, after_signature = after or (task or "", "")
-        if queue is not None:
-            rows = yield self._query(
-                "failed_groups_of",
-                queue=queue,
-                task=task,
-                after_task=after_task,
-                after_signature=after_signature,
-                count=count,
-                most=_MOST,
-            )
-            return [_of_queue(row) for row in rows]
-        rows = yield self._query(
-            "failed_groups",
-            after_task=after_task,
-            after_signature=after_signature,
-            task=task,
-            count=count,
-            most=_MOST,
-        )
-        return [FailedGroup(**{**row, "count": bounded(row["count"], COUNTED)}) for row in rows]
-
     def facts(self, job_id: JobId) -> Op[Facts | None]:
         """What decides where a job stands now; None if there is no such job."""
         while (job := (yield from self.get(job_id))) is not None:
@@ -100,13 +68,6 @@ class Depths(Jobs, Operators, Workers, Queues):
             renewals=row["renewals"],
         )
         return Facts(job, around, queues.get(job.queue), queues.get(EVERY_QUEUE), workers, held_by)
-
-
-def _of_queue(row: Row) -> FailedGroup:
-    """A group as far as it was found: where not all were looked at there may be more of each."""
-    more = row["searched"] > COUNTED
-    found = {name: value for name, value in row.items() if name != "searched"}
-    return FailedGroup(**found | {"count": Count(row["count"], more)})
 
 
 def bounded(found: int, most: int = COUNTED) -> Count:

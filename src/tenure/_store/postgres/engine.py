@@ -12,6 +12,7 @@ from psycopg.rows import TupleRow
 
 from tenure._model.ids import JobId
 from tenure._model.job import JobRow
+from tenure._model.vitals import Hearing
 from tenure._store.engine import AsyncRunner, Bell, Engine, Runner
 from tenure._store.migrate import Migration
 from tenure._store.port import Op
@@ -118,8 +119,8 @@ class PostgresEngine:
                 yield connection
                 await connection.commit()
 
-    def hears(self) -> bool | None:
-        """Whether what one connection notifies is heard by another; None through a pooler."""
+    def hears(self) -> Hearing:
+        """Whether what one connection notifies is heard by another."""
         return hears(self.url)
 
     def wait(self, job_id: JobId, timeout: float | None) -> JobRow | None:

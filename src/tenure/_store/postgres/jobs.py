@@ -1,21 +1,17 @@
-"""Jobs: enqueue and read. What needs a lease is in `leases` and `settling`."""
+"""Jobs: enqueue and read. What needs a lease is in `leases` and `settling`, lists in `lists`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from tenure._model.answers import Page, Place
 from tenure._model.attempt import AttemptRow
 from tenure._model.ending import Ending
 from tenure._model.ids import JobId, Json
-from tenure._model.job import Alike, Enqueued, JobRow, NewJob, State
+from tenure._model.job import Alike, Enqueued, JobRow, NewJob
 from tenure._rules import payload
 from tenure._rules.uniqueness import first_of_each_key
 from tenure._store.port import Flow, Op, Query, atomically
 from tenure._store.postgres.base import LAST_ID, Base, job_row
-from tenure.errors import InvalidValue, QueryFailed
+from tenure.errors import QueryFailed
 
-_SEARCHED = 100_000
-# Archived ones are counted before they are searched.
-_SEARCHED_ARCHIVED = 20_000
 # One list of arguments, as text, that surely fits into jsonb, which takes up to 256 MiB of its own
 # form: several times as much as some texts.
 _LONGEST_LIST = 16 * 1024 * 1024
@@ -153,89 +149,6 @@ class Jobs(Base):
             if not error.is_conflict:
                 raise
         return (yield from self.get(job_id))
-
-    def list(
-        self,
-        state: State,
-        *,
-        queue: str | None = None,
-        task: str | None = None,
-        signature: str | None = None,
-        count: int = 50,
-        place: Place | None = None,
-    ) -> Op[Page]:
-        """Jobs in one state, newest first; live ones within a stretch of ids per page."""
-        if signature is not None and state is not State.FAILED:
-            raise InvalidValue(
-                f"what is {state} has no signature of an error; only dead letters have one"
-            )
-        if state.is_live:
-            return (yield from self._list_live(state, queue, task, count, place))
-        before = place.before if place else LAST_ID
-        if state is State.FAILED:
-            rows = yield self._query(
-                "list_failed",
-                before=before,
-                count=count,
-                queue=queue,
-                task=task,
-                signature=signature,
-            )
-        else:
-            return (yield from self._list_archive(state, queue, task, count, place))
-        jobs = [job_row(row) for row in rows]
-        return Page(jobs, Place(jobs[-1].id) if len(jobs) == count else None)
-
-    def _list_live(
-        self, state: State, queue: str | None, task: str | None, count: int, place: Place | None
-    ) -> Op[Page]:
-        """A page may come short, or empty, and still not be the last: its stretch was searched."""
-        before = place.before if place else JobId((yield self._query("newest_id"))[0]["id"] + 1)
-        lowest = JobId(max(before - _SEARCHED, 0))
-        rows = yield self._query(
-            "list_live",
-            before=before,
-            lowest=lowest,
-            count=count,
-            state=state,
-            queue=queue,
-            task=task,
-        )
-        jobs = [job_row(row) for row in rows]
-        if len(jobs) == count:
-            return Page(jobs, Place(jobs[-1].id))
-        return Page(jobs, Place(lowest) if lowest > 1 else None)
-
-    def _list_archive(
-        self, state: State, queue: str | None, task: str | None, count: int, place: Place | None
-    ) -> Op[Page]:
-        """Day by day, newest first, until the page is full, or as many were searched as a page may:
-        it comes short then, and is not the last."""
-        days = yield self._query("days")
-        found: list[JobRow] = []
-        for row in days:
-            day = row["day"]
-            if place and place.day and day > place.day:
-                continue
-            before = place.before if place and place.day == day else LAST_ID
-            ends = yield self._query("stretch", day=day, before=before, searched=_SEARCHED_ARCHIVED)
-            lowest = JobId(ends[0]["id"] if ends else 0)
-            rows = yield self._query(
-                "list_archive",
-                day=day,
-                before=before,
-                lowest=lowest,
-                count=count - len(found),
-                state=state,
-                queue=queue,
-                task=task,
-            )
-            found += [job_row(r) for r in rows]
-            if len(found) == count:
-                return Page(found, Place(found[-1].id, day))
-            if ends:
-                return Page(found, Place(lowest, day))
-        return Page(found, None)
 
     def attempts(self, job_id: JobId) -> Op[Sequence[AttemptRow]]:
         """The job's ended running periods, oldest first."""

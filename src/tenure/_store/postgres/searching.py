@@ -1,4 +1,4 @@
-"""Searches: the jobs that a selector means, newest first, among so many of each pile."""
+"""Searches: the jobs that a selector means, newest first, among so many of the newest."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -47,9 +47,10 @@ class Searching(Sought):
         window: int,
         places: Mapping[Pile, JobId] | None = None,
     ) -> Op[Found]:
-        """The jobs that match, newest first, among the newest `window` of each pile that are
-        below its place. Piles are read in the order in which jobs pass through them, so that one
-        that is moved meanwhile is seen."""
+        """The jobs that match, newest first, among `window` rows: the newest of each pile that are
+        below its place, shared out evenly; what a short pile leaves goes to the next. Piles are
+        read in the order in which jobs pass through them, so that one that is moved meanwhile is
+        seen."""
         begun = monotonic()
         [clock] = yield self._query("clock")
         now: datetime = clock["now"]
@@ -58,13 +59,14 @@ class Searching(Sought):
             found[Pile.IDS] = yield from self._by_ids(selector, (places or {}).get(Pile.IDS))
         else:
             sought = yield from self._sought(selector, now)
-            for pile in _piles(selector):
-                before = LAST_ID if places is None else places.get(pile)
-                if before is None:
-                    continue
-                within = {"before": before, "window": _window(pile, selector, window)}
-                query = self._of(pile, selector, {**sought, **within, "count": count})
-                found[pile] = _read(pile, (yield query), window=within["window"], count=count)
+            left, piles = window, _piles(selector, places)
+            for behind, pile in enumerate(piles):
+                most = _window(pile, selector, left // (len(piles) - behind))
+                before = LAST_ID if places is None else places[pile]
+                within = {"before": before, "window": most, "count": count}
+                rows = yield self._of(pile, selector, {**sought, **within})
+                found[pile] = _read(pile, rows, window=most, count=count)
+                left -= found[pile].rows
         return _together(found, count, timedelta(seconds=monotonic() - begun), now)
 
     def _of(self, pile: Pile, selector: Selector, sought: dict[str, Any]) -> Query:
@@ -89,14 +91,15 @@ class Searching(Sought):
         return _Searched([job_row(row) for row in rows], len(rows), 0)
 
 
-def _piles(selector: Selector) -> Sequence[Pile]:
+def _piles(selector: Selector, places: Mapping[Pile, JobId] | None) -> Sequence[Pile]:
+    """Those that the selector can mean and that are not searched to their end yet."""
     wanted = {_PILES[state] for state in selecting.states(selector)}
-    return [pile for pile in Pile if pile in wanted]
+    return [pile for pile in Pile if pile in wanted and (places is None or pile in places)]
 
 
-def _window(pile: Pile, selector: Selector, window: int) -> int:
+def _window(pile: Pile, selector: Selector, share: int) -> int:
     dearer = selector.error and pile in (Pile.QUEUED, Pile.RUNNING)
-    return max(window // _DEARER, 1) if dearer else window
+    return max(share // _DEARER if dearer else share, 1)
 
 
 def _read(pile: Pile, rows: Rows, *, window: int, count: int) -> _Searched:

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from tenure._store.port import Op, Store
 from tenure._store.postgres.access import Access
 from tenure._store.postgres.depths import Depths
+from tenure._store.postgres.groups import FailedGroups
 from tenure._store.postgres.leases import Leases
+from tenure._store.postgres.lists import Lists
 from tenure._store.postgres.operations import Operations
 from tenure._store.postgres.rollups import Rollups
 from tenure._store.postgres.schedules import Schedules
@@ -17,9 +19,11 @@ from tenure._store.postgres.vitals import Vitals
 
 class PostgresStore(
     Leases,
+    Lists,
     Searching,
     Operations,
     Depths,
+    FailedGroups,
     Rollups,
     Vitals,
     Schedules,

@@ -1,5 +1,7 @@
 """How workers learn that there is something to do: by LISTEN, through a pooler not, by Redis."""
 
+from datetime import timedelta
+
 from tenure._model.finding import Fault
 from tenure._store.engine import Engine
 from tenure.admin.doctor.findings import Found, fine, problem, warning
@@ -22,14 +24,15 @@ def wakeups(engine: Engine) -> Found:
             "let the server take more connections",
         )
         return
-    if heard:
-        yield fine("wakeups", "what one connection notifies, another hears")
-    elif heard is None and engine.bell is not None:
+    if heard.lag is not None:
+        later = heard.lag / timedelta(milliseconds=1)
+        yield fine("wakeups", f"what one connection notifies, another hears {later:,.0f} ms later")
+    elif heard.pooled and engine.bell is not None:
         yield fine(
             "wakeups",
             "a pooler stands before the server, so LISTEN is not used; Redis wakes workers",
         )
-    elif heard is None:
+    elif heard.pooled:
         yield warning(
             "wakeups",
             Fault.POOLER,

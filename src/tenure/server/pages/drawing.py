@@ -9,7 +9,7 @@ HEIGHT = 20
 
 @dataclass(frozen=True, slots=True)
 class Spark:
-    """Bars, one per minute: the path of all that ended, and of what failed of it."""
+    """Bars, one per step: the path of all that ended, and of what failed of it."""
 
     width: int
     ended: str
@@ -21,6 +21,11 @@ def spark(completed: Sequence[int], failed: Sequence[int]) -> Spark:
     totals = [done + bad for done, bad in zip(completed, failed, strict=True)]
     most = max(totals, default=0) or 1
     return Spark(len(totals) * _STEP, _bars(totals, most), _bars(failed, most))
+
+
+def failures(hours: Sequence[int]) -> Spark:
+    """The bars of what failed alone."""
+    return spark([0] * len(hours), hours)
 
 
 def _bars(values: Sequence[int], most: int) -> str:

@@ -141,6 +141,7 @@ def _group(group: FailedGroup, hiding: Hiding, *, shown: bool) -> shapes.GroupOu
         count=shapes.CountOut.model_validate(group.count),
         oldest_at=group.oldest_at,
         newest_at=group.newest_at,
+        hours=list(group.hours),
         sample=str(group.sample),
         error_type=group.error_type,
         error_message=words(group.error_message),

@@ -88,6 +88,13 @@ class GroupOut(Answered):
     count: CountOut
     oldest_at: datetime
     newest_at: datetime
+    hours: Annotated[
+        list[int],
+        Field(
+            description="How many of the newest 1,000 ended in each of the last 24 hours, the "
+            "oldest first."
+        ),
+    ]
     sample: str
     error_type: str | None
     error_message: str | None

@@ -86,7 +86,7 @@ class JobOut(Answered):
 
 
 class SearchOut(Answered):
-    """How far was searched: so many rows, at most `window` of each pile. `bounded`: there are
+    """How far was searched: so many rows, at most `window`. `bounded`: there are
     more, which the next page searches, or this one when it is widened."""
 
     searched: int

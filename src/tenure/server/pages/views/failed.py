@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from tenure.admin import EVERY_QUEUE, Scope
 from tenure.server.pages import queued
+from tenure.server.pages.drawing import failures
 from tenure.server.pages.rendering import render
 from tenure.server.pages.timeline import named
 from tenure.server.pages.visiting import Looking
@@ -54,6 +55,7 @@ async def groups(
         queue=queue,
         task=task,
         first=after is None,
+        failures=failures,
         queues=[one for one in depths if one.failed.value or one.queue == queue],
         asking=lambda **said: urlencode({name: text for name, text in said.items() if text}),
         **about,
