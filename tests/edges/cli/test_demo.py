@@ -106,7 +106,7 @@ def playing(command: Command, *options: str) -> Iterator[Demo]:
 @pytest.mark.timeout(300)
 def test_every_page_has_something_true_to_show_and_ctrl_c_leaves_nothing(command: Command) -> None:
     """Shows R35."""
-    with playing(command, "--for", "120") as shown:
+    with playing(command, "--for", "120", "--port", "0") as shown:
         dead = shown.shows(lambda: shown.jobs("failed", "reports.tax"))
         assert len(shown.attempts(dead[0])) == 2
         groups = shown.shows(lambda: shown.get("/failed/groups")["groups"][1:])
@@ -146,21 +146,32 @@ def test_every_page_has_something_true_to_show_and_ctrl_c_leaves_nothing(command
 
 @pytest.mark.timeout(300)
 def test_after_a_kill_nothing_is_left_either(command: Command) -> None:
-    with playing(command) as shown:
+    with playing(command, "--port", "0") as shown:
         assert shown.end(signal.SIGKILL) == -signal.SIGKILL
         assert wait_for(shown.is_gone, PATIENCE)
 
 
+@contextmanager
+def _taken(port: int) -> Iterator[None]:
+    """A port that somebody listens on; another test may have it for a while."""
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+
+        def is_mine() -> bool:
+            try:
+                taken.bind(("127.0.0.1", port))
+            except OSError:
+                return False
+            return True
+
+        assert wait_for(is_mine, PATIENCE)
+        taken.listen()
+        yield
+
+
 @pytest.mark.timeout(300)
 def test_it_ends_by_itself_and_a_usual_port_that_is_taken_is_none_to_it(command: Command) -> None:
-    taken = socket.socket()
-    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        taken.bind(("127.0.0.1", 8400))
-        taken.listen()
-    except OSError:
-        pass  # by somebody else, which is as good
-    with taken, playing(command, "--for", "1") as shown:
+    with _taken(8400), playing(command, "--for", "1") as shown:
         assert ":8400/" not in shown.said()
         assert shown.process.wait(PATIENCE) == Exit.DONE
         assert wait_for(shown.is_gone, PATIENCE)
