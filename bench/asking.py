@@ -110,10 +110,12 @@ class Asking:
             self._ask(caller, "pages", pages(job), PAGE)
 
     def tab(self, short: bool) -> None:
-        """What an open Overview costs the database: it asks for itself every two seconds."""
+        """What an open Overview costs the database: it asks for itself every two seconds. The
+        server has to learn first what an answer costs."""
         seconds = _SHORT_SECONDS if short else _SECONDS
         idle = self._database_over(seconds, lambda: None)
         with self._caller(cookies={"tenure": self.secret}) as caller:
+            self._database_over(_SHORT_SECONDS, lambda: caller.get("/").raise_for_status())
             busy = self._database_over(seconds, lambda: caller.get("/").raise_for_status())
         share = max(busy - idle, 0) / seconds
         self.report.line(

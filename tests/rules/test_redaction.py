@@ -174,6 +174,12 @@ def test_what_lies_too_deep_to_look_at_is_not_shown() -> None:
     ],
 )
 def test_no_text_takes_long(text: str) -> None:
-    started = time.process_time()
-    PLAIN.text(text)
-    assert time.process_time() - started < 2
+    """What grew with the square of a text would take minutes."""
+
+    def cost() -> float:
+        started = time.process_time()
+        PLAIN.text(text)
+        return time.process_time() - started
+
+    # On a machine that others use, too, a second try may cost half of the first.
+    assert any(cost() < 2 for _ in range(3))

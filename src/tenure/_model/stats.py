@@ -74,7 +74,7 @@ class Depth:
 @dataclass(frozen=True, slots=True)
 class FailedGroup:
     """Dead letters of one task with one error; `sample` is the one that ended last. `hours` says
-    how many of the newest 1,000 ended in each of the last 24 hours, the oldest first."""
+    how many of the newest 250 ended in each of the last 24 hours, the oldest first."""
 
     task: str
     signature: str | None

@@ -15,7 +15,7 @@ from tenure.errors import InvalidValue
 
 _LONGEST_PAGE = 1000
 # How many rows are searched for a page: by how often a search is widened.
-WINDOWS: tuple[int, ...] = (100_000, 300_000, 1_000_000)
+WINDOWS: tuple[int, ...] = (50_000, 250_000, 1_000_000)
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,8 +58,7 @@ async def test_a_failure_is_nobodys_answer_but_the_askers() -> None:
 
 
 async def test_what_is_dear_is_asked_for_less_often() -> None:
-    """A fiftieth of the time at the most, by the least of the last three; an answer that was slow
-    once does not count."""
+    """By the least of the last three: an answer that was slow once does not count."""
     asked = 0
 
     async def ask() -> int:

@@ -12,7 +12,7 @@ from tenure._store.postgres.depths import bounded
 
 _MOST = COUNTED + 1
 # Of each queue, of what is due and of what is for later.
-_LOOKED_AT = 1000
+_LOOKED_AT = 200
 # Of what ended last, where most of it failed.
 _ENDED = 1000
 

@@ -10,7 +10,7 @@ from tenure._store.postgres.depths import bounded
 
 _MOST = COUNTED + 1
 # So many of each group are looked at for when they ended.
-_NEWEST = 1000
+_NEWEST = 250
 
 
 class FailedGroups(Base):

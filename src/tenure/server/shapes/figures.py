@@ -91,7 +91,7 @@ class GroupOut(Answered):
     hours: Annotated[
         list[int],
         Field(
-            description="How many of the newest 1,000 ended in each of the last 24 hours, the "
+            description="How many of the newest 250 ended in each of the last 24 hours, the "
             "oldest first."
         ),
     ]

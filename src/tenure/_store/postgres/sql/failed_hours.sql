@@ -2,7 +2,7 @@
 -- Of each group of dead letters, by task and error signature, how many ended in each of the last 24
 -- hours (`ago`, 0 for the last), among its $4 newest; of one queue, or of all.
 -- Uses job_failed_group_idx; locks nothing.
-SELECT g.nth, floor(extract(epoch FROM n.now - f.ended_at) / 3600)::integer AS ago, count(*) AS ended
+SELECT g.nth, floor(date_part('epoch', n.now - f.ended_at) / 3600)::integer AS ago, count(*) AS ended
 FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS g (task, signature, nth)
 CROSS JOIN (SELECT coalesce($5::timestamptz, statement_timestamp()) AS now) AS n
 CROSS JOIN LATERAL (

@@ -12,6 +12,7 @@ WITH at AS MATERIALIZED (
     SELECT e.outcome FROM at AS a CROSS JOIN LATERAL (
         SELECT t.outcome FROM /*schema.*/attempt AS t
         WHERE t.ended_at >= a.folded_to AND t.filed_on >= (a.midnight AT TIME ZONE 'UTC')::date - 1
+        ORDER BY t.ended_at DESC
         LIMIT $1::integer
     ) AS e
 )
