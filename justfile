@@ -9,7 +9,7 @@ export UV_COMPILE_BYTECODE := "1"
 
 bin := ".venv/bin"
 pages := "tests/docs/test_snippets.py tests/docs/test_first_minutes.py"
-commands := "tests/edges/cli tests/edges/test_mistakes.py"
+commands := "tests/edges/cli tests/edges/test_mistakes.py tests/doctor"
 served := "tests/edges/server tests/edges/pages tests/deploy tests/worker/test_metrics.py tests/contrib/test_otel.py"
 
 # List the recipes.
@@ -63,7 +63,8 @@ fix:
 test *args:
     {{ bin }}/python -m pytest {{ if args == "" { "--numprocesses=2 --ignore=tests/crash --ignore=tests/bugs --ignore=" + replace(pages + " " + served + " " + commands, " ", " --ignore=") } else { "" } }} "$@"
 
-# The command line: every command as a process of its own, the live view in a real terminal.
+# The command line: every command as a process of its own, the live view in a real terminal, the doctor with
+# every fault planted.
 commands *args:
     {{ bin }}/python -m pytest --numprocesses=2 {{ commands }} "$@"
 

@@ -8,6 +8,7 @@ fields hold. A field is hidden for sure, a text as well as can be.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -43,11 +44,10 @@ _BEHIND = re.compile(
 # A lease or a session of a worker elsewhere.
 _HELD = re.compile(r"\bt[ls]_[A-Za-z0-9_-]{20,}")
 # How PostgreSQL quotes what it refuses: a whole row, or the JSON that it was reading.
-_QUOTED = re.compile(
-    r"(?<=Failing row contains \().{0,4000}?(?=\)\.(?: \(SQLSTATE|$))"
-    r"|(?<=JSON data, line \d: )[^\n]*",
-    re.MULTILINE | re.DOTALL,
-)
+_ROW = "Failing row contains ("
+_ROW_END = re.compile(r"\)\.(?= \(SQLSTATE|$)", re.MULTILINE)
+_LONGEST_ROW = 4000
+_JSON_LINE = re.compile(r"(?<=JSON data, line \d: )[^\n]*")
 _Words = tuple[str, ...]
 
 
@@ -126,7 +126,7 @@ class Redactor:
         for secret in known:
             text = text.replace(secret, HIDDEN)
         text = _HELD.sub(HIDDEN, tokens.SHAPE.sub(HIDDEN, text))
-        text = _QUOTED.sub(HIDDEN, text)
+        text = _JSON_LINE.sub(HIDDEN, _without_rows(text))
         if "://" in text:
             text = _RUN.sub(_without_userinfo, text)
         return "".join(self._pairs(text))
@@ -219,6 +219,25 @@ def _ends(keys: Sequence[str], chain: Sequence[_Words]) -> bool:
 def _has(words: _Words, some: _Words) -> bool:
     starts = range(len(words) - len(some) + 1)
     return any(words[at : at + len(some)] == some for at in starts)
+
+
+def _without_rows(text: str) -> str:
+    """Each row hidden up to the first end behind it. Ends are looked for once: a text may begin any
+    number of rows that have none."""
+    if _ROW not in text:
+        return text
+    ends = [end.start() for end in _ROW_END.finditer(text)]
+    shown: list[str] = []
+    at = 0
+    while (found := text.find(_ROW, at)) >= 0:
+        start = found + len(_ROW)
+        shown.append(text[at:start])
+        nth = bisect_left(ends, start)
+        at = start
+        if nth < len(ends) and ends[nth] - start <= _LONGEST_ROW:
+            shown.append(HIDDEN)
+            at = ends[nth]
+    return "".join([*shown, text[at:]])
 
 
 def _without_userinfo(found: re.Match[str]) -> str:
