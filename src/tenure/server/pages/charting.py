@@ -76,12 +76,20 @@ def _charts(whole: Stats, tasks: Mapping[str, Stats]) -> Charts:
     def line(name: str, colour: str, values: Sequence[float | None]) -> Line:
         return Line(name, colour, values)
 
+    def ended(*how: Ending) -> list[float | None]:
+        """Nothing where nothing is counted yet: it would look like an outage."""
+        to = whole.folded_to
+        return [
+            sum(one.outcomes[each] for each in how) if to is None or one.since < to else None
+            for one in steps
+        ]
+
     return Charts(
         steps=[one.since for one in steps],
         whole_to=whole.folded_to,
         throughput=[
-            line("completed", "emerald", [one.outcomes[Ending.COMPLETED] for one in steps]),
-            line("failed", "rose", [sum(one.outcomes[how] for how in _FAILED) for one in steps]),
+            line("completed", "emerald", ended(Ending.COMPLETED)),
+            line("failed", "rose", ended(*_FAILED)),
         ],
         waits=[
             line(name, colour, [_seconds(getattr(one.wait, name)) for one in steps])
