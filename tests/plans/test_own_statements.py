@@ -128,6 +128,14 @@ def test_a_list_is_read_backwards_without_a_sort(full: str, case: str) -> None:
     assert not any(node.kind == "Sort" for node in found.nodes())
 
 
+def test_what_ended_since_the_last_fold_is_read_from_its_end(full: str) -> None:
+    """A limit without an order would have all attempts of a day read, if most are expected."""
+    scans = [node for node in plan(full, "pulse").nodes() if "attempt_" in str(node.fields)]
+    directions = {node.fields["Scan Direction"] for node in scans if node.indexes}
+    assert directions == {"Backward"}
+    assert not any(node.kind == "Seq Scan" for node in scans)
+
+
 @pytest.mark.parametrize("case", ["search_queued", "search_running", "search_failed"])
 def test_a_search_reads_no_more_than_its_window(empty: str, full: str, case: str) -> None:
     """The window is a limit right above the table, whatever the selector says."""

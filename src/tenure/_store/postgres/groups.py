@@ -25,7 +25,8 @@ class FailedGroups(Base):
         after: tuple[str, str | None] | None = None,
     ) -> Op[Sequence[FailedGroup]]:
         """Dead letters by task and error signature, in this order, above one of them. Of one queue,
-        among the 10,000 of its dead letters that are found first."""
+        among the 10,000 of its dead letters that are found first. When they ended is asked for
+        apart: a dead letter that is retried in between is in the count, and not in the hours."""
         after_task, after_signature = after or (task or "", "")
         asked = {
             "task": task,
@@ -38,6 +39,8 @@ class FailedGroups(Base):
             rows = yield self._query("failed_groups", **asked)
         else:
             rows = yield self._query("failed_groups_of", queue=queue, **asked)
+        if not rows:
+            return []
         hours = yield self._query(
             "failed_hours",
             tasks=[row["task"] for row in rows],

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from tenure._model.answers import Page, Place
 from tenure._model.ids import JobId
 from tenure._model.job import State
-from tenure._store.port import Op
+from tenure._store.port import Op, Rows
 from tenure._store.postgres.base import LAST_ID, Base, job_row
 from tenure.errors import InvalidValue
 
@@ -32,7 +32,8 @@ class Lists(Base):
         count: int = 50,
         place: Place | None = None,
     ) -> Op[Page]:
-        """Jobs in one state, newest first; live ones within a stretch of ids per page."""
+        """Jobs in one state, newest first. What is searched per page is bounded (of what is queued
+        a stretch of ids, of what runs the leases): one may come short and not be the last."""
         if signature is not None and state is not State.FAILED:
             raise InvalidValue(
                 f"what is {state} has no signature of an error; only dead letters have one"
@@ -41,20 +42,17 @@ class Lists(Base):
             return (yield from self._list_running(queue, task, count, place))
         if state is State.QUEUED:
             return (yield from self._list_live(state, queue, task, count, place))
-        before = place.before if place else LAST_ID
-        if state is State.FAILED:
-            rows = yield self._query(
-                "list_failed",
-                before=before,
-                count=count,
-                queue=queue,
-                task=task,
-                signature=signature,
-            )
-        else:
+        if state is not State.FAILED:
             return (yield from self._list_archive(state, queue, task, count, place))
-        jobs = [job_row(row) for row in rows]
-        return Page(jobs, Place(jobs[-1].id) if len(jobs) == count else None)
+        rows = yield self._query(
+            "list_failed",
+            before=place.before if place else LAST_ID,
+            count=count,
+            queue=queue,
+            task=task,
+            signature=signature,
+        )
+        return _page(rows, count)
 
     def _list_running(
         self, queue: str | None, task: str | None, count: int, place: Place | None
@@ -66,8 +64,7 @@ class Lists(Base):
         )
         if rows[0]["leases"] > _LEASES:
             return (yield from self._list_live(State.RUNNING, queue, task, count, place))
-        jobs = [job_row(row) for row in rows if row["id"] is not None]
-        return Page(jobs, Place(jobs[-1].id) if len(jobs) == count else None)
+        return _page([row for row in rows if row["id"] is not None], count)
 
     def _list_live(
         self, state: State, queue: str | None, task: str | None, count: int, place: Place | None
@@ -119,3 +116,9 @@ class Lists(Base):
             if ends:
                 return Page(found, Place(lowest, day))
         return Page(found, None)
+
+
+def _page(rows: Rows, count: int) -> Page:
+    """A full page may not be the last."""
+    jobs = [job_row(row) for row in rows]
+    return Page(jobs, Place(jobs[-1].id) if len(jobs) == count else None)

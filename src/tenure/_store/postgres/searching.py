@@ -60,8 +60,8 @@ class Searching(Sought):
         else:
             sought = yield from self._sought(selector, now)
             left, piles = window, _piles(selector, places)
-            for behind, pile in enumerate(piles):
-                most = _window(pile, selector, left // (len(piles) - behind))
+            for searched, pile in enumerate(piles):
+                most = _window(pile, selector, left // (len(piles) - searched))
                 before = LAST_ID if places is None else places[pile]
                 within = {"before": before, "window": most, "count": count}
                 rows = yield self._of(pile, selector, {**sought, **within})
