@@ -1,6 +1,6 @@
 """Which workers are live: told by the age of their last beat."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 
 from tenure._model.queue import EVERY_QUEUE
@@ -8,6 +8,7 @@ from tenure._model.worker import Health, Presence, WorkerRow
 from tenure.config import DEFAULTS
 
 FRESH = 3 * DEFAULTS.beat + timedelta(seconds=1)
+_TAKING = (Health.ACTIVE, Health.IDLE)
 
 
 def live(workers: Sequence[WorkerRow]) -> list[WorkerRow]:
@@ -17,13 +18,12 @@ def live(workers: Sequence[WorkerRow]) -> list[WorkerRow]:
 
 def serving(workers: Sequence[WorkerRow], queue: str) -> list[WorkerRow]:
     """Those that take jobs from this queue."""
-    return [
-        worker
-        for worker in live(workers)
-        if worker.state is Presence.ACTIVE
-        and not worker.drain_requested
-        and (queue in worker.queues or EVERY_QUEUE in worker.queues)
-    ]
+    return [worker for worker in workers if takes(health(worker), worker.queues, queue)]
+
+
+def takes(health: Health, queues: Collection[str], queue: str) -> bool:
+    """Whether a worker that fares so, and serves these queues, takes new jobs from one of them."""
+    return health in _TAKING and (queue in queues or EVERY_QUEUE in queues)
 
 
 def unknown_tasks(worker: WorkerRow) -> set[str]:

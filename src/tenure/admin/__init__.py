@@ -63,7 +63,7 @@ from tenure._rules.access import allows, covers, visible
 from tenure._rules.histograms import BOUNDS
 from tenure._rules.operations import selected, selector_of
 from tenure._rules.pausing import is_paused
-from tenure._rules.presence import health, live
+from tenure._rules.presence import health, live, takes
 from tenure._rules.redaction import Redactor
 from tenure._rules.selectors import parse as parse_selector
 from tenure._rules.selectors import text as selector_text
@@ -199,6 +199,7 @@ __all__ = [
     "selector_of",
     "selector_text",
     "sql",
+    "takes",
     "visible",
 ]
 

@@ -4,13 +4,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from tenure.admin import EVERY_QUEUE, Health, is_paused
+from tenure.admin import is_paused, takes
 from tenure.server.pages.drawing import Spark, spark
 from tenure.server.shapes.figures import CountOut, DepthOut, PaceOut
 from tenure.server.shapes.installation import QueueOut, WorkerOut
 
 # Who takes new jobs.
-_TAKING = (Health.ACTIVE, Health.IDLE)
 _NONE = CountOut(value=0, more=False)
 
 
@@ -63,11 +62,7 @@ def paused(queue: QueueOut | None) -> QueueOut | None:
 
 def takers(workers: Iterable[WorkerOut], queue: str) -> list[WorkerOut]:
     """The workers that take new jobs from a queue."""
-    return [
-        one
-        for one in workers
-        if one.health in _TAKING and (queue in one.queues or EVERY_QUEUE in one.queues)
-    ]
+    return [one for one in workers if takes(one.health, one.queues, queue)]
 
 
 def empty(name: str) -> DepthOut:
