@@ -110,7 +110,7 @@ class Tenure(Reach):
         lease: Seconds | None = None,
         stop_within: Seconds | None = None,
         backoff: Backoff | None = None,
-        give_up_on: tuple[type[BaseException], ...] = (),
+        give_up_on: Sequence[type[BaseException]] = (),
         expires_in: Seconds | None = None,
         process: bool = False,
     ) -> Decorator: ...
@@ -129,7 +129,7 @@ class Tenure(Reach):
         lease: Seconds | None = None,
         stop_within: Seconds | None = None,
         backoff: Backoff | None = None,
-        give_up_on: tuple[type[BaseException], ...] = (),
+        give_up_on: Sequence[type[BaseException]] = (),
         expires_in: Seconds | None = None,
         process: bool = False,
     ) -> Any:

@@ -5,7 +5,9 @@ TenureError
 ├── InvalidValue            a name, a number or a duration is outside what is allowed
 ├── LeaseLost               the job belongs to somebody else now, or to nobody: stop
 ├── ConfigError             something that must be set is not, or does not fit
-├── NotReady                the job has not ended yet, or not well: no result
+├── NotReady                the job has not ended yet, or was not looked at: no result
+│   ├── JobFailed           it has failed: no result
+│   └── JobCancelled        it was cancelled: no result
 ├── TokenRefused            an access token is mistyped, unknown, expired or revoked
 ├── IdempotencyConflict     the idempotency key was used for another request
 ├── SchemaError
@@ -16,6 +18,11 @@ TenureError
     ├── Unreachable         the database did not answer: try again later
     └── QueryFailed         the database refused a statement
 """
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tenure._model.outcome import Error
 
 
 class TenureError(Exception):
@@ -44,6 +51,24 @@ class ConfigError(TenureError):
 
 class NotReady(TenureError):
     """A job's result was asked for, and there is none: it has not ended, or not well."""
+
+
+class JobFailed(NotReady):
+    """The result of a job was asked for that has failed; `reason` is why it was given up, `error`
+    the last attempt's, or None if that had none."""
+
+    def __init__(self, message: str, reason: str | None, error: "Error | None") -> None:
+        super().__init__(message)
+        self.reason: str | None = reason
+        self.error: Error | None = error
+
+
+class JobCancelled(NotReady):
+    """The result of a job was asked for that was cancelled; `reason` is why."""
+
+    def __init__(self, message: str, reason: str | None) -> None:
+        super().__init__(message)
+        self.reason: str | None = reason
 
 
 class TokenRefused(TenureError):

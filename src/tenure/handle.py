@@ -6,19 +6,22 @@ from typing import Any, Generic, TypeVar
 
 from tenure._model.ids import JobId
 from tenure._model.job import JobRow, State
+from tenure._model.outcome import Error
 from tenure._rules import values
 from tenure._store.engine import Engine
+from tenure._store.port import Op
 from tenure.config import duration
-from tenure.errors import NotReady
+from tenure.errors import JobCancelled, JobFailed, NotReady
 
 R_co = TypeVar("R_co", covariant=True)
+_LOOK = "call wait() or get() first, and look at its state"
 
 
 class Handle(Generic[R_co]):
     """One enqueued job. `created` is False when the key already had a job, or it was found by
     its id."""
 
-    __slots__ = ("_engine", "_looked", "_returns", "_row", "_tasks", "created", "id")
+    __slots__ = ("_engine", "_error", "_looked", "_returns", "_row", "_tasks", "created", "id")
 
     def __init__(
         self,
@@ -36,26 +39,33 @@ class Handle(Generic[R_co]):
         self.created: bool = created
         self._row: JobRow | None = None
         self._looked = False
+        self._error: Error | None = None
 
     def __repr__(self) -> str:
         return f"Handle({self.id}{'' if self.created else ', created=False'})"
 
     def get(self) -> JobRow | None:
         """The job as it is now, or None if it is no longer kept."""
-        return self._saw(self._engine.run(self._engine.store.get(self.id)))
+        row = self._saw(self._engine.run(self._engine.store.get(self.id)))
+        self._learn()
+        return row
 
     async def aget(self) -> JobRow | None:
         """The job as it is now, or None if it is no longer kept."""
-        return self._saw(await self._engine.arun(self._engine.store.get(self.id)))
+        row = self._saw(await self._engine.arun(self._engine.store.get(self.id)))
+        await self._alearn()
+        return row
 
     def wait(self, timeout: float | timedelta | None = None) -> "Handle[R_co]":
         """Wait until the job has ended, woken by its end; TimeoutError when the time is up."""
         self._saw(self._engine.wait(self.id, _seconds(timeout)))
+        self._learn()
         return self._ended()
 
     async def await_end(self, timeout: float | timedelta | None = None) -> "Handle[R_co]":  # noqa: ASYNC109 - one shape with wait
         """Wait until the job has ended, woken by its end; TimeoutError when the time is up."""
         self._saw(await self._engine.await_end(self.id, _seconds(timeout)))
+        await self._alearn()
         return self._ended()
 
     def _saw(self, row: JobRow | None) -> JobRow | None:
@@ -63,6 +73,21 @@ class Handle(Generic[R_co]):
             row = None
         self._row, self._looked = row, True
         return row
+
+    def _learn(self) -> None:
+        """What a job failed by is in its last attempt; asked for now, as `result` cannot ask."""
+        if self.state is State.FAILED:
+            self._error = self._engine.run(self._last_error())
+
+    async def _alearn(self) -> None:
+        if self.state is State.FAILED:
+            self._error = await self._engine.arun(self._last_error())
+
+    def _last_error(self) -> Op[Error | None]:
+        for last in (yield from self._engine.store.last_attempts([self.id])):
+            if last.error_type is not None:
+                return Error(last.error_type, last.error_message or "")
+        return None
 
     def _ended(self) -> "Handle[R_co]":
         if self._row is not None and self._row.state.is_live:
@@ -75,20 +100,35 @@ class Handle(Generic[R_co]):
         return self._row.state if self._row else None
 
     @property
+    def done_reason(self) -> str | None:
+        """Why the job had ended when it was last looked at; None if it had not."""
+        return self._row.done_reason if self._row else None
+
+    @property
     def result(self) -> R_co:
-        """What the job returned, rebuilt as the task's annotation says; NotReady unless it was
-        seen completed."""
+        """What the job returned, rebuilt as the task's annotation says. JobFailed or JobCancelled
+        if it was seen to end so, NotReady if it was not seen to end."""
         if self._row is None or self._row.state is not State.COMPLETED:
-            seen = "no longer kept" if self._looked else "not looked at yet"
-            if self._row is not None:
-                seen = self._row.state
-            why = self._row.done_reason if self._row else None
-            raise NotReady(
-                f"job {self.id} has no result: it is {seen}{f' ({why})' if why else ''}; "
-                "call wait() or get() first, and look at its state"
-            )
+            raise self._without_result()
         result: R_co = values.load(self._row.result, self._returns, what="the result")
         return result
+
+    def _without_result(self) -> NotReady:
+        row = self._row
+        if row is None:
+            seen = "no longer kept" if self._looked else "not looked at yet"
+            return NotReady(f"job {self.id} has no result: it is {seen}; {_LOOK}")
+        why = f" ({row.done_reason})" if row.done_reason else ""
+        see = f"see: tenure job show {self.id}"
+        match row.state:
+            case State.FAILED:
+                told = f": {self._error.type}: {self._error.message}" if self._error else ""
+                text = f"job {self.id} failed{why}{told}; {see}"
+                return JobFailed(text, row.done_reason, self._error)
+            case State.CANCELLED:
+                return JobCancelled(f"job {self.id} was cancelled{why}; {see}", row.done_reason)
+            case _:
+                return NotReady(f"job {self.id} has no result: it is {row.state}; {_LOOK}")
 
 
 def _seconds(timeout: float | timedelta | None) -> float | None:

@@ -13,7 +13,7 @@ from tenure._model.job import JobRow, NewJob, fields
 from tenure._model.lease import Lease, Reported
 from tenure._model.outcome import Settlement, Succeeded
 from tenure._model.says import Finished, Snooze, TargetReached
-from tenure._rules import lifecycle, payload, storable, values
+from tenure._rules import idempotency, lifecycle, payload, storable, values
 from tenure._store.engine import Engine
 from tenure._store.port import Op
 from tenure.errors import InvalidValue, LeaseLost
@@ -126,8 +126,9 @@ class _Handle:
 
     @property
     def idempotency_key(self) -> str:
-        """A key for other systems that is the same in every attempt of this job."""
-        return f"{self._engine.schema}-{self._row.id}"
+        """A key for other systems that is the same in every attempt of this job, and no other
+        job's: of this database or another."""
+        return idempotency.key(self._engine.schema, self._row)
 
     @property
     def fence(self) -> int:

@@ -9,7 +9,7 @@ from tenure._model.job import PRIORITIES
 from tenure._rules import payload
 from tenure._rules.arguments import Parameters
 from tenure._rules.leasing import check_ttl
-from tenure.config import Defaults, duration
+from tenure.config import Backoff, Defaults, duration
 from tenure.errors import InvalidValue
 from tenure.job import AsyncJob, Job
 from tenure.program import module_name
@@ -76,6 +76,7 @@ class Registry:
         known_as = name or f"{module_name(function.__module__)}.{function.__qualname__}"
         stop = self._defaults.stop_within if stop_within is None else duration(stop_within)
         limit = self._defaults.timeout if isinstance(timeout, Unset) else timeout
+        said = {**said, "give_up_on": _exceptions(said.get("give_up_on", ()))}
         definition = Definition(
             name=known_as,
             function=function,
@@ -110,8 +111,12 @@ class Registry:
                 f"a timeout of {task.timeout} ends before it begins; None is for none"
             )
         for name, count in (("max_attempts", task.max_attempts), ("max_losses", task.max_losses)):
-            if count is not None and not 1 <= count <= 32_767:
-                raise InvalidValue(f"{name} is {count}; it must be 1 to 32,767")
+            payload.check_count(count, name)
+        if not isinstance(task.backoff, Backoff | None):
+            raise InvalidValue(
+                f"backoff is {task.backoff!r}, which is no Backoff; "
+                "write backoff=Backoff(base=…) with the seconds after the first failure"
+            )
         if task.stop_within < timedelta(0):
             raise InvalidValue(f"stop_within is {task.stop_within}; it cannot be negative")
         if task.expires_in is not None and task.expires_in <= timedelta(0):
@@ -125,6 +130,21 @@ def several(texts: Sequence[str], what: str) -> Sequence[str]:
     if isinstance(texts, str):
         raise InvalidValue(f"{what} are several: write {what}=[{texts!r}]")
     return texts
+
+
+def _exceptions(kinds: object) -> tuple[type[BaseException], ...]:
+    """What `give_up_on` names; refused now, for a failure later could not be judged by it."""
+    if isinstance(kinds, type):
+        raise InvalidValue(f"give_up_on are several: write give_up_on=({kinds.__name__},)")
+    if not isinstance(kinds, Iterable):
+        raise InvalidValue(f"give_up_on is {kinds!r}; write a tuple of exception classes")
+    found = tuple(kinds)
+    for kind in found:
+        if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+            raise InvalidValue(
+                f"give_up_on has {kind!r}, which is no class of exceptions; name classes only"
+            )
+    return found
 
 
 def _takes_job(function: Callable[..., Any]) -> bool:

@@ -5,12 +5,13 @@ How it is run is the worker's business; who registers it is the app's.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from tenure._hooks.hooks import Hooks
-from tenure._model.ids import JobId, Json
+from tenure._model.ids import Json
 from tenure._model.job import DEFAULT_PRIORITY, Alike, NewJob
+from tenure._rules import ids
 from tenure._rules.arguments import Parameters
 from tenure._rules.leasing import check_ttl
 from tenure._store.engine import Engine, aperform, perform
@@ -195,13 +196,13 @@ class Registered(Call[P, R]):
         """What the decorator said."""
         return self._definition
 
-    def handle(self, job_id: int) -> Handle[R]:
+    def handle(self, job_id: int | str) -> Handle[R]:
         """The handle of a job by its id, to look at it from elsewhere; asks nothing yet. A job of
         another task is not seen: its `get()` is None."""
         known_as = (self.name, *self._definition.aliases)
         return Handle(
             self._app.engine,
-            JobId(job_id),
+            ids.job_id(job_id),
             created=False,
             returns=self._definition.parameters.returns,
             tasks=known_as,
@@ -276,6 +277,7 @@ def new_job(task: Definition, options: Options, args: Json) -> NewJob:
             f"delay is {delay} and expires_in {expires_in}: the job would never run; "
             "expires_in counts from the enqueue"
         )
+    _check_in_time(options.run_at, expires_in)
     meta: dict[str, Json] = {}
     if options.tags:
         meta["tags"] = [str(tag) for tag in options.tags]
@@ -315,6 +317,18 @@ def _check(task: Definition, options: Options) -> None:
         raise InvalidValue(f"tags are several: write tags=[{options.tags!r}]")
     if options.lease is not None:
         check_ttl(duration(options.lease), stop_within=task.stop_within)
+
+
+def _check_in_time(run_at: datetime | None, expires_in: timedelta | None) -> None:
+    """Refuse an instant at which the job is no longer worth starting. What is no instant, or has no
+    zone, is refused with the job."""
+    if expires_in is None or not isinstance(run_at, datetime) or run_at.tzinfo is None:
+        return
+    if run_at - datetime.now(UTC) >= expires_in:
+        raise InvalidValue(
+            f"run_at is {run_at} and expires_in {expires_in}: the job would never run; "
+            "expires_in counts from the enqueue"
+        )
 
 
 def _first(said: T | None, otherwise: T | None) -> T | None:

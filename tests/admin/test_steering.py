@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from support.moves import dead_letter, enqueued, held
-from tenure.admin import By, Cancelling, Retried, Retrying, State
+from tenure.admin import (
+    By,
+    Cancelling,
+    Deleting,
+    Filter,
+    OperationState,
+    Retried,
+    Retrying,
+    State,
+)
+from tenure.errors import InvalidValue
 
 if TYPE_CHECKING:
     from support.store import Database
     from tenure.admin import Admin
 
 ANA = By("ana", source="suite", reason="a trial")
+SINCE = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def state(admin: Admin, job_id: int) -> State | None:
@@ -103,3 +115,55 @@ async def test_what_was_done_is_in_the_audit_newest_first(db: Database, admin: A
         ("bob", "python", "resume", None),
         ("ana", "suite", "hold", "a trial"),
     ]
+
+
+async def test_ids_may_be_texts_as_http_has_them(db: Database, admin: Admin) -> None:
+    """Shows R36: what is done is answered and in the audit, however the id was written."""
+    dead = await dead_letter(db)
+    [queued, other] = await enqueued(db, 2)
+    assert admin.hold([str(queued)], ANA) == [True]
+    assert admin.move([str(queued)], ANA, priority=7) == [True]
+    assert admin.cancel([str(queued), other], ANA) == [Cancelling.CANCELLED] * 2
+    assert admin.retry([str(dead)], ANA) == [Retried(Retrying.RETRIED)]
+    assert await admin.adelete([str(queued)], ANA) == [Deleting.DELETED]
+    done = [row.action for row in admin.audit(f"job:{queued}")]
+    assert done == ["delete", "cancel", "move", "hold"]
+    assert (admin.job(str(other)), admin.attempts(str(dead))) == (
+        admin.job(other),
+        admin.attempts(dead),
+    )
+    assert admin.why(str(other)) == admin.why(other)
+    started = admin.operations.start("cancel", Filter(ids=[str(dead)]), ANA)  # type: ignore[list-item] # as HTTP has it
+    assert admin.operations.pause(str(started.id), ANA).state is OperationState.PAUSED
+
+
+@pytest.mark.parametrize("wrong", ["seven", "", "-1", "٧", 1.5, True, None])
+async def test_what_is_no_id_is_refused(admin: Admin, wrong: Any) -> None:
+    for verb in (admin.cancel, admin.delete, admin.retry):
+        with pytest.raises(InvalidValue, match="is no id of a job; it is a number"):
+            verb([wrong], ANA)
+    with pytest.raises(InvalidValue, match="is no id"):
+        admin.job(wrong)
+
+
+async def test_one_text_is_not_several_ids(db: Database, admin: Admin) -> None:
+    await enqueued(db, 12)
+    wrong: Any
+    for wrong in ("12", 12):
+        with pytest.raises(InvalidValue, match=r"ids are several: write \["):
+            admin.cancel(wrong, ANA)
+
+
+async def test_who_does_it_must_be_said_as_the_audit_has_it(db: Database, admin: Admin) -> None:
+    [job_id] = await enqueued(db)
+    ana: Any = "ana"
+    taught = pytest.raises(InvalidValue, match=r"write By\('ana'\)")
+    with taught:
+        admin.cancel([job_id], ana)
+    with taught:
+        await admin.acancel([job_id], by=ana)
+    with taught:
+        admin.schedules.pause("nightly", ana)
+    with taught:
+        admin.schedules.backfill("nightly", SINCE, SINCE, ana)
+    assert state(admin, job_id) is State.QUEUED

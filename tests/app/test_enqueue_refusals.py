@@ -43,6 +43,15 @@ class Other:
         ({"priority": 10}, "priority 10 is not within 0 to 9"),
         ({"delay": 1, "run_at": datetime(2030, 1, 1, tzinfo=UTC)}, "give run_at or delay"),
         ({"run_at": datetime(2030, 1, 1)}, "run_at has no time zone"),  # noqa: DTZ001 - the point
+        ({"run_at": "2030-01-01"}, "which is no datetime; pass one with a time zone"),
+        (
+            {"run_at": datetime(2130, 1, 1, tzinfo=UTC), "expires_in": 60},
+            "the job would never run",
+        ),
+        ({"key": 5}, "the key is 5, which is no text; write it as one: '5'"),
+        ({"queue": 5}, "5 cannot name a queue: it is no text"),
+        ({"target": "x"}, "target is 'x', which is no whole number; write 1 to 2,147,483,647"),
+        ({"max_attempts": "3"}, "max_attempts is '3', which is no whole number; write 1 to 32,767"),
         ({"key": ""}, "1 to 400"),
         ({"key": "k" * 401}, "1 to 400"),
         ({"key_for": 60}, "key_for goes with a key"),
@@ -86,7 +95,7 @@ async def test_a_lease_is_measured_by_the_tasks_own_time_to_stop(app: Tenure) ->
     [
         ((), {}, "missing a required argument: 'name'"),
         (("Ada", "Bob"), {}, "too many positional arguments"),
-        ((), {"nmae": "Ada"}, "missing a required argument: 'name'"),
+        ((), {"nmae": "Ada"}, "got an unexpected keyword argument 'nmae'"),
         (("Ada",), {"n": 1}, "unexpected keyword argument 'n'"),
     ],
 )

@@ -15,9 +15,9 @@ import pytest
 from support.moves import BROKEN
 from tenure import Handle, Tenure
 from tenure._model.job import State
-from tenure._model.outcome import Cancelled, Released
+from tenure._model.outcome import Cancelled, Error, Released
 from tenure._rules.values import dump
-from tenure.errors import NotReady, PayloadError
+from tenure.errors import InvalidValue, JobCancelled, JobFailed, NotReady, PayloadError
 from tests.app.acts import complete, end, fail, fetch
 
 
@@ -108,8 +108,12 @@ async def test_a_job_that_has_not_ended_has_no_result(app: Tenure) -> None:
 @pytest.mark.parametrize(
     ("ending", "state", "why"),
     [
-        (fail, State.FAILED, r"it is failed \(attempts\)"),
-        (lambda app: end(app, Cancelled("enough")), State.CANCELLED, r"it is cancelled \(enough\)"),
+        (fail, State.FAILED, r"job 1 failed \(attempts\): ValueError: .*; see: tenure job show 1"),
+        (
+            lambda app: end(app, Cancelled("enough")),
+            State.CANCELLED,
+            r"job 1 was cancelled \(enough\); see: ",
+        ),
     ],
     ids=["failed", "cancelled"],
 )
@@ -122,6 +126,39 @@ async def test_a_job_that_did_not_end_well_has_no_result(
     with pytest.raises(NotReady, match=why):
         _ = handle.result
     assert (await handle.await_end(10)).state is state
+
+
+async def test_what_a_job_failed_by_comes_with_its_result(app: Tenure) -> None:
+    """Shows R16."""
+    handle = enqueued(app)
+    fail(app)
+    for look in (handle.wait, handle.get):
+        look()
+        with pytest.raises(JobFailed) as failed:
+            _ = handle.result
+        assert failed.value.reason == "attempts"
+        assert failed.value.error == Error("ValueError", BROKEN.error.message)
+    for alook in (handle.await_end, handle.aget):
+        await alook()
+        with pytest.raises(JobFailed, match="ValueError"):
+            _ = handle.result
+
+
+async def test_a_job_that_failed_without_an_error_says_why(app: Tenure, url: str) -> None:
+    handle = enqueued(app)
+    fail(app)
+    fetch(url, "UPDATE tenure.attempt SET error_type = NULL")
+    with pytest.raises(JobFailed, match=r"job 1 failed \(attempts\); see: ") as failed:
+        _ = handle.wait(10).result
+    assert failed.value.error is None
+
+
+async def test_why_a_job_was_cancelled_comes_with_its_result(app: Tenure) -> None:
+    handle = enqueued(app)
+    end(app, Cancelled("enough"))
+    with pytest.raises(JobCancelled) as cancelled:
+        _ = handle.wait(10).result
+    assert cancelled.value.reason == handle.done_reason == "enough"
 
 
 async def test_the_handle_of_a_taken_key_knows_the_job_too(app: Tenure) -> None:
@@ -168,6 +205,9 @@ async def test_a_job_is_found_again_by_its_id_with_its_result_rebuilt(app: Tenur
     complete(app, {"x": 1, "at": None})
     assert (await found.await_end(10)).result == Point(1)
     assert point.handle(found.id).wait(10).result == Point(1)
+    assert point.handle(str(found.id)).wait(10).result == Point(1)
+    with pytest.raises(InvalidValue, match="is no id of a job"):
+        point.handle("seven")
 
 
 async def test_a_job_of_another_task_is_not_seen_by_its_id(app: Tenure) -> None:

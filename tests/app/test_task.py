@@ -198,6 +198,30 @@ def test_what_the_decorator_says_is_kept(app: Tenure) -> None:
     assert (said.backoff, said.give_up_on) == (backoff, (LookupError,))
 
 
+def test_exceptions_to_give_up_on_may_be_any_sequence(app: Tenure) -> None:
+    task = app.task(give_up_on=[LookupError, ValueError])(plain)
+    assert task.definition.give_up_on == (LookupError, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"backoff": 5}, "backoff is 5, which is no Backoff; write backoff=Backoff(base=…)"),
+        ({"give_up_on": ValueError}, "give_up_on are several: write give_up_on=(ValueError,)"),
+        ({"give_up_on": 5}, "give_up_on is 5; write a tuple of exception classes"),
+        ({"give_up_on": ["OSError"]}, "give_up_on has 'OSError', which is no class of exceptions"),
+        ({"give_up_on": (int,)}, "give_up_on has <class 'int'>, which is no class of exceptions"),
+        ({"max_attempts": "5"}, "max_attempts is '5', which is no whole number; write 1 to 32,767"),
+        ({"max_losses": 2.5}, "max_losses is 2.5, which is no whole number; write 1 to 32,767"),
+    ],
+)
+def test_what_could_not_be_judged_by_later_is_refused_at_decoration(
+    app: Tenure, said: dict[str, Any], why: str
+) -> None:
+    """A failure would find it only when the handler has ended."""
+    assert refusal(lambda: app.task(**said)(plain)).startswith(why)
+
+
 def test_a_task_that_says_nothing_has_the_defaults() -> None:
     app = Tenure(defaults=DEFAULTS.scaled(0.5))
     said = app.task(plain).definition

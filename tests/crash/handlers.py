@@ -5,11 +5,13 @@ the worker around it, could take back.
 """
 
 import asyncio
+import contextlib
 import ctypes
 import os
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 from tenure import AsyncJob, Job, Tenure
 from tenure.config import DEFAULTS
@@ -98,6 +100,51 @@ def gripping(path: str, seconds: float, grip: float) -> None:
 def with_a_program(path: str) -> None:
     """Leave effects from a program that the handler's process waits for."""
     _program(path)
+
+
+def _leave_a_daemon(path: str) -> None:
+    """Fork into a session of its own what keeps all descriptors, and end this process."""
+    if not os.fork():
+        os.setsid()
+        effect(path)
+        time.sleep(60)
+        os._exit(0)
+    time.sleep(5 * STEP)
+    os._exit(3)
+
+
+@app.task(max_attempts=1)
+def daemon_in_thread(path: str) -> None:
+    """Take the child down, and leave a daemon."""
+    _leave_a_daemon(path)
+
+
+@app.task(max_attempts=1, process=True)
+def daemon_in_process(path: str) -> None:
+    """Take its own process down, and leave a daemon."""
+    _leave_a_daemon(path)
+
+
+def _passed_on() -> list[int]:
+    """The descriptors that a program started here would get, but for the usual three."""
+    found = []
+    for fd in [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]:
+        with contextlib.suppress(OSError):  # the one that the list was read by
+            if fd > 2 and os.get_inheritable(fd):
+                found.append(fd)
+    return found
+
+
+@app.task
+def passed_on() -> list[int]:
+    """What a program that a child's handler starts would get."""
+    return _passed_on()
+
+
+@app.task(process=True)
+def passed_on_by_a_process() -> list[int]:
+    """What a program that a handler's own process starts would get."""
+    return _passed_on()
 
 
 @app.task(timeout=1, max_attempts=1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.cluster import Cluster
+from support.cluster import DURABLE, Cluster
 from support.proxy import Proxy
 from support.store import install
 from support.workers import Bed, soon
@@ -28,8 +28,8 @@ pytestmark = pytest.mark.timeout(300)
 
 @pytest.fixture
 def server() -> Iterator[Cluster]:
-    """A server of its own, to be taken down."""
-    with Cluster(15) as cluster:
+    """A server of its own, to be taken down; nothing is forgiven to it."""
+    with Cluster(15, DURABLE) as cluster:
         yield cluster
 
 

@@ -75,6 +75,16 @@ def test_every_command_and_option_has_help(path: str) -> None:
     assert not [p.name for p in command.params if not getattr(p, "help", None)]
 
 
+def test_no_sentence_of_a_help_is_cut() -> None:
+    pages = []
+    for group in (COMMANDS["tenure"], *COMMANDS["tenure"].commands.values()):
+        if getattr(group, "commands", None):
+            context = group.make_context("tenure", ["--help"], resilient_parsing=True)
+            pages.append(group.get_help(context).partition("Commands:")[2])
+    assert len(pages) > 9
+    assert not [page for page in pages if "..." in page or not page.strip()]
+
+
 @pytest.mark.parametrize("path", COMMANDS)
 def test_every_argument_is_in_the_heading(path: str) -> None:
     [heading] = [h for h in re.findall(r"^## `(.+)`$", PAGE, re.MULTILINE) if _bare(h) == path]
@@ -96,7 +106,9 @@ def test_what_gives_data_gives_it_as_json_too(path: str) -> None:
     assert ("--json" in options(COMMANDS[path])) is (path not in NO_DATA)
 
 
-@pytest.mark.parametrize("verb", ["enqueue", "retry", "cancel", "hold", "resume", "move", "delete"])
+@pytest.mark.parametrize(
+    "verb", ["enqueue", "retry", "cancel", "revoke", "hold", "resume", "move", "delete"]
+)
 def test_what_changes_jobs_takes_who_and_why(verb: str) -> None:
     """Shows R36."""
     assert {"--by", "--reason"} <= options(COMMANDS[f"tenure job {verb}"])
@@ -115,7 +127,7 @@ def test_what_changes_schedules_takes_who_and_why(verb: str) -> None:
     [
         *("failed retry", "failed discard", "workers drain", "setting set", "setting reset"),
         *(f"operation {v}" for v in ("pause", "resume", "abort")),
-        *(f"queue {v}" for v in ("pause", "resume", "limit")),
+        *(f"queue {v}" for v in ("pause", "resume", "limit", "configure")),
     ],
 )
 def test_what_changes_many_jobs_takes_who_and_why(path: str) -> None:
@@ -128,7 +140,7 @@ def test_what_changes_many_jobs_takes_who_and_why(path: str) -> None:
     [
         "db migrate",
         "schedule backfill",
-        *(f"job {v}" for v in ("retry", "cancel", "hold", "move", "delete")),
+        *(f"job {v}" for v in ("retry", "cancel", "revoke", "hold", "move", "delete")),
         *(f"failed {v}" for v in ("retry", "discard")),
     ],
 )

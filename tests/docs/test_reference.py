@@ -99,6 +99,8 @@ def test_every_state_that_a_selector_can_name_is_documented() -> None:
 
 def test_every_kind_of_operation_is_documented() -> None:
     assert {str(kind) for kind in OperationKind} <= words("operations.md")
+    [kinds] = re.findall(r"^Its kinds are (.*?)\.", (DOCS / "states.md").read_text(), re.MULTILINE)
+    assert re.findall(r"`(\w+)`", kinds) == [str(kind) for kind in OperationKind]
 
 
 @pytest.mark.parametrize("names", [Missed, Overlap])

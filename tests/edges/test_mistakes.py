@@ -231,7 +231,7 @@ FIT_OR_CHANGE = "pass one that fits, or change the annotation"
     ("call", "why"),
     [
         ("name=3", f"argument 'name' is an int, not a str; {FIT_OR_CHANGE}"),
-        ("nam='Ada'", "missing a required argument: 'name'; pass what it asks for, by name"),
+        ("nam='Ada'", "got an unexpected keyword argument 'nam'; pass what it asks for, by name"),
         ("'Ada', 'Bob'", "too many positional arguments; pass what it asks for, by name"),
     ],
 )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tenure._store.postgres.connecting import connect
-from tests.plans.explained import explain
+from tests.plans.explained import TINY, explain
 from tests.plans.questions import FREEZING, OWN
 
 if TYPE_CHECKING:
@@ -60,6 +60,15 @@ def test_with_full_tables_it_uses_its_index(full: str, case: str) -> None:
 @every_case
 def test_with_ten_million_jobs_it_uses_its_index(huge: str, case: str) -> None:
     assert plan(huge, case).faults() == []
+
+
+@every_case
+def test_with_statistics_of_a_quiet_hour_no_primary_key_is_read_from_end_to_end(
+    believed: str, case: str
+) -> None:
+    """Found by `just prove faults`: to release 336 jobs took six seconds beside 6,714 live ones."""
+    whole = [node for node in plan(believed, case).nodes() if node.is_whole]
+    assert [node.fields["Index Name"] for node in whole if node.table not in TINY] == []
 
 
 @pytest.mark.parametrize("case", HOT)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +13,7 @@ from support.moves import BY, ended, enqueued, held, job, state, undone, waiting
 from support.store import SECOND
 from tenure._model.answers import Cancelling
 from tenure._model.job import Enqueued, State
-from tenure._model.lease import Settled, Settling
+from tenure._model.lease import Renewed, Settled, Settling
 from tenure._store.port import Query
 from tenure._store.runner import arun
 from tenure.errors import QueryFailed
@@ -106,24 +108,25 @@ async def test_a_keyed_enqueue_that_waits_behind_an_end_that_rolls_back_finds_th
     assert await enqueue == [Enqueued(lease.job_id, created=False)]
 
 
-async def test_a_settle_whose_key_a_caller_holds_waits_alone(db: Database) -> None:
-    """A caller's long transaction may delay the one job it names, not its batch. Shows R17."""
-    [named] = await held(db, key="k")
+async def test_a_settle_whose_key_a_caller_holds_is_busy_alone(db: Database) -> None:
+    """A caller's long transaction may delay the jobs it names, not their batch; and their rows
+    stay free for renewals. Shows R17."""
+    named = [(await held(db, key=key))[0] for key in ("k", "l")]
     [other] = await held(db, key="other")
     [plain] = await held(db)
     caller, settler = await db.caller("caller"), await db.party("settler")
-    batch = [ended(lease) for lease in (named, other, plain)]
+    batch = [ended(lease) for lease in (*named, other, plain)]
 
     async with caller.transaction() as tx:
-        found = await tx.run(db.store.enqueue(KEYED))
-        settle = await waiting(db, settler, db.store.settle(batch))
-        assert await state(db, other.job_id) is State.COMPLETED
-        assert await state(db, plain.job_id) is State.COMPLETED
-        assert await state(db, named.job_id) is State.RUNNING
+        found = await tx.run(db.store.enqueue([*KEYED, replace(KEYED[0], key="l")]))
+        async with asyncio.timeout(3):
+            answers = await settler.run(db.store.settle(batch))
+        assert answers == [Settled(Settling.BUSY)] * 2 + [DONE] * 2
+        renewals = await settler.run(db.store.renew(named))
+        assert [each.answer for each in renewals] == [Renewed.RENEWED] * 2
 
-    assert await settle == [DONE] * 3
-    assert found == [Enqueued(named.job_id, created=False)]
-    assert await state(db, named.job_id) is State.COMPLETED
+    assert await settler.run(db.store.settle(batch[:2])) == [DONE] * 2
+    assert found == [Enqueued(lease.job_id, created=False) for lease in named]
 
 
 async def test_a_settle_is_not_refused_because_its_key_is_in_demand(db: Database) -> None:

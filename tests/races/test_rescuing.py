@@ -6,16 +6,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.moves import attempts, claim, ended, held, leases, state, undone, waiting
+from support.moves import attempts, claim, ended, held, job, leases, state, undone, waiting
 from support.store import SECOND, B
 from tenure._model.ending import Ending
 from tenure._model.job import State
 from tenure._model.lease import Renewal, Renewed, Settled, Settling
 from tenure._model.outcome import Released, Succeeded
+from tenure._store.port import Query
 from tenure.errors import LeaseLost
 
 if TYPE_CHECKING:
     from support.store import Database
+    from tenure._model.lease import Lease
+    from tenure._store.port import Op
 
 
 async def test_a_settle_that_waits_behind_a_rescue_is_refused(db: Database) -> None:
@@ -187,3 +190,51 @@ async def test_a_lease_that_was_locked_when_a_floor_passed_it_is_rescued_from_ze
     assert (await rescuer.run(db.store.rescue(floor=passed.now))).found == 0
     [rescued] = (await rescuer.run(db.store.rescue(floor=None))).jobs
     assert (rescued.job_id, rescued.state) == (lease.job_id, State.QUEUED)
+
+
+_HELD_UP = """
+CREATE FUNCTION held_up() RETURNS trigger LANGUAGE plpgsql AS
+$$BEGIN PERFORM pg_advisory_xact_lock(7); RETURN NEW; END$$;
+CREATE TRIGGER held_up BEFORE UPDATE ON tenure.job FOR EACH ROW EXECUTE FUNCTION held_up()
+"""
+
+
+async def test_a_lease_that_ends_while_its_renewal_is_under_way_is_not_revived(
+    db: Database,
+) -> None:
+    """The statement found both in time, and is held up at the first of them. Shows R5."""
+    await db.run(db.real.enqueue([job(), job()]))
+    [long] = leases(await db.run(claim(db.real)))
+    [short] = leases(await db.run(claim(db.real, ttl=SECOND)))
+    await db.fetch(_HELD_UP)
+    blocker, worker = await db.party("blocker"), await db.party("worker")
+
+    async with blocker.connection.transaction():
+        await blocker.connection.execute("SELECT pg_advisory_xact_lock(7)")
+        renewal = await waiting(db, worker, db.real.renew([long, short]))
+        await db.fetch(
+            "SELECT pg_sleep_until(lease_expires_at) FROM tenure.job WHERE id = $1", short.job_id
+        )
+
+    assert await renewal == [Renewal(Renewed.RENEWED), Renewal(Renewed.LOST)]
+
+
+def confirm(lease: Lease) -> Op[bool]:
+    """What a claim says of a suspect before it answers; no verb of its own."""
+    name = {"id": lease.job_id, "token": lease.token, "owner": lease.claimed_by}
+    rows = yield Query("confirm", {**name, "ttl": lease.ttl, "now": None})
+    return bool(rows)
+
+
+async def test_a_confirmation_that_waited_past_its_lease_is_refused(db: Database) -> None:
+    """It waits behind somebody who only locks the row. Shows R5."""
+    await db.run(db.real.enqueue([job()]))
+    [lease] = leases(await db.run(claim(db.real, ttl=SECOND)))
+    blocker, worker = await db.party("blocker"), await db.party("worker")
+
+    async with blocker.connection.transaction():
+        await blocker.connection.execute("SELECT FROM tenure.job FOR UPDATE")
+        late = await waiting(db, worker, confirm(lease))
+        await db.fetch("SELECT pg_sleep_until(lease_expires_at) FROM tenure.job")
+
+    assert await late is False

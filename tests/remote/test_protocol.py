@@ -22,6 +22,7 @@ from tenure.remote import (
 )
 
 if TYPE_CHECKING:
+    from support.store import Database
     from tenure import Tenure
     from tenure.remote import (
         Acquired,
@@ -64,6 +65,22 @@ async def test_a_job_is_acquired_renewed_and_completed(app: Tenure, remote: Remo
 
 async def test_nothing_is_there_when_nothing_is_due(remote: Remote) -> None:
     assert (await acquire(remote)).work == []
+
+
+async def test_what_is_past_its_time_is_ended_and_not_handed_out(
+    app: Tenure, remote: Remote, db: Database
+) -> None:
+    """The next one is, though many came before it. Shows R32."""
+    old = [await enqueue(app, expires_in=60) for _ in range(3)]
+    await db.fetch("UPDATE tenure.job SET created_at = created_at - interval '61 s'")
+    fresh = await enqueue(app, expires_in=60)
+
+    assert [work.job.id for work in (await acquire(remote)).work] == [fresh]
+    assert (await acquire(remote, count=5)).work == []
+    for job_id in old:
+        job = await app.admin.ajob(job_id)
+        assert job is not None
+        assert (job.state, job.done_reason) == (State.CANCELLED, "expired")
 
 
 async def test_who_waits_is_told_of_the_first_job_at_once(app: Tenure, remote: Remote) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pytest
 from hypothesis import given
@@ -120,6 +121,7 @@ def test_a_default_is_the_one_in_force_when_the_job_runs() -> None:
         ((1,), {}, "missing a required argument: 'at'"),
         ((1, 2, 3, 4), {}, "too many positional arguments"),
         ((1,), {"point": 2, "at": 3}, "multiple values for argument 'point'"),
+        ((1,), {"att": 3}, "got an unexpected keyword argument 'att'"),
         ((1, 2), {"when": 3}, "got an unexpected keyword argument 'when'"),
     ],
 )
@@ -238,3 +240,61 @@ def test_names_that_only_the_type_checker_knows_do_not_stand_in_the_way() -> Non
     assert parameters.dump((1, NOON), {}) == {"price": 1, "at": NOON.isoformat()}
     assert parameters.load({"price": 1, "at": NOON.isoformat()}) == ([], {"price": 1, "at": NOON})
     assert parameters.returns is None
+
+
+def send(
+    to: str,
+    n: int | None = None,
+    ids: list[int] | None = None,
+    at: datetime | None = None,
+    pair: tuple[int, str] = (1, "a"),
+    point: Point | None = None,
+    loose: str = None,  # type: ignore[assignment] # noqa: RUF013 - as many write it
+) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        ({"to": None}, "'to' is None, not a str"),
+        ({"n": "seven"}, r"'n' is a str, not int \| None"),
+        ({"ids": "7"}, r"'ids' is a str, not list\[int\] \| None"),
+        ({"at": "tomorrow"}, r"'at' is a str, not datetime.datetime \| None"),
+        ({"pair": [1]}, r"'pair' is a list, not tuple\[int, str\]"),
+        ({"pair": None}, r"'pair' is None, not tuple\[int, str\]"),
+        ({"point": {"y": 1}}, r"'point' is a dict, not .*Point \| None"),
+    ],
+)
+def test_what_no_worker_could_rebuild_is_refused_at_enqueue(args: dict[str, Any], why: str) -> None:
+    said = refusal(send, **{"to": "Ada"} | args)
+    assert re.search(why, said), said
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"n": None},
+        {"n": 7, "ids": [1, 2]},
+        {"at": NOON},
+        {"at": NOON.isoformat()},
+        {"pair": (2, "b")},
+        {"point": Point(1)},
+        {"loose": None},
+    ],
+)
+def test_what_a_worker_can_rebuild_is_taken(args: dict[str, Any]) -> None:
+    assert through(send, "Ada", **args) is None
+
+
+def judged(
+    a: Any,
+    b: object,
+    c: Literal["x"] | None,
+    d: NoSuchName,  # type: ignore[name-defined] # noqa: F821 - nobody knows it
+    e: Annotated[int | None, ["a note"]],
+) -> None: ...
+
+
+def test_an_annotation_that_cannot_be_judged_lets_everything_through() -> None:
+    assert Parameters(judged, skip=0).dump((None,) * 5, {}) == dict.fromkeys("abcde")
+    assert Parameters(judged, skip=0).dump((1,) * 5, {}) == dict.fromkeys("abcde", 1)

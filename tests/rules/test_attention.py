@@ -88,6 +88,22 @@ def test_a_queue_with_due_jobs_and_no_worker() -> None:
     ]
 
 
+def test_a_task_that_no_live_worker_knows() -> None:
+    lost = {"unknown_tasks": ["shop.mail", "shop.pack"]}
+    one, other = (
+        replace(worker(), meta=lost),
+        replace(worker(), meta={"unknown_tasks": ["shop.mail"]}),
+    )
+    assert said(workers=[one, worker()]) == []
+    assert said(workers=[one, other]) == [
+        (
+            AttentionCode.TASK_UNKNOWN,
+            "No live worker knows task shop.mail; its jobs wait.",
+            "tenure doctor",
+        )
+    ]
+
+
 def test_a_due_job_that_waits_past_the_target() -> None:
     assert said(queues=[queue(due=2, oldest=5 * MINUTE)]) == []
     [(code, sentence, command)] = said(queues=[queue(due=2, oldest=7 * MINUTE)])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tenure._model.job import NewJob
-from tenure._rules.idempotency import digest
+from tenure._model.ids import JobId, Token
+from tenure._model.job import JobRow, NewJob, State
+from tenure._rules.idempotency import digest, key
 
+KEYED = "ho7qjbou80"
 JOB = NewJob("send", args={"to": "Ada", "n": 1})
 
 
@@ -42,3 +45,13 @@ def test_what_is_not_said_does_not_enter() -> None:
     assert digest([NewJob("send")]) == (
         "0fa8f37aca9366c53e8af928ebe5adc486ce489100c75c681bd86597802fa4fb"
     )
+
+
+def test_a_jobs_key_elsewhere_has_the_microsecond_of_its_enqueue() -> None:
+    """Shows R20."""
+    at = datetime(2026, 11, 16, 12, 30, 15, 123456, tzinfo=UTC)
+    job = JobRow(JobId(7), State.RUNNING, "q", "t", {}, 5, 1, 3, 0, Token(1), at, at)
+    other = replace(job, created_at=at + timedelta(microseconds=1))
+    assert key("tenure", job) == f"tenure-7-{KEYED}"
+    assert key("tenure", job) != key("tenure", other) != key("tenants", other)
+    assert int(key("tenure", other).rpartition("-")[2], 36) - int(KEYED, 36) == 1

@@ -13,6 +13,7 @@ from tenure.config import DEFAULTS, LONGEST_LEASE
 from tenure.errors import InvalidValue
 
 SECOND = timedelta(seconds=1)
+NONE = timedelta(0)
 ttls = st.timedeltas(timedelta(0), LONGEST_LEASE)
 instants = st.floats(0, 1e9)
 stops = st.timedeltas(timedelta(0), timedelta(minutes=10))
@@ -33,8 +34,12 @@ def test_a_holder_has_stopped_before_the_lease_it_asked_for_can_end(
     """The store grants from a later instant than the one at which it was asked."""
     until = asked_at + terms(ttl, stop_within=stop_within).trusted_for
     ends_at = asked_at + ttl.total_seconds()
+    granted = terms(ttl, stop_within=stop_within)
     assert until <= ends_at
-    assert ends_at - until >= margin(ttl, stop_within=stop_within).total_seconds() - 1e-6
+    assert ends_at - until >= margin(ttl, stop_within=NONE).total_seconds() - 1e-6
+    assert ends_at - until >= granted.stop_within - 1e-6
+    if acceptable(ttl, stop_within):
+        assert granted.stop_within == stop_within.total_seconds()
 
 
 @given(ttls, stops, instants, st.floats(0, 3600))
@@ -59,6 +64,16 @@ def test_the_default_lease_is_trusted_for_twenty_five_seconds_and_renewed_after_
     """Shows R3."""
     default = terms(DEFAULTS.lease, stop_within=DEFAULTS.stop_within)
     assert (default.trusted_for, default.renew_after, default.stop_within) == (25.0, 10.0, 2.0)
+
+
+@given(st.timedeltas(3 * SECOND, 20 * SECOND), stops)
+def test_a_lease_shorter_than_its_task_thought_leaves_time_for_a_second_renewal_too(
+    ttl: timedelta, stop_within: timedelta
+) -> None:
+    """The time to stop gives way. Shows R3."""
+    if acceptable(ttl, NONE):
+        granted = terms(ttl, stop_within=stop_within)
+        assert granted.trusted_for - granted.renew_after > DEFAULTS.slack.total_seconds() - 1e-5
 
 
 @given(ttls, stops)

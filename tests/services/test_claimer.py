@@ -14,6 +14,7 @@ from tenure._model.lease import Claims
 from tenure._model.outcome import Succeeded
 from tenure._rules.prefetch import AT_ONCE
 from tenure._services.board import Board
+from tenure.errors import Unreachable
 
 if TYPE_CHECKING:
     from tenure._model.lease import Rescued
@@ -173,6 +174,22 @@ async def test_no_more_is_claimed_than_the_board_has_places(bench: Bench) -> Non
     assert await claimer.tick() == 0
 
 
+async def test_no_sleep_between_suspects_that_come_one_by_one(
+    bench: Bench, rests: list[float]
+) -> None:
+    """Each is claimed alone; the others and fresh work behind them are due all the while."""
+    bench.task()
+    await held(bench.db, 3)
+    bench.advance(31)
+    await bench.db.run(bench.db.store.rescue())
+    await bench.enqueue(2)
+    claimer = bench.claimer(bench.dispatcher(slots=20))
+    assert [await claimer.tick() for _ in range(4)] == [1, 1, 1, 1]
+
+    assert len(bench.holdings) == 5
+    assert len(rests) == 1, "after the last claim, which left nothing behind"
+
+
 async def test_it_sleeps_until_the_next_job_is_due(bench: Bench, rests: list[float]) -> None:
     """At most a poll, which is a second and up to a fifth."""
     bench.task()
@@ -284,6 +301,19 @@ async def test_a_scan_finds_what_lies_below_the_floor(bench: Bench) -> None:
     bench.boot.advance(1)
     assert await claimer.scan(link) == 1
     assert len(bench.loop_way.started) == 4
+    assert claimer.until_scan > 0.1
+
+
+async def test_a_scan_that_failed_is_not_asked_again_at_once(bench: Bench) -> None:
+    """It may have held a limited queue's row until its time was up."""
+    bench.task()
+    claimer = bench.claimer(bench.dispatcher())
+    link = bench.link("claimer 2")
+    await bench.enqueue()
+    await claimer.tick()
+    claimer._scan_at, link.cut = bench.boot.now, True
+    with pytest.raises(Unreachable):
+        await claimer.scan(link)
     assert claimer.until_scan > 0.1
 
 

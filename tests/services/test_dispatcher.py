@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
-from support.store import SECOND, A, lanes
+from support.moves import BY, attempts
+from support.store import SECOND, A, B, lanes
 from tenure import Backoff
+from tenure._executors.loop import LoopExecutor
 from tenure._model.job import State
 from tenure._model.outcome import Error, Failed, Succeeded
 from tenure._services.board import Phase
 from tenure._services.holdings import Why
+from tests.conformance import operating
 
 if TYPE_CHECKING:
+    from tenure import AsyncJob
     from tests.services.bench import Bench
 
 
@@ -48,6 +53,53 @@ async def test_an_expired_job_is_cancelled_and_not_run(bench: Bench) -> None:
     assert [each.held.job.id for each in bench.loop_way.started] == fresh
     ended = await bench.get(old[0])
     assert (ended.state, ended.done_reason) == (State.CANCELLED, "expired")
+
+
+async def test_a_job_that_was_tried_does_not_expire(bench: Bench) -> None:
+    """Its failures come to their end, where they are seen: among the dead letters. Shows R15."""
+    bench.task()
+    [job_id] = await bench.enqueue(meta={"expires_in": 3.0}, max_attempts=2)
+    for _ in range(2):
+        claims = await bench.db.run(bench.db.store.claim(lanes("default"), count=1, worker=A))
+        bench.dispatcher().take(claims, bench.boot.now)
+        bench.loop_way.started[-1].end(Failed(Error("ValueError", "no")))
+        await bench.settler.tick()
+        bench.db.clock.advance(3600 * SECOND)
+    assert len(bench.loop_way.started) == 2
+    assert (await bench.get(job_id)).state is State.FAILED
+
+
+async def test_a_job_that_lost_its_worker_does_not_expire(bench: Bench) -> None:
+    """Shows R7."""
+    bench.task()
+    await bench.enqueue(meta={"expires_in": 3.0})
+    await bench.db.run(bench.db.store.claim(lanes("default"), count=1, worker=B))
+    bench.db.clock.advance(3600 * SECOND)
+    await bench.db.run(bench.db.store.rescue())
+    claims = await bench.db.run(bench.db.store.claim(lanes("default"), count=1, worker=A))
+    bench.dispatcher().take(claims, bench.boot.now)
+    assert len(bench.process_way.started) == 1
+
+
+@pytest.mark.parametrize("by", ["retry", "an operation"])
+async def test_a_dead_letter_that_is_brought_back_runs_however_late(bench: Bench, by: str) -> None:
+    """A new life has no old end. Shows R15."""
+    bench.task()
+    [job_id] = await bench.enqueue(meta={"expires_in": 5.0, "tags": ["x"]}, max_attempts=1)
+    claims = await bench.db.run(bench.db.store.claim(lanes("default"), count=1, worker=A))
+    bench.dispatcher().take(claims, bench.boot.now)
+    bench.loop_way.started[-1].end(Failed(Error("ValueError", "no")))
+    await bench.settler.tick()
+    bench.db.clock.advance(60 * SECOND)
+    if by == "retry":
+        await bench.db.run(bench.db.store.retry([job_id], BY))
+    else:
+        await operating.finish(bench.db, (await operating.start(bench.db)).id)
+    claims = await bench.db.run(bench.db.store.claim(lanes("default"), count=1, worker=A))
+    bench.dispatcher().take(claims, bench.boot.now)
+
+    assert len(bench.loop_way.started) == 2
+    assert claims.jobs[0].job.meta == {"tags": ["x"]}
 
 
 async def test_each_kind_of_handler_has_its_way(bench: Bench) -> None:
@@ -96,6 +148,69 @@ async def test_a_job_that_was_to_stop_before_it_began_is_given_back(bench: Bench
     assert dispatcher.idle
 
 
+async def test_a_job_is_not_begun_once_its_lease_cannot_be_trusted(bench: Bench) -> None:
+    """The answer to the claim lay there while a handler blocked the loop. Shows R4."""
+    bench.task()
+    dispatcher = bench.dispatcher()
+    [job_id] = await bench.enqueue()
+    claims = await bench.db.run(bench.db.store.claim(lanes("default"), count=1, worker=A))
+    asked_at = bench.boot.now
+    bench.advance(25)
+    dispatcher.take(claims, asked_at)
+    await bench.settler.tick()
+
+    assert bench.loop_way.started == []
+    job = await bench.get(job_id)
+    assert (job.state, job.attempt, len(bench.holdings)) == (State.QUEUED, 0, 0)
+    assert dispatcher.idle
+
+
+async def test_what_waited_here_past_its_lease_is_not_begun_and_its_release_harms_nobody(
+    bench: Bench,
+) -> None:
+    """The process was stopped so long that another has the job now; a slot is free before the
+    watcher has looked. Shows R4. Shows R5."""
+    bench.task()
+    dispatcher = bench.dispatcher(slots=1)
+    _, waiting = await bench.start(dispatcher, 2)
+    bench.advance(31)
+    await bench.db.run(bench.db.store.rescue(count=10))
+    bench.db.clock.advance(SECOND)
+    for _ in range(2):
+        await bench.db.run(bench.db.store.claim(lanes("default"), count=1, worker=B))
+    theirs = await bench.get(waiting.job.id)
+    bench.loop_way.started[0].end(Succeeded())
+    await bench.settler.tick()
+
+    assert (len(bench.loop_way.started), len(bench.holdings)) == (1, 0)
+    job = await bench.get(waiting.job.id)
+    assert (job.state, job.claimed_by, job.token) == (State.RUNNING, B, theirs.token)
+
+
+async def test_a_handler_that_was_to_stop_while_another_blocked_the_loop_is_not_begun(
+    bench: Bench,
+) -> None:
+    """It is the next one in the same task, before the call that would stop it. Shows R4."""
+    ran: list[int] = []
+
+    @bench.app.task(name="work")
+    async def work(job: AsyncJob) -> None:
+        ran.append(job.id)
+        for held in bench.holdings:
+            held.stop(Why.LEASE, bench.boot.now)
+
+    dispatcher = bench.dispatcher()
+    on_loop = LoopExecutor(bench.app.engine, bench.app.hooks)
+    dispatcher._ways = replace(dispatcher._ways, loop=on_loop)
+    first, second = await bench.start(dispatcher, 2)
+    await dispatcher.until_idle()
+    await bench.settler.tick()
+
+    assert ran == [first.job.id]
+    job = await bench.get(second.job.id)
+    assert (job.state, job.attempt) == (State.QUEUED, 0)
+
+
 async def test_what_has_not_started_is_given_back_together(bench: Bench) -> None:
     """Shows R31."""
     bench.task()
@@ -136,6 +251,26 @@ async def test_a_failure_waits_by_the_tasks_backoff_or_else_by_the_one_that_was_
 
     job = await bench.get(held.job.id)
     assert job.run_at == bench.db.clock.now + waits * SECOND
+
+
+async def test_an_end_that_cannot_be_judged_is_a_failure_and_keeps_no_lease(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Otherwise it would be renewed for ever, with no timeout left to end it. Shows R4."""
+    bench.task()
+    dispatcher = bench.dispatcher(slots=1)
+    [held] = await bench.start(dispatcher)
+    held.task = replace(held.task, backoff=5)  # type: ignore[arg-type]  # Refused at decoration.
+    bench.loop_way.started[0].end(Failed(Error("ValueError", "no")))
+    await bench.settler.tick()
+
+    assert (dispatcher.idle, len(bench.holdings)) == (True, 0)
+    job = await bench.get(held.job.id)
+    assert (job.state, job.attempt) == (State.QUEUED, 1)
+    assert job.run_at > bench.db.clock.now
+    [attempt] = await attempts(bench.db, job.id)
+    assert attempt.error_type == "AttributeError"
+    assert "work: an end could not be judged; the attempt failed" in caplog.text
 
 
 async def test_a_way_that_cannot_begin_gives_the_job_back_and_keeps_no_slot(

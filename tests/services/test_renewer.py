@@ -214,6 +214,51 @@ async def test_a_full_batch_is_followed_by_the_rest_at_once(
     assert {held.asked_at for held in bench.holdings} == {1010.0}
 
 
+@pytest.mark.parametrize("ttl", [3.1, 4, 6.1])
+async def test_it_rests_no_longer_than_until_the_next_lease_is_due(
+    bench: Bench, ttl: float
+) -> None:
+    """Short leases would run out between two looks. Shows R3."""
+    bench.task()
+    [held] = await bench.start(bench.dispatcher(), lease=timedelta(seconds=ttl))
+    renewer = bench.renewer()
+    for _ in range(20):
+        rest = renewer._rest()
+        assert 0.1 <= rest <= 1.2
+        bench.advance(rest)
+        await renewer.tick()
+        assert bench.boot.now - held.asked_at <= ttl / 3 + 0.11
+        assert bench.boot.now < held.trusted_until - 0.8
+    assert bench.links[-1].runs > 5
+
+
+async def test_what_is_locked_when_it_is_due_is_asked_again_soon_and_not_without_end(
+    bench: Bench,
+) -> None:
+    bench.task()
+    [held] = await bench.start(bench.dispatcher())
+    bench.advance(12)
+
+    assert bench.renewer()._rest() == pytest.approx(0.1)
+    held.grip.lost = True
+    assert bench.renewer()._rest() >= 0.8
+
+
+async def test_a_renewal_hurries_for_the_shortest_lease_that_is_held(bench: Bench) -> None:
+    """One that hangs is tried on a new connection while there is trust left. Shows R3."""
+    bench.task()
+    dispatcher = bench.dispatcher()
+    await bench.start(dispatcher)
+    [short] = await bench.start(dispatcher, lease=timedelta(seconds=4.2))
+    renewer = bench.renewer()
+    await renewer.tick()
+    assert bench.links[-1]._deadline == timedelta(seconds=0.7)
+
+    bench.holdings.drop(short)
+    await renewer.tick()
+    assert bench.links[-1]._deadline == timedelta(seconds=5)
+
+
 def test_a_renewal_has_a_sixth_of_the_lease_to_be_answered() -> None:
     assert deadline(30 * SECOND) == 5 * SECOND
     assert deadline(timedelta(hours=1)) == 15 * SECOND

@@ -12,7 +12,7 @@ from support.moves import BY
 from tenure._model.job import NewJob
 from tenure._model.schedule import NewSchedule, Timing
 from tenure._services.scheduler import Scheduler
-from tenure.errors import Unreachable
+from tenure.errors import InvalidValue, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -237,6 +237,42 @@ async def test_a_program_that_cannot_declare_keeps_nobody_from_being_fired(
     assert await broken.tick() == 1
     [told] = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
     assert told.startswith("scheduler: shop cannot declare: 'no name' cannot name a schedule: ")
+
+
+async def test_a_schedule_that_cannot_be_read_here_keeps_no_other_from_being_fired(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its zone is not known to this process. It is told once, left to those that know it, and
+    looked at anew when schedules change. Shows R26. Shows R27."""
+    monkeypatch.setattr("tenure._services.scheduler._BATCH", 2)
+    timing = Timing(cron="* * * * *", zone="Europe/Berlin")
+    strange = [NewSchedule(name=f"a{n}", timing=timing, job=NewJob("t", "q")) for n in range(5)]
+    here, there = scheduler(bench, *strange, every(60, "s")), scheduler(bench, program="other")
+    assert await here.tick() == 0
+    bench.advance(60)
+
+    with monkeypatch.context() as ignorant:
+        ignorant.setattr("tenure._rules.zones.zone_named", unknown_zone)
+        while await here.tick():
+            pass
+        assert await jobs(bench) == 1
+        assert here._rest() >= 0.8
+        here.wake("@schedules")
+        while await here.tick():
+            pass
+    told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert len(told) == 5
+    assert told[0].startswith("scheduler: a0 cannot be read here, and is left to others: there is")
+    assert "Europe/Berlin" in told[0]
+    assert "tzdata" in told[0]
+
+    while await there.tick():
+        pass
+    assert await jobs(bench) == 6
+
+
+def unknown_zone(name: str) -> None:
+    raise InvalidValue(f"there is no time zone {name!r}")
 
 
 async def test_a_full_batch_is_followed_at_once_by_the_next(bench: Bench) -> None:

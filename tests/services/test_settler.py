@@ -18,7 +18,7 @@ from tenure._store.postgres.sessions import AsyncSession
 from tenure.errors import Unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from support.store import Party
     from tenure._services.holdings import Held
@@ -35,6 +35,14 @@ async def held(bench: Bench) -> Sequence[Held]:
 def hurried(party: Party) -> Any:
     """A connection with a short patience for locks, in a link's place."""
     return party
+
+
+async def until(met: Callable[[], bool]) -> None:
+    """Return once this is so."""
+    while True:
+        if met():
+            return
+        await asyncio.sleep(0.01)
 
 
 async def test_one_alone_is_settled_at_once(bench: Bench, held: Sequence[Held]) -> None:
@@ -91,6 +99,31 @@ async def test_what_somebody_has_locked_is_asked_again_behind_the_others(
 
     assert (await bench.get(held[0].job.id)).state is State.COMPLETED
     assert len(bench.holdings) == 0
+
+
+async def test_a_lease_to_be_forfeited_that_somebody_has_locked_keeps_no_other_waiting(
+    bench: Bench, held: Sequence[Held], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The process died under it; its row is asked for again behind the others."""
+    party = await bench.db.party("settler", lock_timeout="50ms")
+    settler = Settler(bench.db.store, hurried(party), bench.holdings)
+    operator = await bench.db.caller("operator")
+    async with operator.transaction():
+        await operator.connection.execute(
+            "SELECT FROM tenure.job WHERE id = %s FOR UPDATE", [held[0].job.id]
+        )
+        settler.forfeit(held[0])
+        settler.forfeit(held[1])
+        await settler.tick()
+        await settler.tick()
+        assert list(bench.holdings) == [held[0], held[2]]
+    for _ in range(4):
+        await settler.tick()
+
+    assert list(bench.holdings) == [held[2]]
+    losses = [(await bench.get(each.job.id)).losses for each in held]
+    assert losses == [1, 1, 0]
+    assert caplog.text.count(f"job {held[0].job.id}: its process died under it") == 1
 
 
 async def test_a_refused_result_is_told_and_kept_as_evidence(
@@ -189,19 +222,50 @@ async def test_one_whose_key_is_locked_holds_up_no_other_that_has_follow_ups(ben
     dispatcher = bench.dispatcher()
     [keyed] = await bench.start(dispatcher, key="k")
     [plain] = await bench.start(dispatcher)
-    party = await bench.db.party("settler", lock_timeout="50ms")
-    settler = Settler(bench.db.store, hurried(party), bench.holdings)
     for each in (keyed, plain):
-        settler.put(each, ended(each.lease), follow_ups=[NewJob("next")])
+        bench.settler.put(each, ended(each.lease), follow_ups=[NewJob("next")])
     operator = await bench.db.caller("operator")
-    async with operator.transaction():
+    async with asyncio.timeout(4), operator.transaction():
         await operator.connection.execute("SELECT FROM tenure.job_key FOR UPDATE")
         for _ in range(3):
-            await settler._attempt()
+            await bench.settler._attempt()
         assert list(bench.holdings) == [keyed]
-    await settler._attempt()
+    while await bench.settler._attempt():
+        pass
 
     assert (len(bench.holdings), await queued(bench)) == (0, 2)
+
+
+@pytest.mark.parametrize("follow_ups", [[], [NewJob("next")]])
+async def test_a_key_that_a_caller_keeps_locked_holds_up_neither_what_ends_later_nor_its_lease(
+    bench: Bench, follow_ups: list[NewJob]
+) -> None:
+    """With the patience for locks that a worker has, far less than it is used up. Shows R17."""
+    bench.task()
+    dispatcher = bench.dispatcher()
+    [keyed] = await bench.start(dispatcher, key="k")
+    later = await bench.start(dispatcher, 3)
+    caller = await bench.db.caller("caller")
+    running = asyncio.create_task(bench.settler.run())
+    async with asyncio.timeout(4), caller.transaction() as tx:
+        await tx.run(bench.db.store.enqueue([NewJob("work", key="k")]))
+        bench.settler.put(keyed, ended(keyed.lease), follow_ups=follow_ups)
+        await until(lambda: bench.settler._items[0].tries > 0)
+        for each in later:
+            bench.settler.put(each, ended(each.lease))
+        await until(lambda: list(bench.holdings) == [keyed])
+        renewer = bench.renewer()
+        bench.advance(10)
+        while not renewer.renewed:
+            await renewer.tick()
+    async with asyncio.timeout(4):
+        await bench.settler.emptied()
+    bench.settler.stop()
+    await running
+
+    job = await bench.get(keyed.job.id)
+    assert (job.state, job.losses) == (State.COMPLETED, 0)
+    assert await queued(bench) == len(follow_ups)
 
 
 async def test_a_completion_that_the_handler_committed_itself_is_believed(
@@ -247,7 +311,8 @@ async def test_a_handed_over_transaction_that_is_still_open_is_waited_for(
     assert held[0] in list(bench.holdings)
 
     await caller.connection.execute("ROLLBACK")
-    await settler._attempt()
+    while await settler._attempt():
+        pass
     [attempt] = await attempts(bench.db, held[0].job.id)
     assert attempt.error_type == "NotCommitted"
 

@@ -155,11 +155,30 @@ async def test_a_higher_fence_and_the_same_key_reach_every_later_attempt(app: Te
         await end(other)
 
     fences, keys = zip(*seen, strict=True)
-    mine = [fence for fence, key in seen if key.endswith(f"-{handle.id}")]
+    mine = [fence for fence, key in seen if key.startswith(f"tenure-{handle.id}-")]
     assert mine == sorted(set(mine))
     assert len(mine) >= 1
     assert len(set(keys)) == 2
     assert all(fence > 0 for fence in fences)
+
+
+async def test_the_key_stays_when_an_operator_retries(app: Tenure) -> None:
+    """Shows R20."""
+    seen: list[str] = []
+
+    @app.task(max_attempts=1)
+    async def charge(job: AsyncJob) -> None:
+        seen.append(job.idempotency_key)
+        raise ValueError
+
+    async with app.run():
+        handle = await charge.aenqueue()
+        await end(handle)
+        await app.admin.aretry([handle.id], BY)
+        await periods(app, handle, 2)
+
+    assert len(seen) == 2
+    assert len(set(seen)) == 1
 
 
 async def test_a_handler_that_is_cancelled_by_its_own_code_has_failed(app: Tenure) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tenure import AsyncJob, Retry, Snooze, Tenure
+from tenure import AsyncJob, Cancel, Retry, Snooze, Tenure
 from tenure._model.job import State
 from tests.worker.acts import end, periods
 
@@ -18,15 +18,23 @@ class Mute(Exception):
         raise RuntimeError("no words")
 
 
+class MuteCancel(Cancel):
+    """Words to the worker that cannot be read."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
 WORDS: list[Callable[[], BaseException]] = [
     Mute,
+    MuteCancel,
     lambda: Retry(after="soon"),  # type: ignore[arg-type]  # What a user without mypy writes.
     lambda: Snooze(float("inf")),
     lambda: Snooze(float("nan")),
 ]
 
 
-@pytest.mark.parametrize("word", WORDS, ids=["mute", "text", "infinite", "nan"])
+@pytest.mark.parametrize("word", WORDS, ids=["mute", "mute cancel", "text", "infinite", "nan"])
 @pytest.mark.parametrize("form", ["on the loop", "in a thread"])
 async def test_an_error_that_cannot_be_told_ends_the_attempt_and_frees_the_slot(
     app: Tenure, word: Callable[[], BaseException], form: str

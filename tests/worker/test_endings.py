@@ -162,7 +162,7 @@ async def test_arguments_that_no_longer_fit_fail_at_once_and_are_kept(
     ids=["object", "nan", "key", "long", "large"],
 )
 async def test_a_result_that_cannot_be_stored_fails_the_job_and_harms_no_other(
-    app: Tenure, result: object
+    app: Tenure, result: object, caplog: pytest.LogCaptureFixture
 ) -> None:
     @app.task
     async def odd() -> object:
@@ -179,6 +179,9 @@ async def test_a_result_that_cannot_be_stored_fails_the_job_and_harms_no_other(
 
     assert (ended.state, ended.done_reason) == (State.FAILED, "unstorable")
     assert good.result == 2
+    [said] = [record.message for record in caplog.records if "failed" in record.message]
+    assert said.startswith(f"job {ended.id} (")
+    assert "attempt 1 of 3 failed: Unstorable: " in said
 
 
 async def test_a_result_with_signs_that_postgresql_has_not_is_stored_with_them_escaped(

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import pytest
 
+from support.processes import alive, wait_for
 from support.store import Database
 from tenure import Handle, Tenure
 from tenure._model.ending import Ending
@@ -46,6 +47,22 @@ def collects(job: Job) -> None:
 @app.task(name="dies", process=True, max_attempts=1)
 def dies() -> None:
     os._exit(3)
+
+@app.task(name="forks", process=True, max_attempts=1)
+def forks(job: Job) -> None:
+    left = os.fork()
+    if not left:
+        # What was forked has the channel to the child too, and keeps it open.
+        time.sleep(60)
+    job.progress(message=str(left))
+    os._exit(3)
+
+@app.task(name="copies", process=True)
+def copies() -> str:
+    if not os.fork():
+        return "the copy's"
+    time.sleep(0.3)
+    return "its own"
 
 @app.task(name="deaf", process=True, max_attempts=1, timeout=0.3)
 def deaf() -> None:
@@ -190,6 +207,28 @@ async def test_a_process_that_dies_takes_nothing_with_it_and_is_a_loss(app: Tenu
 
     assert (ended.state, ended.done_reason, ended.losses) == (State.FAILED, "lost", 1)
     assert only.outcome is Ending.LOST
+
+
+async def test_what_a_process_forked_does_not_outlive_it(app: Tenure) -> None:
+    """It is a loss at once, as if it had forked nothing. Shows R7."""
+    async with child(app):
+        handle = await enqueue(app, "forks")
+        ended = await end(handle)
+
+        assert (ended.state, ended.done_reason) == (State.FAILED, "lost")
+        assert ended.progress is not None
+        forked = int(ended.progress["message"])
+        assert wait_for(lambda: not alive(forked), 10)
+
+
+async def test_a_copy_that_a_handler_forks_does_not_speak_for_it(app: Tenure) -> None:
+    """Nor is what it says taken for the end of the next job in that process. Shows R5."""
+    async with child(app, slots=1):
+        first, next_one = await enqueue(app, "copies"), await enqueue(app, "where")
+        results = (await end(first)).result, (await end(next_one)).result
+
+    assert results[0] == "its own"
+    assert isinstance(results[1], int)
 
 
 async def test_a_handler_that_heeds_nothing_is_ended_with_its_process(app: Tenure) -> None:

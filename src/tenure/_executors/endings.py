@@ -16,6 +16,7 @@ from tenure._model.outcome import (
 )
 from tenure._model.says import Cancel, Finished, GiveUp, Retry, Snooze, TargetReached
 from tenure._rules import values
+from tenure._services.base import log
 from tenure._services.holdings import Why
 from tenure.errors import LeaseLost, PayloadError, Stopped
 from tenure.task import Definition
@@ -43,6 +44,21 @@ def raised(
     error: BaseException, task: Definition, why: Why | None, limit: timedelta | None
 ) -> Outcome:
     """The outcome of a handler that raised; after it was asked to stop, it was stopped."""
+    try:
+        return _judged(error, task, why, limit)
+    except Exception as defect:  # noqa: BLE001 - no defect may keep a slot and a lease
+        return unjudged(defect, task)
+
+
+def unjudged(defect: Exception, task: Definition) -> Outcome:
+    """The outcome where judging the end has failed itself: it is told, and tried again."""
+    log.error("%s: an end could not be judged; the attempt failed", task.name, exc_info=defect)
+    return Failed(_told(defect))
+
+
+def _judged(
+    error: BaseException, task: Definition, why: Why | None, limit: timedelta | None
+) -> Outcome:
     match error:
         case Undecodable():
             return Failed(_told(error), retryable=False, reason="undecodable")

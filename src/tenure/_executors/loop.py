@@ -98,7 +98,8 @@ class OnLoop:
     async def run(self, task: asyncio.Task[None], handler: Coroutine[Any, Any, End]) -> bool:
         """Run the handler to its end in this task, and tell it; answers whether it had to wait."""
         held = self.held
-        if self._stopped:
+        # Asked to while another blocked the loop, it may come before the call that stops it.
+        if self._stopped or held.stopping is not None:
             handler.close()
             why = endings.raised(
                 asyncio.CancelledError(), held.task, held.stopping, held.time_limit

@@ -7,13 +7,12 @@ process down it takes nothing else. The lease stays with the child, which renews
 import asyncio
 import contextlib
 import os
-import signal
 import socket
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from tenure._executors import endings, messages
+from tenure._executors import endings, groups, messages
 from tenure._executors.base import Told
 from tenure._model.outcome import Outcome, Snoozed
 from tenure._services.base import about, log
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _LONGEST_MESSAGE = 64 * 1024 * 1024
+_LAST_WORDS = 1.0
 _AFTER_NO_START = timedelta(seconds=10)
 
 
@@ -80,11 +80,19 @@ class ProcessExecutor:
                 "the process of job %s broke: %s", held.job.id, error, extra=about(held.job)
             )
             outcome = None
+        except Exception as defect:  # noqa: BLE001 - no defect may keep a slot and a lease
+            outcome = endings.unjudged(defect, held.task)
+            if running.process is not None:
+                running.process.kill()
         if outcome is None and held.stopping is not None:
             outcome = endings.stopped(held.stopping, held.time_limit)
-        if running.process is not None:
-            await self._put_back(running.process, broken=outcome is None)
-        tell(held, outcome, excerpt)
+        try:
+            if running.process is not None:
+                # What was stopped may have left something behind that it had started.
+                broken = outcome is None or held.stopping is not None
+                await self._put_back(running.process, broken=broken)
+        finally:
+            tell(held, outcome, excerpt)
 
     async def _put_back(self, process: "_Process", *, broken: bool) -> None:
         if broken or process.ended or len(self._idle) >= self._keep:
@@ -95,13 +103,20 @@ class ProcessExecutor:
     async def _free(self, held: Held) -> "_Process":
         """A process that has nothing to do: one that is there, or has become free until there is
         leave to start one. TimeoutError if the job is to stop by then."""
-        if not self._idle:
+        if not self._any_idle():
             async with self._starts:
                 if held.stopping is not None:
                     raise TimeoutError
-                if not self._idle:
+                if not self._any_idle():
                     return await self._new()
         return self._idle.pop()
+
+    def _any_idle(self) -> bool:
+        """Whether there is an idle process, once those that have died meanwhile are let go."""
+        for dead in [process for process in self._idle if process.gone]:
+            self._idle.remove(dead)
+            dead.close()
+        return bool(self._idle)
 
     async def _new(self) -> "_Process":
         ours, theirs = socket.socketpair()
@@ -149,6 +164,7 @@ class _Process:
         self._process = process
         self._reader = reader
         self._writer = writer
+        self._outlived = asyncio.create_task(self._end_group())
         self.ended = False
 
     async def loaded(self) -> bool:
@@ -175,20 +191,38 @@ class _Process:
         if not self._writer.is_closing():
             self._writer.write(messages.encode(message))
 
+    @property
+    def gone(self) -> bool:
+        """Whether it has ended, with its group."""
+        return self._outlived.done()
+
     def kill(self) -> None:
-        """End the process now."""
+        """End the process now, with the programs that the handler has started: they are in its
+        group."""
         self.ended = True
         # Not by the Process itself: that would reap it, and asyncio's own wait would miss it.
         if self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                # With the programs that the handler has started, which are in its group.
-                os.killpg(self._process.pid, signal.SIGKILL)
+            groups.kill(self._process.pid)
 
     async def end(self) -> None:
         """End the process, and wait until it is gone."""
         self.kill()
+        self.close()
+        await asyncio.shield(self._outlived)
+
+    def close(self) -> None:
+        """Let go of the channel."""
         self._writer.close()
+
+    async def _end_group(self) -> None:
+        """Once the process is gone, what it forked goes too: it may still have the channel open,
+        and nobody would hear that the process died."""
         await self._process.wait()
+        # The number is free once the group is: only one of our own session is meant.
+        if self._process.pid in groups.groups(os.getsid(0)):
+            groups.kill(self._process.pid)
+        # What is in a session of its own stays: what the process itself said is here by then.
+        asyncio.get_running_loop().call_later(_LAST_WORDS, self._writer.transport.abort)
 
 
 class InProcess:

@@ -38,6 +38,7 @@ class Runner:
         self._engine = engine
         self._hooks = hooks
         self._channel = channel
+        self._pid = os.getpid()
         self._jobs: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._why: Why | None = None
@@ -51,7 +52,11 @@ class Runner:
         while True:
             row, lease = messages.read_run(self._jobs.get())
             # A context of its own, so that what one job sets is not there for the next.
-            self._send(Context().run(self._handle, row, lease))
+            ended = Context().run(self._handle, row, lease)
+            if os.getpid() != self._pid:
+                # A copy that the handler forked comes back from it: the job is not the copy's.
+                os._exit(0)
+            self._send(ended)
 
     def _read(self) -> None:
         """Take jobs and words about the running one; the end of the child is the end of us."""
@@ -121,4 +126,5 @@ class Runner:
             self._grip = self._cancel = None
 
     def _send(self, message: dict[str, Any]) -> None:
-        self._channel.sendall(messages.encode(message))
+        if os.getpid() == self._pid:
+            self._channel.sendall(messages.encode(message))

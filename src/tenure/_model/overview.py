@@ -108,6 +108,7 @@ class AttentionCode(StrEnum):
 
     LEASE_OVER = "lease_over"
     NOT_SERVED = "not_served"
+    TASK_UNKNOWN = "task_unknown"
     SCHEDULE_OVERDUE = "schedule_overdue"
     LATE = "late"
     FAILING = "failing"

@@ -3,7 +3,7 @@
 A tick is one instant of a schedule. It makes exactly one job, or one row that says why not.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -170,12 +170,14 @@ class TickRow:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Firing:
     """What one pass over due schedules did: how many ticks it recorded and how many jobs they
-    made; when the next schedule is due, if any is, and the time now. Both are the database's."""
+    made; when the next schedule is due, if any is, and the time now. Both are the database's.
+    `unread` are those that are due and that this process cannot read, and why."""
 
     ticks: int
     jobs: int
     next_at: datetime | None
     now: datetime
+    unread: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,10 +28,13 @@ class Parameters:
                 )
         self._signature = whole.replace(parameters=kept)
         self._types: Mapping[str, Any] | None = None
+        self._fitting: Mapping[str, frozenset[type]] = {}
         kinds = {parameter.kind for parameter in kept}
         self._is_simple = kinds <= {_EITHER, inspect.Parameter.KEYWORD_ONLY}
         self._places = [parameter.name for parameter in kept if parameter.kind is _EITHER]
         self._names = {parameter.name for parameter in kept}
+        # `name: str = None` is written by many, and no type checker but theirs is asked.
+        self._optional = {parameter.name for parameter in kept if parameter.default is None}
         self._needed = {
             parameter.name for parameter in kept if parameter.default is inspect.Parameter.empty
         }
@@ -51,7 +54,11 @@ class Parameters:
                 named |= {key: values.dump(item) for key, item in value.items()}
             else:
                 named[name] = values.dump(value)
-                if refusal := values.misfit(value, named[name], hints.get(name)):
+                if type(value) in self._fitting.get(name, ()):
+                    continue
+                if value is None and name in self._optional:
+                    continue
+                if refusal := values.unfit(value, named[name], hints.get(name)):
                     raise InvalidValue(
                         f"{self._function.__qualname__}{self._signature} cannot be called so: "
                         f"argument {name!r} is {refusal}; pass one that fits, or change the "
@@ -71,10 +78,18 @@ class Parameters:
         try:
             return self._signature.bind(*args, **kwargs).arguments
         except TypeError as error:
+            unknown = self._unknown(kwargs)
+            why = f"got an unexpected keyword argument {unknown[0]!r}" if unknown else str(error)
             raise InvalidValue(
-                f"{self._function.__qualname__}{self._signature} cannot be called so: {error}; "
+                f"{self._function.__qualname__}{self._signature} cannot be called so: {why}; "
                 "pass what it asks for, by name"
             ) from None
+
+    def _unknown(self, kwargs: Mapping[Any, Any]) -> list[str]:
+        """Names that are misspelt: Python says only that the right ones are missing."""
+        if not self._is_simple:
+            return []
+        return [key for key in kwargs if isinstance(key, str) and key not in self._names]
 
     def load(self, args: Json) -> tuple[list[Any], dict[str, Any]]:
         """What to call the handler with; PayloadError if the arguments no longer fit it."""
@@ -132,6 +147,7 @@ class Parameters:
         """Resolved when first needed: a name may be defined below the function."""
         if self._types is None:
             self._types = _hints(self._function)
+            self._fitting = {name: values.fitting(kind) for name, kind in self._types.items()}
         return self._types
 
 

@@ -26,7 +26,7 @@ from tenure._model.vitals import Lateness
 from tenure._model.worker import WorkerRow
 from tenure._rules.holding import dead_rows
 from tenure._rules.pausing import is_paused
-from tenure._rules.presence import live
+from tenure._rules.presence import live, unknown_to_all
 from tenure._rules.words import counted, span
 from tenure.config import DEFAULTS
 
@@ -65,7 +65,10 @@ Said = Iterator[Attention]
 
 def attention(figures: Figures) -> tuple[Sequence[Attention], int]:
     """What needs attention, the worst first, and how many sentences are left out."""
-    rules = (_leases, _served, _schedules, _late, _failing, _paused, _missed, _dead, _horizon)
+    rules = (
+        *(_leases, _served, _unknown, _schedules, _late),
+        *(_failing, _paused, _missed, _dead, _horizon),
+    )
     each = [list(rule(figures)) for rule in rules]
     shown = [said for of_a_kind in each for said in islice(of_a_kind, _OF_A_KIND)][:MOST]
     return shown, sum(map(len, each)) - len(shown)
@@ -109,6 +112,17 @@ def _served(figures: Figures) -> Said:
             f"Queue {queue.name} has {due} and no live worker.",
             f"tenure worker module:app -q {queue.name}",
             Target(TargetKind.QUEUE, queue.name),
+        )
+
+
+def _unknown(figures: Figures) -> Said:
+    for task in unknown_to_all(figures.workers):
+        yield Attention(
+            AttentionCode.TASK_UNKNOWN,
+            Level.PROBLEM,
+            f"No live worker knows task {task}; its jobs wait.",
+            "tenure doctor",
+            Target(TargetKind.SYSTEM),
         )
 
 

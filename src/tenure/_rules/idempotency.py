@@ -1,15 +1,19 @@
-"""Whether a request is the same as the one before: its digest."""
+"""Whether a request is the same as the one before: its digest here, a job's key elsewhere."""
 
 import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import fields
+from datetime import UTC, datetime, timedelta
 
 from tenure._model.ids import Json
-from tenure._model.job import NewJob
+from tenure._model.job import JobRow, NewJob
 from tenure._rules.values import dump
 
 _UNSAID = NewJob("")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def digest(jobs: Sequence[NewJob]) -> str:
@@ -26,3 +30,18 @@ def _said(job: NewJob) -> dict[str, Json]:
         for field in fields(job)
         if getattr(job, field.name) != getattr(_UNSAID, field.name)
     }
+
+
+def key(schema: str, job: JobRow) -> str:
+    """What other systems know a job by, in every attempt of it. Ids begin at 1 in every database,
+    and one that was lost in a failover is given again; the microsecond of the enqueue, which stays
+    with the job through retries and rescues, tells such jobs apart."""
+    return f"{schema}-{job.id}-{_base36((job.created_at - _EPOCH) // _MICROSECOND)}"
+
+
+def _base36(number: int) -> str:
+    digits = ""
+    while number:
+        number, digit = divmod(number, 36)
+        digits = _DIGITS[digit] + digits
+    return digits

@@ -26,7 +26,13 @@ class Terms:
 
 
 def terms(ttl: timedelta, *, stop_within: timedelta, defaults: Defaults = DEFAULTS) -> Terms:
-    """It is renewed after a third of it; when the trust is over, the holder begins to stop."""
+    """It is renewed after a third of it; when the trust is over, the holder begins to stop.
+
+    A lease may be shorter than its task thought, where a call or a queue says so: then the time
+    to stop gives way, so that a renewal that failed once can still be made good.
+    """
+    spare = ttl / 3 * 2 - margin(ttl, stop_within=timedelta(0), defaults=defaults) - defaults.slack
+    stop_within = max(min(stop_within, spare), timedelta(0))
     trusted = ttl - margin(ttl, stop_within=stop_within, defaults=defaults)
     return Terms(ttl.total_seconds() / 3, trusted.total_seconds(), stop_within.total_seconds())
 

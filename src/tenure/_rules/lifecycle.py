@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import assert_never
 
 from tenure._model.ending import Ending
-from tenure._model.job import State
+from tenure._model.job import JobRow, State
 from tenure._model.outcome import (
     COMPLETED,
     SUCCEEDED,
@@ -26,6 +26,18 @@ MOVES: dict[State, frozenset[State]] = {
     State.FAILED: frozenset({State.QUEUED}),
     State.CANCELLED: frozenset(),
 }
+
+EXPIRED = Cancelled("expired")
+
+
+def is_expired(job: JobRow) -> bool:
+    """Whether a job that was claimed for its first attempt is no longer worth running. Both
+    instants are the database's. One that was tried before goes on to its own end: expired, its
+    failure would be seen by nobody."""
+    limit = job.meta.get("expires_in") if job.meta else None
+    if limit is None or job.claimed_at is None or job.attempt > 1 or job.losses:
+        return False
+    return bool(job.claimed_at - job.created_at > timedelta(seconds=limit))
 
 
 def settle(outcome: Outcome, *, attempt: int, limit: int, backoff: timedelta) -> Settlement:

@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 
 from tenure._model.ids import Json
@@ -102,6 +102,8 @@ def check_text(text: str, what: str) -> None:
 @lru_cache(maxsize=1024)
 def check_name(name: str, what: str) -> None:
     """Refuse a name of a queue or task that could not be typed, shown or matched everywhere."""
+    if not isinstance(name, str):
+        raise InvalidValue(f"{name!r} cannot name a {what}: it is no text; write it in quotes")
     if len(name) > MAX_NAME or not _NAME.fullmatch(name):
         raise InvalidValue(
             f"{name[:60]!r} cannot name a {what}: 1 to {MAX_NAME} letters, digits and "
@@ -111,9 +113,31 @@ def check_name(name: str, what: str) -> None:
 
 def check_key(key: str, what: str) -> None:
     """Refuse a key that an index could not hold."""
+    if not isinstance(key, str):
+        raise InvalidValue(f"{what} is {key!r}, which is no text; write it as one: {str(key)!r}")
     if not 0 < len(key) <= MAX_KEY:
         raise InvalidValue(f"{what} has {len(key)} characters; it must have 1 to {MAX_KEY}")
     check_text(key, what)
+
+
+def check_count(count: object, what: str, *, most: int = 32_767) -> None:
+    """Refuse a number of attempts, losses or items that its column could not hold."""
+    if count is None:
+        return
+    if not isinstance(count, int) or isinstance(count, bool):
+        raise InvalidValue(f"{what} is {count!r}, which is no whole number; write 1 to {most:,}")
+    if not 1 <= count <= most:
+        raise InvalidValue(f"{what} is {count}; it must be 1 to {most:,}")
+
+
+def _check_instant(run_at: datetime) -> None:
+    if not isinstance(run_at, datetime):
+        raise InvalidValue(
+            f"run_at is {run_at!r}, which is no datetime; pass one with a time zone, as in "
+            "datetime(2030, 1, 1, tzinfo=UTC)"
+        )
+    if run_at.tzinfo is None:
+        raise InvalidValue("run_at has no time zone; write datetime.now(UTC) or attach one")
 
 
 def check(job: NewJob) -> None:
@@ -131,12 +155,10 @@ def check(job: NewJob) -> None:
             raise InvalidValue(f"{name} is {wait}; {LONGEST_WAIT.days:,} days is the most")
     if job.run_at is not None and job.delay is not None:
         raise InvalidValue("give run_at or delay, not both")
-    if job.run_at is not None and job.run_at.tzinfo is None:
-        raise InvalidValue("run_at has no time zone; write datetime.now(UTC) or attach one")
-    for name, value in (("max_attempts", job.max_attempts), ("max_losses", job.max_losses)):
-        if value is not None and not 1 <= value <= 32_767:
-            raise InvalidValue(f"{name} is {value}; it must be 1 to 32,767")
-    if job.target is not None and not 1 <= job.target <= 2_147_483_647:
-        raise InvalidValue(f"target is {job.target}; it must be 1 to 2,147,483,647")
+    if job.run_at is not None:
+        _check_instant(job.run_at)
+    check_count(job.max_attempts, "max_attempts")
+    check_count(job.max_losses, "max_losses")
+    check_count(job.target, "target", most=2_147_483_647)
     if job.lease is not None:
         check_ttl(job.lease, stop_within=timedelta(0))

@@ -31,6 +31,12 @@ def unknown_tasks(worker: WorkerRow) -> set[str]:
     return set((worker.meta or {}).get("unknown_tasks", ()))
 
 
+def unknown_to_all(workers: Sequence[WorkerRow]) -> list[str]:
+    """The tasks that every live worker has met and does not know, by name."""
+    unknown = [unknown_tasks(worker) for worker in live(workers)]
+    return sorted(set.intersection(*unknown)) if unknown else []
+
+
 def health(worker: WorkerRow) -> Health:
     """How a worker fares, by what it says of itself and when it last said it."""
     if worker.state is Presence.OFFLINE:

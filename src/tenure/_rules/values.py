@@ -86,6 +86,51 @@ def misfit(value: object, dumped: Json, kind: Any) -> str | None:
     return None if fits else f"{_a(type(value))}, not {_a(kind)}"
 
 
+def unfit(value: object, dumped: Json, kind: Any) -> str | None:
+    """Why a value would not fit its annotation once it is stored: `misfit`, and of unions and
+    generics what a worker will find when it rebuilds them. None also if nobody can tell."""
+    if value is None:
+        return None if _takes_none(kind) else f"None, not {_said(kind)}"
+    if isinstance(kind, type):
+        return misfit(value, dumped, kind)
+    if kind is None or not isinstance(dumped, _JSON):
+        return None
+    try:
+        _load(dumped, kind, "")
+    except Exception:  # noqa: BLE001 - whatever a class raises while it is rebuilt
+        return f"{_a(type(value))}, not {_said(kind)}"
+    return None
+
+
+def fitting(kind: Any) -> frozenset[type]:
+    """The types whose values fit an annotation without another look, for the sake of speed."""
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (Union, types.UnionType):
+        return frozenset().union(*map(fitting, inner))
+    if origin in (list, dict) and isinstance(inner[-1], type) and inner[-1] in _PLAIN:
+        return frozenset({origin})
+    return frozenset({kind} if isinstance(kind, type) and kind in _SCALARS else ())
+
+
+def _takes_none(kind: Any) -> bool:
+    """Whether None may be passed; also where that cannot be told."""
+    origin = typing.get_origin(kind)
+    if origin in (Union, types.UnionType):
+        return any(map(_takes_none, typing.get_args(kind)))
+    if origin is typing.Annotated:
+        return _takes_none(typing.get_args(kind)[0])
+    if isinstance(kind, NewType):
+        return _takes_none(kind.__supertype__)
+    judged = kind if origin is None else origin
+    if judged in (tuple, Sequence, Mapping):
+        return False
+    return not isinstance(judged, type) or not (judged in _PLAIN or _is_rebuilt(judged))
+
+
+def _said(kind: Any) -> str:
+    return _a(kind) if isinstance(kind, type) else str(kind).replace("typing.", "")
+
+
 def _is_rebuilt(kind: type) -> bool:
     return (
         kind in (datetime, date, timedelta, UUID, Decimal)

@@ -132,7 +132,9 @@ class Claimer(Service):
         self._book.learn(asked, claims, wanted=room)
         if claims.unread:
             self._dispatcher.give_back_from(claims.unread)
-        self._filled = claims.found >= room
+        # There is more, too, where a suspect came alone or was passed over.
+        left = len(claims.jobs) > 0 and claims.found > len(claims.jobs)
+        self._filled = left or claims.found >= room
         return claims
 
     def _have_swept(self) -> None:
@@ -189,16 +191,19 @@ class Claimer(Service):
             return 0
         found = 0
         room, lanes = self._room(), self._book.scan()
-        if lanes and room > 0:
-            claims = await self._claim(lanes, room, link, patient=True)
-            self._book.learn_scan(lanes, claims, wanted=room)
-            found = len(claims.jobs)
-            if found:
-                self._dispatcher.give_back_surplus(limited=self._limited)
-                self.empty_claims = 0
-        took = timedelta(seconds=boottime() - began)
-        wait = next_scan(took, processes=self._notes.processes)
-        self._scan_at = boottime() + wait.total_seconds()
+        try:
+            if lanes and room > 0:
+                claims = await self._claim(lanes, room, link, patient=True)
+                self._book.learn_scan(lanes, claims, wanted=room)
+                found = len(claims.jobs)
+                if found:
+                    self._dispatcher.give_back_surplus(limited=self._limited)
+                    self.empty_claims = 0
+        finally:
+            # One that failed took its time too.
+            took = timedelta(seconds=boottime() - began)
+            wait = next_scan(took, processes=self._notes.processes)
+            self._scan_at = boottime() + wait.total_seconds()
         return found
 
     @property

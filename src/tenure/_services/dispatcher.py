@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import traceback
 from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -10,10 +11,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tenure._executors.base import Executor
-from tenure._model.job import JobRow
 from tenure._model.lease import Claimed, Claims
 from tenure._model.outcome import (
-    Cancelled,
     Ended,
     Error,
     Failed,
@@ -145,8 +144,8 @@ class Dispatcher:
                 taken.append(Held(claimed, task, terms, asked_at))
         self._holdings.add(*taken)
         for held in taken:
-            if _expired(held.job):
-                self._end(held, Cancelled("expired"), None)
+            if lifecycle.is_expired(held.job):
+                self._end(held, lifecycle.EXPIRED, None)
             else:
                 self._ready.append(held)
         if self._retired:
@@ -156,9 +155,7 @@ class Dispatcher:
         self._give_back_last_attempts()
 
     def _terms_of(self, ttl: timedelta, stop_within: timedelta) -> Terms:
-        # A lease may be shorter than its task thought; a third of it is left to work and renew.
-        within = min(stop_within, ttl / 3)
-        return leasing.terms(ttl, stop_within=within, defaults=self._defaults)
+        return leasing.terms(ttl, stop_within=stop_within, defaults=self._defaults)
 
     def _leave_to_others(self, claimed: Claimed) -> None:
         """Give back a job of a task that is not known here: a newer release will know it."""
@@ -180,7 +177,8 @@ class Dispatcher:
     def _start(self) -> None:
         while self._ready and self._running < self._slots and not self._retired:
             held = self._ready.popleft()
-            if held.stopping is None:
+            # The watcher may not have looked yet, if this process or its loop stood still.
+            if held.stopping is None and boottime() < held.trusted_until:
                 self._running += 1
                 self._begin(held)
             else:
@@ -221,8 +219,26 @@ class Dispatcher:
         self.on_free()
 
     def _end(self, held: Held, outcome: Outcome | None, excerpt: str | None) -> None:
-        """Hand a running period that is over to the settler, unless it settled itself."""
+        """Hand a running period that is over to the settler, unless it settled itself. A defect in
+        judging it is a failure: the lease would be renewed for ever otherwise."""
         held.mark(Phase.ENDED)
+        try:
+            self._judge(held, outcome, excerpt)
+        except Exception as defect:  # noqa: BLE001 - it is told below, and settled
+            log.exception(
+                "%s: an end could not be judged; the attempt failed",
+                held.job.task,
+                extra=about(held.job),
+            )
+            settlement = lifecycle.settle(
+                Failed(Error(type(defect).__qualname__, str(defect), traceback.format_exc())),
+                attempt=held.job.attempt,
+                limit=held.job.max_attempts,
+                backoff=self._waits(self._defaults.backoff, held),
+            )
+            self._settler.put(held, Ended(held.lease, settlement, excerpt))
+
+    def _judge(self, held: Held, outcome: Outcome | None, excerpt: str | None) -> None:
         if held.grip.settled:
             if isinstance(outcome, Failed):
                 error = self._notes.redactor.error(outcome.error, of=held.job)
@@ -243,7 +259,9 @@ class Dispatcher:
             outcome,
             attempt=held.job.attempt,
             limit=held.job.max_attempts,
-            backoff=self._backoff(held) if isinstance(outcome, Failed) else timedelta(0),
+            backoff=self._waits(held.task.backoff or self._notes.backoff, held)
+            if isinstance(outcome, Failed)
+            else timedelta(0),
         )
         if isinstance(outcome, Failed):
             # Why arguments do not fit is told by quoting them; the attempt has it all.
@@ -259,8 +277,7 @@ class Dispatcher:
             handed_over=succeeded and held.grip.handed_over,
         )
 
-    def _backoff(self, held: Held) -> timedelta:
-        policy = held.task.backoff or self._notes.backoff
+    def _waits(self, policy: Backoff, held: Held) -> timedelta:
         chance = random.random()  # noqa: S311 - spreads retries
         return backoff.delay(policy, attempt=held.job.attempt, chance=chance)
 
@@ -319,11 +336,3 @@ def _report(held: Held, error: Error, settlement: Settlement) -> None:
         error.trace,
         extra=about(held.job),
     )
-
-
-def _expired(job: JobRow) -> bool:
-    """Whether the job is no longer worth running. Both instants are the database's."""
-    limit = job.meta.get("expires_in") if job.meta else None
-    if limit is None or job.claimed_at is None:
-        return False
-    return bool(job.claimed_at - job.created_at > timedelta(seconds=limit))

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from tenure._model.lease import Renewal, Renewed
 from tenure._services.base import Service, about, log
-from tenure._services.board import Phase
+from tenure._services.board import NEVER, Phase
 from tenure._services.holdings import Held, Holdings, Why
 from tenure._store.engine import Link
 from tenure._store.port import Store
@@ -28,12 +28,14 @@ class Renewer(Service):
         self._store = store
         self._link = link
         self._holdings = holdings
+        self._lease = self._shortest = defaults.lease
         self.renewed: int = 0
         self.late: int = 0
 
     async def tick(self) -> int:
         """Renew what is due."""
         now = boottime()
+        self._hurry()
         due = [held for held in self._holdings if _due(held, now)][:_BATCH]
         if not due:
             if self._holdings:
@@ -45,6 +47,22 @@ class Renewer(Service):
         for held, answer in zip(due, answers, strict=True):
             self._answered(held, answer, asked_at)
         return len(due) if len(due) == _BATCH else 0
+
+    def _hurry(self) -> None:
+        """Let a renewal take no longer than the shortest lease that is held allows."""
+        shortest = min((held.lease.ttl for held in self._holdings), default=self._lease)
+        if shortest != self._shortest:
+            self._shortest = shortest
+            self._link.hurry(deadline(shortest))
+
+    def _rest(self) -> float:
+        """Until the next lease is due, where that is sooner than the next look; what is due already
+        is locked by somebody, or could not be asked for."""
+        least, rest = self._retry, super()._rest()
+        if self._failures:
+            return max(min(rest, self._shortest.total_seconds() / 10), least)
+        due = min((held.renew_at for held in self._holdings if _wanted(held)), default=NEVER)
+        return min(rest, max(due - boottime(), least))
 
     def _answered(self, held: Held, answer: Renewal, asked_at: float) -> None:
         if answer.answer is Renewed.RENEWED:
@@ -69,10 +87,12 @@ class Renewer(Service):
         await self._link.close()
 
 
+def _wanted(held: Held) -> bool:
+    return not (held.grip.lost or held.grip.settled)
+
+
 def _due(held: Held, now: float) -> bool:
-    if held.grip.lost or held.grip.settled:
-        return False
-    return held.renew_at <= now
+    return _wanted(held) and held.renew_at <= now
 
 
 def deadline(lease: timedelta) -> timedelta:

@@ -14,6 +14,7 @@ from tenure.errors import InvalidValue, PayloadError, QueryFailed
 from tenure.job import boottime
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from tenure._model.schedule import Declaring, Firing, NewSchedule
@@ -57,6 +58,8 @@ class Scheduler(Service):
         self._declare_at = 0.0
         self._due_at: float | None = None
         self._passed_over = 0
+        self._unread: set[str] = set()
+        self._told_unread: dict[str, str] = {}
         self.ticks: int = 0
         self.jobs: int = 0
 
@@ -74,13 +77,29 @@ class Scheduler(Service):
         asked_at = boottime()
         if asked_at >= self._from_zero_at:
             self._floor, self._from_zero_at = None, asked_at + self._sweep
-        firing = await self._link.run(self._store.fire(count=_BATCH, floor=self._floor))
+            self._unread.clear()
+        op = self._store.fire(count=_BATCH, floor=self._floor, unread=self._unread)
+        firing = await self._link.run(op)
         self._learn(firing, asked_at)
         self.ticks += firing.ticks
         self.jobs += firing.jobs
         if firing.ticks:
             log.debug("scheduler: %d ticks made %d jobs", firing.ticks, firing.jobs)
-        return firing.ticks
+        self._leave_unread(firing.unread)
+        return firing.ticks or len(firing.unread)
+
+    def _leave_unread(self, unread: "Mapping[str, str]") -> None:
+        """Leave to others what cannot be read here, until the next look at all; say so once."""
+        self._unread.update(unread)
+        for name, why in unread.items():
+            if self._told_unread.get(name) != why:
+                self._told_unread[name] = why
+                log.error(
+                    "scheduler: %s cannot be read here, and is left to others: %s; if others know "
+                    "the zone, install or update tzdata here",
+                    name,
+                    why,
+                )
 
     def _learn(self, firing: "Firing", asked_at: float) -> None:
         """When to look next, and from where on: below what was due first there was nothing, but

@@ -18,6 +18,7 @@ from tenure._services.holdings import Held, Holdings
 from tenure._store.engine import Link
 from tenure._store.port import Store, atomically
 from tenure.errors import InvalidValue, LeaseLost, PayloadError, QueryFailed
+from tenure.job import boottime
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from tenure._model.lease import Rescued
 
 _BATCH = 500
-_BUSY = 0.05
+# What is busy is asked again after the first of these, then ever more slowly.
+_BUSY, _BUSY_LONGEST = 0.05, 1.0
 
 
 @dataclass(slots=True, eq=False)
@@ -36,6 +38,8 @@ class _Item:
     ended: Ended | None
     follow_ups: Sequence[NewJob] = ()
     handed_over: bool = False
+    tries: int = 0
+    again_at: float = 0.0
 
     @property
     def about(self) -> dict[str, str | int]:
@@ -80,6 +84,7 @@ class Settler(Service):
 
     def forfeit(self, held: Held) -> None:
         """Let the lease of a handler whose process died be over, and count the loss."""
+        log.warning("job %s: its process died under it", held.job.id, extra=about(held.job))
         self._add(_Item(held, None))
 
     def _add(self, item: _Item) -> None:
@@ -92,14 +97,15 @@ class Settler(Service):
         await self._empty.wait()
 
     async def tick(self) -> int:
-        """Settle what there is, up to a batch."""
-        batch = list(itertools.islice(self._items, _BATCH))
+        """Settle what there is, up to a batch; where all of it is busy, wait for its turn."""
+        self._nudged.clear()
+        now = boottime()
+        batch = list(itertools.islice((i for i in self._items if i.again_at <= now), _BATCH))
         if not batch:
-            self._empty.set()
-            return 0
+            return await self._wait(now)
         plain = [item for item in batch if item.plain]
-        over: list[_Item] = []
         if plain:
+            over: list[_Item] = []
             ended = [item.ended for item in plain if item.ended is not None]
             answers = await self._link.run(self._store.settle(ended))
             for item, answer in zip(plain, answers, strict=True):
@@ -107,24 +113,36 @@ class Settler(Service):
                     over.append(item)
             self._holdings.drop(*(item.held for item in over if item.held is not None))
         for item in batch:
-            if not item.plain and self._answered(item, await self._settle_alone(item)):
-                over.append(item)
-                if item.held is not None:
-                    self._holdings.drop(item.held)
-        if not over:
-            await asyncio.sleep(_BUSY)
+            if item.plain:
+                continue
+            if not self._answered(item, await self._settle_alone(item)):
+                # A lock was waited for: what has ended meanwhile comes first.
+                break
+            if item.held is not None:
+                self._holdings.drop(item.held)
         if not self._items:
             self._empty.set()
         return len(batch)
+
+    async def _wait(self, now: float) -> int:
+        """Until the first of what is busy may be asked again, or something else has ended."""
+        if self._items:
+            await self.rest(min(item.again_at for item in self._items) - now)
+        else:
+            self._empty.set()
+        return len(self._items)
 
     def _answered(self, item: _Item, answer: Settled) -> bool:
         """Take note of the store's answer; True if the lease is over. What somebody has locked is
         asked again behind the others."""
         self._items.remove(item)
         if answer.answer is Settling.BUSY:
+            pause = min(_BUSY_LONGEST, _BUSY * 2.0 ** min(item.tries, 10))
+            item.tries, item.again_at = item.tries + 1, boottime() + pause
             self._items.append(item)
             return False
-        if answer.answer is Settling.REFUSED and item.ended is not None:
+        refused = answer.answer is Settling.REFUSED
+        if refused and item.ended is not None:
             log.warning(
                 "job %s: its result came too late and was refused; its lease had ended as %s",
                 item.ended.lease.job_id,
@@ -132,17 +150,18 @@ class Settler(Service):
                 extra=item.about,
             )
         if item.held is not None and item.ended is not None:
+            came, asked = answer.state, item.ended.settlement.state
+            if came is State.FAILED and asked is State.COMPLETED and not refused:
+                _report(item.held, storable(item.ended))
             self.on_settled(item.held, item.ended, answer)
         return True
 
     async def _settle_alone(self, item: _Item) -> Settled:
-        if item.ended is None:
-            if item.held is not None:
-                log.warning("job %s: its process died under it", item.held.job.id, extra=item.about)
-                rescued = await self._link.run(self._store.forfeit([item.held.lease]))
-                self.on_rescued(rescued)
-            return Settled(Settling.SETTLED)
         try:
+            if item.ended is None:
+                if item.held is not None:
+                    self.on_rescued(await self._link.run(self._store.forfeit([item.held.lease])))
+                return Settled(Settling.SETTLED)
             if item.handed_over:
                 return await self._verify(item, item.ended)
             return await self._settle_followed(item, item.ended)
@@ -158,7 +177,7 @@ class Settler(Service):
         if fit.settlement.state is not ended.settlement.state:
             return await self._settle_one(item, fit)
         op = self._store.settle_within(
-            ended.lease, ended.settlement, also=item.follow_ups, log=ended.log
+            ended.lease, ended.settlement, also=item.follow_ups, log=ended.log, hurried=True
         )
         try:
             await self._link.run(atomically(op))
@@ -173,6 +192,9 @@ class Settler(Service):
     async def _settle_one(self, item: _Item, ended: Ended) -> Settled:
         [answer] = await self._link.run(self._store.settle([ended]))
         if answer.answer is not Settling.BUSY:
+            refused = answer.answer is Settling.REFUSED
+            if item.held is not None and ended is not item.ended and not refused:
+                _report(item.held, ended)
             item.ended = ended
         return answer
 
@@ -193,3 +215,18 @@ class Settler(Service):
     async def close(self) -> None:
         """Close the connection."""
         await self._link.close()
+
+
+def _report(held: Held, ended: Ended) -> None:
+    """Say in the log that an attempt failed whose handler had returned."""
+    error = ended.settlement.error
+    told = f"{error.type}: {error.message}" if error else "the store refused its result"
+    log.warning(
+        "job %s (%s): attempt %d of %d failed: %s",
+        held.job.id,
+        held.job.task,
+        held.job.attempt,
+        held.job.max_attempts,
+        told,
+        extra=about(held.job),
+    )

@@ -38,6 +38,9 @@ class AsyncRunner(Protocol):
 class Link(AsyncRunner, Protocol):
     """A connection of one service's own. Made when first needed, and anew after it broke."""
 
+    def hurry(self, deadline: timedelta) -> None:
+        """From now on each statement has so long to be answered."""
+
     async def open(self) -> None:
         """Make the connection now, if there is none, so that the first need is not kept waiting."""
 

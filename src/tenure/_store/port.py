@@ -238,10 +238,11 @@ class Store(
         *,
         also: Sequence[NewJob] = (),
         log: str | None = None,
+        hurried: bool = False,
     ) -> Op[None]:
         """End one running period as the last statements of a caller's transaction, and enqueue
         what follows from it; LeaseLost, and the caller must roll back, if the lease is no longer
-        the job's."""
+        the job's. `hurried` gives up on a lock soon, where nobody waits for this one alone."""
 
     def guard(self, lease: Lease) -> Op[None]:
         """Fence a caller's transaction until its commit, without ending the job."""

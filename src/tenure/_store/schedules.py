@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from datetime import datetime
 
     from tenure._model.audit import By
@@ -24,11 +24,14 @@ if TYPE_CHECKING:
 class ScheduleStore(Protocol):
     """Schedules and their ticks. A name that no schedule has is an InvalidValue."""
 
-    def fire(self, *, count: int = 100, floor: datetime | None = None) -> Op[Firing]:
+    def fire(
+        self, *, count: int = 100, floor: datetime | None = None, unread: Collection[str] = ()
+    ) -> Op[Firing]:
         """Account for what is due of up to `count` schedules: each tick makes its job or a row
         that says why not, and the schedule's next time moves on, in one transaction. Any number
         may fire at once; a schedule that another one is at is passed over. What has been due
-        since before `floor` is left to a pass without one."""
+        since before `floor` is left to a pass without one. A schedule that cannot be read here
+        is told and left to others, as are those in `unread`."""
 
     def declare(
         self, program: str, version: Sequence[int], schedules: Sequence[NewSchedule]

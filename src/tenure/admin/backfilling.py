@@ -10,7 +10,7 @@ from tenure._rules.schedules import unknown
 from tenure._rules.settings import BUILT_IN
 from tenure._store.port import Op
 from tenure.admin.backfills import Window, window
-from tenure.admin.faces import Verbs, on_a_thread, rehearsed
+from tenure.admin.faces import Verbs, check_by, on_a_thread, rehearsed
 
 _KEPT = "keep_ticks_days"
 
@@ -35,6 +35,7 @@ class Backfilling(Verbs):
         is left to the schedule. The answer's `total` says how many they are; in a dry run that is
         all, and nobody has the answer's id. Ticks are kept for some days only: older ones may have
         had their jobs, and are refused unless `forgotten`."""
+        check_by(by)
         row, wanted = self.perform(self._window(name, since, until, forgotten=forgotten))
         new = _asked(row, wanted, rate)
         return self.perform(self._started(new, by, dry_run=dry_run))
@@ -51,6 +52,7 @@ class Backfilling(Verbs):
         dry_run: bool = False,
     ) -> OperationRow:
         """The same in the async world."""
+        check_by(by)
         row, wanted = await self.aperform(self._window(name, since, until, forgotten=forgotten))
         new = await on_a_thread(lambda: _asked(row, wanted, rate))
         return await self.aperform(self._started(new, by, dry_run=dry_run))

@@ -4,9 +4,10 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
+from tenure._model.audit import By
 from tenure._store.engine import Engine, Runner
 from tenure._store.port import Mark, Op
-from tenure.errors import StoreError
+from tenure.errors import InvalidValue, StoreError
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -43,7 +44,7 @@ class Verb(Generic[V, P, T]):
     """A verb, called in the sync world, from the method that describes its operation."""
 
     def __init__(self, describe: Callable[Concatenate[V, P], Op[T]]) -> None:
-        self.describe = describe
+        self.describe: Callable[Concatenate[V, P], Op[T]] = signed(describe)
         self.__doc__ = describe.__doc__
         self.__wrapped__ = describe
 
@@ -69,7 +70,7 @@ class Twin(Generic[V, P, T]):
     def __init__(self, verb: Verb[V, P, T]) -> None:
         self._describe = verb.describe
         self.__doc__ = verb.__doc__
-        self.__wrapped__: Callable[Concatenate[V, P], Op[T]] = verb.describe
+        self.__wrapped__: Callable[Concatenate[V, P], Op[T]] = verb.__wrapped__
 
     @overload
     def __get__(self, verbs: None, kind: type, /) -> "Twin[V, P, T]": ...
@@ -87,6 +88,31 @@ class Twin(Generic[V, P, T]):
             return await verbs.aperform(describe(verbs, *args, **kwargs))
 
         return face
+
+
+def signed(describe: Callable[P, T]) -> Callable[P, T]:
+    """The same, and what is to be who calls and why is refused where it is something else, before
+    anything is asked of the database."""
+    code = describe.__code__
+    taken = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    if "by" not in taken:
+        return describe
+    place = taken.index("by")
+
+    @wraps(describe)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        if len(args) > place or "by" in kwargs:
+            check_by(kwargs.get("by") if len(args) <= place else args[place])
+        return describe(*args, **kwargs)
+
+    return checked
+
+
+def check_by(by: object) -> None:
+    """InvalidValue for what does not say who, in the way that the audit has it."""
+    if not isinstance(by, By):
+        said = by if isinstance(by, str) else "me"
+        raise InvalidValue(f"by is {by!r}; it says who, for the audit: write By({said!r})")
 
 
 def rehearsed(op: Op[T]) -> Op[T]:

@@ -3,14 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from tenure._model.answers import Cancelling, Deleting, Retried
 from tenure._model.attempt import AttemptRow
 from tenure._model.audit import AuditRow, By
-from tenure._model.ids import JobId, Json
+from tenure._model.ids import Json
 from tenure._model.job import JobRow, State
 from tenure._model.operation import Changes
+from tenure._rules import ids as rules
 from tenure._rules import paging
 from tenure._store.port import Op
 from tenure.admin.enqueuing import Enqueuing
@@ -18,6 +19,8 @@ from tenure.admin.faces import Twin, Verb, rehearsed
 from tenure.errors import InvalidValue
 
 T = TypeVar("T")
+# As numbers, or as the texts that HTTP has for them.
+Ids: TypeAlias = Sequence[int | str]
 _LONGEST_PAGE = 1000
 
 
@@ -33,9 +36,9 @@ class Jobs(Enqueuing):
     """The verbs over jobs. Those that change take many, and answer in the order asked."""
 
     @Verb
-    def job(self, job_id: int) -> Op[JobRow | None]:
+    def job(self, job_id: int | str) -> Op[JobRow | None]:
         """The job wherever it is now, or None."""
-        return self._store.get(JobId(job_id))
+        return self._store.get(rules.job_id(job_id))
 
     ajob: Final = Twin(job)
 
@@ -64,26 +67,29 @@ class Jobs(Enqueuing):
     ajobs: Final = Twin(jobs)
 
     @Verb
-    def attempts(self, job_id: int) -> Op[Sequence[AttemptRow]]:
+    def attempts(self, job_id: int | str) -> Op[Sequence[AttemptRow]]:
         """The job's ended running periods, oldest first."""
-        return self._store.attempts(JobId(job_id))
+        return self._store.attempts(rules.job_id(job_id))
 
     aattempts: Final = Twin(attempts)
 
     @Verb
-    def last_attempts(self, ids: Sequence[int]) -> Op[Sequence[AttemptRow]]:
+    def last_attempts(self, ids: Ids) -> Op[Sequence[AttemptRow]]:
         """The last ended running period of each of up to 1,000 jobs that has one, without trace and
         log: what a list of jobs says of their errors."""
-        if len(ids) > _LONGEST_PAGE:
-            raise InvalidValue(f"{len(ids):,} jobs at once; {_LONGEST_PAGE:,} is the most")
-        return self._store.last_attempts(_job_ids(ids))
+        said = rules.job_ids(ids)
+        if len(said) > _LONGEST_PAGE:
+            raise InvalidValue(f"{len(said):,} jobs at once; {_LONGEST_PAGE:,} is the most")
+        return self._store.last_attempts(said)
 
     alast_attempts: Final = Twin(last_attempts)
 
     @Verb
-    def items(self, job_id: int, *, after: str = "", count: int = 1000) -> Op[Mapping[str, Json]]:
+    def items(
+        self, job_id: int | str, *, after: str = "", count: int = 1000
+    ) -> Op[Mapping[str, Json]]:
         """The job's result items by key, above a key."""
-        return self._store.items(JobId(job_id), after=after, count=count)
+        return self._store.items(rules.job_id(job_id), after=after, count=count)
 
     aitems: Final = Twin(items)
 
@@ -97,53 +103,51 @@ class Jobs(Enqueuing):
     aaudit: Final = Twin(audit)
 
     @Verb
-    def retry(self, ids: Sequence[int], by: By, *, dry_run: bool = False) -> Op[Sequence[Retried]]:
+    def retry(self, ids: Ids, by: By, *, dry_run: bool = False) -> Op[Sequence[Retried]]:
         """Bring dead letters back for a new life."""
-        return _meant(self._store.retry(_job_ids(ids), by), dry_run=dry_run)
+        return _meant(self._store.retry(rules.job_ids(ids), by), dry_run=dry_run)
 
     aretry: Final = Twin(retry)
 
     @Verb
-    def cancel(
-        self, ids: Sequence[int], by: By, *, dry_run: bool = False
-    ) -> Op[Sequence[Cancelling]]:
+    def cancel(self, ids: Ids, by: By, *, dry_run: bool = False) -> Op[Sequence[Cancelling]]:
         """End queued jobs at once; ask the holders of running ones to end them."""
-        return _meant(self._store.cancel(_job_ids(ids), by), dry_run=dry_run)
+        return _meant(self._store.cancel(rules.job_ids(ids), by), dry_run=dry_run)
 
     acancel: Final = Twin(cancel)
 
     @Verb
-    def revoke(self, ids: Sequence[int], by: By, *, dry_run: bool = False) -> Op[Sequence[bool]]:
+    def revoke(self, ids: Ids, by: By, *, dry_run: bool = False) -> Op[Sequence[bool]]:
         """Take running jobs from their holders and end them; False for one that does not run."""
-        return _meant(self._store.revoke(_job_ids(ids), by), dry_run=dry_run)
+        return _meant(self._store.revoke(rules.job_ids(ids), by), dry_run=dry_run)
 
     arevoke: Final = Twin(revoke)
 
     @Verb
-    def hold(self, ids: Sequence[int], by: By, *, dry_run: bool = False) -> Op[Sequence[bool]]:
+    def hold(self, ids: Ids, by: By, *, dry_run: bool = False) -> Op[Sequence[bool]]:
         """Keep queued jobs from being claimed; False for one that is not queued."""
-        return _meant(self._store.hold(_job_ids(ids), by), dry_run=dry_run)
+        return _meant(self._store.hold(rules.job_ids(ids), by), dry_run=dry_run)
 
     ahold: Final = Twin(hold)
 
     @Verb
-    def resume(self, ids: Sequence[int], by: By, *, dry_run: bool = False) -> Op[Sequence[bool]]:
+    def resume(self, ids: Ids, by: By, *, dry_run: bool = False) -> Op[Sequence[bool]]:
         """Let held jobs go on, in their old place; False for one that is not held."""
-        return _meant(self._store.resume(_job_ids(ids), by), dry_run=dry_run)
+        return _meant(self._store.resume(rules.job_ids(ids), by), dry_run=dry_run)
 
     aresume: Final = Twin(resume)
 
     @Verb
-    def discard(self, ids: Sequence[int], by: By, *, dry_run: bool = False) -> Op[Sequence[bool]]:
+    def discard(self, ids: Ids, by: By, *, dry_run: bool = False) -> Op[Sequence[bool]]:
         """Delete dead letters for good; False for one that is none."""
-        return _meant(self._store.discard(_job_ids(ids), by), dry_run=dry_run)
+        return _meant(self._store.discard(rules.job_ids(ids), by), dry_run=dry_run)
 
     adiscard: Final = Twin(discard)
 
     @Verb
     def move(
         self,
-        ids: Sequence[int],
+        ids: Ids,
         by: By,
         *,
         queue: str | None = None,
@@ -154,23 +158,17 @@ class Jobs(Enqueuing):
         """Give queued jobs another queue, priority or time, at the earliest now; one that keeps
         its time keeps its age. False for one that is not queued."""
         changes = Changes(queue=queue, priority=priority, run_at=run_at)
-        return _meant(self._store.move(_job_ids(ids), changes, by), dry_run=dry_run)
+        return _meant(self._store.move(rules.job_ids(ids), changes, by), dry_run=dry_run)
 
     amove: Final = Twin(move)
 
     @Verb
-    def delete(
-        self, ids: Sequence[int], by: By, *, dry_run: bool = False
-    ) -> Op[Sequence[Deleting]]:
+    def delete(self, ids: Ids, by: By, *, dry_run: bool = False) -> Op[Sequence[Deleting]]:
         """Delete ended jobs for good, with their items and the keys that they still have. One
         that is queued or running is left: cancel it first. Attempts stay as long as others."""
-        return _meant(self._store.delete(_job_ids(ids), by), dry_run=dry_run)
+        return _meant(self._store.delete(rules.job_ids(ids), by), dry_run=dry_run)
 
     adelete: Final = Twin(delete)
-
-
-def _job_ids(ids: Sequence[int]) -> Sequence[JobId]:
-    return [JobId(job_id) for job_id in ids]
 
 
 def _meant(op: Op[T], *, dry_run: bool) -> Op[T]:

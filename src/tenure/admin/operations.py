@@ -1,11 +1,10 @@
 """What an operator can do to many jobs at once: operations, started, steered and looked at."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from tenure._model.audit import By
-from tenure._model.ids import JobId
 from tenure._model.operation import (
     Changes,
     Filter,
@@ -18,6 +17,7 @@ from tenure._model.operation import (
     OperationState,
 )
 from tenure._model.selector import Selector
+from tenure._rules import ids
 from tenure._rules.operations import DEFAULT_RATE, selected
 from tenure._store.port import Op
 from tenure.admin.faces import Twin, Verb, Verbs, rehearsed
@@ -60,6 +60,8 @@ class Operations(Verbs):
                 f"there is no operation {kind!r}; there are: {', '.join(OperationKind)}"
             ) from None
         said = filter if isinstance(filter, Filter) else selected(checked(filter))
+        if said.ids is not None:
+            said = replace(said, ids=ids.numbers(said.ids))
         if said.selector is not None:
             yield from check_hidden(self._store, checked(said.selector))
         new = NewOperation(kind=wanted, filter=said, rate=rate, changes=changes)
@@ -78,16 +80,16 @@ class Operations(Verbs):
     alist: Final = Twin(list)  # noqa: A003 - the verb above, by its name
 
     @Verb
-    def get(self, operation_id: int) -> Op[OperationRow | None]:
+    def get(self, operation_id: int | str) -> Op[OperationRow | None]:
         """The operation of this id, or None."""
-        return self._store.operation(operation_id)
+        return self._store.operation(_number(operation_id))
 
     aget: Final = Twin(get)
 
     @Verb
     def items(
         self,
-        operation_id: int,
+        operation_id: int | str,
         *,
         outcome: ItemOutcome | None = None,
         after: int = 0,
@@ -98,41 +100,45 @@ class Operations(Verbs):
         _check_count(count)
         said = None if outcome is None else ItemOutcome(outcome)
         items, more = yield from self._store.operation_items(
-            operation_id, outcome=said, after=after, count=count
+            _number(operation_id), outcome=said, after=after, count=count
         )
         return ItemList(items, more)
 
     aitems: Final = Twin(items)
 
     @Verb
-    def of(self, job_id: int, *, count: int = 100) -> Op[Sequence[Membership]]:
+    def of(self, job_id: int | str, *, count: int = 100) -> Op[Sequence[Membership]]:
         """The operations that a job is or was a member of, newest first, with what became of it:
         what operations did is not in the audit of each job."""
         _check_count(count)
-        return self._store.operations_of(JobId(job_id), count=count)
+        return self._store.operations_of(ids.job_id(job_id), count=count)
 
     aof: Final = Twin(of)
 
     @Verb
-    def pause(self, operation_id: int, by: By) -> Op[OperationRow]:
+    def pause(self, operation_id: int | str, by: By) -> Op[OperationRow]:
         """Let no more be done until it is resumed; what is done stays done."""
-        return self._store.steer_operation(operation_id, OperationState.PAUSED, by)
+        return self._store.steer_operation(_number(operation_id), OperationState.PAUSED, by)
 
     apause: Final = Twin(pause)
 
     @Verb
-    def resume(self, operation_id: int, by: By) -> Op[OperationRow]:
+    def resume(self, operation_id: int | str, by: By) -> Op[OperationRow]:
         """Let a paused operation go on where it was."""
-        return self._store.steer_operation(operation_id, OperationState.RUNNING, by)
+        return self._store.steer_operation(_number(operation_id), OperationState.RUNNING, by)
 
     aresume: Final = Twin(resume)
 
     @Verb
-    def abort(self, operation_id: int, by: By) -> Op[OperationRow]:
+    def abort(self, operation_id: int | str, by: By) -> Op[OperationRow]:
         """End an operation: once this has answered, nothing more of it is done."""
-        return self._store.steer_operation(operation_id, OperationState.ABORTED, by)
+        return self._store.steer_operation(_number(operation_id), OperationState.ABORTED, by)
 
     aabort: Final = Twin(abort)
+
+
+def _number(operation_id: int | str) -> int:
+    return ids.number(operation_id, "operation")
 
 
 def _check_count(count: int) -> None:

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from tenure._model.ids import JobId
 from tenure._model.standing import Standing
 from tenure._model.stats import Depth, FailedGroup, Stats
 from tenure._model.vitals import Lateness, Storage, Totals
-from tenure._rules import paging
+from tenure._rules import ids, paging
 from tenure._rules import standing as rules
 from tenure._store.port import Op
 from tenure.admin.faces import Twin, Verb, Verbs
@@ -106,9 +105,10 @@ class Figures(Verbs):
     afailed_groups: Final = Twin(failed_groups)
 
     @Verb
-    def why(self, job_id: int) -> Op[Standing]:
+    def why(self, job_id: int | str) -> Op[Standing]:
         """Where a job stands: why it is not running, or who runs it, or how it ended."""
-        facts = yield from self._store.facts(JobId(job_id))
-        return rules.nowhere(JobId(job_id)) if facts is None else rules.standing(facts)
+        said = ids.job_id(job_id)
+        facts = yield from self._store.facts(said)
+        return rules.nowhere(said) if facts is None else rules.standing(facts)
 
     awhy: Final = Twin(why)

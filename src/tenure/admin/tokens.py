@@ -9,6 +9,7 @@ from typing import Final
 from tenure._model.access import NewToken, TokenRow, TokenState
 from tenure._model.audit import By
 from tenure._rules import access
+from tenure._rules import ids as numbering
 from tenure._rules import tokens as rules
 from tenure._store.port import Op
 from tenure.admin.faces import Twin, Verb, Verbs
@@ -103,9 +104,9 @@ class Tokens(Verbs):
     alist: Final = Twin(list)  # noqa: A003 - the verb above, by its name
 
     @Verb
-    def revoke(self, ids: Sequence[int], by: By) -> Op[Sequence[bool]]:
+    def revoke(self, ids: Sequence[int | str], by: By) -> Op[Sequence[bool]]:
         """Let access tokens in no more, for good; False for one that is not there, or was revoked
         before."""
-        return self._store.revoke_tokens(ids, by)
+        return self._store.revoke_tokens(numbering.numbers(ids, "token"), by)
 
     arevoke: Final = Twin(revoke)

@@ -10,10 +10,13 @@ from tenure import sources
 from tenure.cli.data import print_fields, print_json, print_lines
 from tenure.cli.exits import Exit
 from tenure.cli.failure import Failure
+from tenure.cli.grouping import Commands
 from tenure.cli.options import AsJson, DatabaseUrl, DryRun, SchemaName, opened
 from tenure.cli.words import say
 
-app: typer.Typer = typer.Typer(name="db", help="The schema: migrate it, look at it, keep it.")
+app: typer.Typer = typer.Typer(
+    cls=Commands, name="db", help="The schema: migrate it, look at it, keep it."
+)
 
 _To = Annotated[
     int | None,

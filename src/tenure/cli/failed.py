@@ -8,6 +8,7 @@ import typer
 from tenure.cli.data import print_json, print_table
 from tenure.cli.exits import Exit
 from tenure.cli.failure import Failure
+from tenure.cli.grouping import Commands
 from tenure.cli.listing import print_found, print_jobs
 from tenure.cli.options import AsJson, DatabaseUrl, DryRun, Reason, SchemaName, Who, by, opened
 from tenure.cli.selecting import (
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     from tenure.admin import Filter, Selector
 
 app: typer.Typer = typer.Typer(
-    name="failed", help="The dead letters: group and list them, retry or discard many at once."
+    cls=Commands,
+    name="failed",
+    help="The dead letters: group and list them, retry or discard many at once.",
 )
 
 OfSignature = Annotated[

@@ -4,8 +4,11 @@
 import typer
 
 from tenure.cli import enqueue, looking, steering, watching
+from tenure.cli.grouping import Commands
 
-app: typer.Typer = typer.Typer(name="job", help="Jobs: enqueue them, look at them, steer them.")
+app: typer.Typer = typer.Typer(
+    cls=Commands, name="job", help="Jobs: enqueue them, look at them, steer them."
+)
 app.command("enqueue")(enqueue.enqueue)
 app.command("list")(looking.list_jobs)
 app.command("show")(looking.show)
@@ -13,6 +16,7 @@ app.command("why")(looking.why)
 app.command("watch")(watching.watch)
 app.command("retry")(steering.retry)
 app.command("cancel")(steering.cancel)
+app.command("revoke")(steering.revoke)
 app.command("hold")(steering.hold)
 app.command("resume")(steering.resume)
 app.command("move")(steering.move)

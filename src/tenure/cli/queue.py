@@ -1,5 +1,6 @@
 """`tenure queue`: what is in each queue, and what operators have set for it."""
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -7,14 +8,26 @@ import typer
 from tenure.cli.data import print_fields, print_json, print_table
 from tenure.cli.exits import Exit
 from tenure.cli.failure import Failure
-from tenure.cli.options import AsJson, DatabaseUrl, Reason, SchemaName, Who, by, instant, opened
+from tenure.cli.grouping import Commands
+from tenure.cli.options import (
+    AsJson,
+    DatabaseUrl,
+    Reason,
+    SchemaName,
+    Who,
+    by,
+    instant,
+    lasting,
+    opened,
+    seconds,
+)
 from tenure.cli.words import say
 
 if TYPE_CHECKING:
     from tenure.admin import Admin, Depth, QueueRow
 
 app: typer.Typer = typer.Typer(
-    name="queue", help="Queues: look at them, pause them, limit what runs at once."
+    cls=Commands, name="queue", help="Queues: look at them, pause them, limit what runs at once."
 )
 Name = Annotated[
     str, typer.Argument(metavar="QUEUE", help="The queue's name; * speaks for all of them.")
@@ -38,7 +51,7 @@ def list_queues(
                 (
                     name,
                     *(getattr(depths.get(name), count, None) for count in _COUNTS),
-                    getattr(depths.get(name), "oldest_due_age", None),
+                    _oldest(depths.get(name)),
                     "paused" if name in rows and rows[name].paused_at else None,
                     rows[name].max_running if name in rows else None,
                 )
@@ -74,7 +87,7 @@ def show(
     depth = depths.get(name)
     fields: dict[str, object] = {"queue": name}
     fields |= {count: getattr(depth, count, None) for count in _COUNTS}
-    fields["oldest due"] = getattr(depth, "oldest_due_age", None)
+    fields["oldest due"] = _oldest(depth)
     print_fields(fields | _set(rows.get(name)))
     if audit:
         print_table(
@@ -101,7 +114,9 @@ def pause(
     then = instant(until)
     with opened(database_url, schema) as admin:
         row = admin.pause_queue(name, by(who, reason), until=then)
-    return _told(row, f"{name} is paused; to go on: tenure queue resume {name}", as_json=as_json)
+        doubt = _doubt(admin, name)
+    words = f"{name} is paused; to go on: tenure queue resume {name}"
+    return _told(row, words, doubt, as_json=as_json)
 
 
 @app.command("resume")
@@ -137,8 +152,34 @@ def limit(
     """Let at most so many jobs of a queue run at once, over all workers."""
     with opened(database_url, schema) as admin:
         row = admin.limit_queue(name, most, by(who, reason))
+        doubt = _doubt(admin, name)
     words = "has no limit" if most is None else f"runs {most} at once at the most"
-    return _told(row, f"{name} {words}", as_json=as_json)
+    return _told(row, f"{name} {words}", doubt, as_json=as_json)
+
+
+@app.command("configure")
+def configure(
+    name: Name,
+    *,
+    lease: Annotated[str | None, lasting("--lease", "How long a claim grants its jobs:")] = None,
+    max_attempts: Annotated[
+        int | None, typer.Option("--max-attempts", min=1, help="How often its jobs are tried.")
+    ] = None,
+    reason: Reason = None,
+    who: Who = None,
+    as_json: AsJson = False,
+    database_url: DatabaseUrl = None,
+    schema: SchemaName = None,
+) -> int:
+    """Give a queue its own lease and attempts; what is left away is left to the settings."""
+    grants = seconds(lease)
+    with opened(database_url, schema) as admin:
+        who_and_why = by(who, reason)
+        row = admin.configure_queue(name, who_and_why, lease=grants, max_attempts=max_attempts)
+        doubt = _doubt(admin, name)
+    of_settings = "the setting"
+    words = f"lease {lease or of_settings}, max attempts {max_attempts or of_settings}"
+    return _told(row, f"{name} has: {words}", doubt, as_json=as_json)
 
 
 def _found(admin: "Admin") -> "tuple[dict[str, Depth], dict[str, QueueRow]]":
@@ -168,8 +209,37 @@ def _set(row: "QueueRow | None") -> dict[str, object]:
     }
 
 
-def _told(row: "QueueRow", words: str, *, as_json: bool) -> Exit:
+def _doubt(admin: "Admin", name: str) -> str | None:
+    """That a queue may not be the one that is meant: nothing is in it and nobody serves it."""
+    from difflib import get_close_matches
+
+    from tenure.admin import EVERY_QUEUE, live
+
+    depths = {depth.queue: depth for depth in admin.depths()}
+    used = {queue for queue, depth in depths.items() if any(_counts(depth))}
+    served = {queue for worker in live(admin.workers()) for queue in worker.queues}
+    if name == EVERY_QUEUE or name in used | served:
+        return None
+    near = get_close_matches(name, sorted(used | served - {EVERY_QUEUE}), n=1)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    return f"no job is in {name} and no worker serves it{meant}"
+
+
+def _oldest(depth: "Depth | None") -> timedelta | None:
+    """For how long its oldest due job waits, to the second."""
+    if depth is None or depth.oldest_due_age is None:
+        return None
+    return timedelta(seconds=round(depth.oldest_due_age.total_seconds()))
+
+
+def _counts(depth: "Depth") -> list[int]:
+    return [getattr(depth, count).value for count in _COUNTS]
+
+
+def _told(row: "QueueRow", words: str, doubt: str | None = None, *, as_json: bool) -> Exit:
     if as_json:
         print_json({"queue": row})
     say(words)
+    if doubt is not None:
+        say(f"warning: {doubt}")
     return Exit.DONE

@@ -8,6 +8,7 @@ from typing import Annotated, cast
 import typer
 
 from tenure.cli import (
+    audit,
     db,
     demo,
     dev,
@@ -28,10 +29,12 @@ from tenure.cli import (
 )
 from tenure.cli.exits import Exit
 from tenure.cli.failure import Failure, failure
+from tenure.cli.grouping import Commands
 from tenure.cli.words import tell
 from tenure.errors import TenureError
 
 app: typer.Typer = typer.Typer(
+    cls=Commands,
     name="tenure",
     help="A durable job queue on PostgreSQL. Exit codes: docs/reference/commands.md.",
     add_completion=False,
@@ -47,6 +50,7 @@ app.command("server")(server.server)
 app.command("probe")(worker.probe)
 app.command("doctor")(doctor.doctor)
 app.command("top")(top.top)
+app.command("audit")(audit.audit)
 app.add_typer(job.app)
 app.add_typer(queue.app)
 app.add_typer(workers.app)

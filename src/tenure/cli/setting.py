@@ -7,12 +7,15 @@ import typer
 
 from tenure.cli.data import print_json, print_table
 from tenure.cli.exits import Exit
-from tenure.cli.options import AsJson, DatabaseUrl, Reason, SchemaName, Who, by, opened
+from tenure.cli.grouping import Commands
+from tenure.cli.options import AsJson, DatabaseUrl, Reason, SchemaName, Who, by, opened, seconds
 from tenure.cli.words import say
 
 app: typer.Typer = typer.Typer(
-    name="setting", help="Settings of the installation: look at them, change them."
+    cls=Commands, name="setting", help="Settings of the installation: look at them, change them."
 )
+# Those that are a duration; of all others a number is no length of time.
+_LASTING = ("lease", "backoff_base", "backoff_cap")
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The setting's name.")]
 
 
@@ -37,7 +40,7 @@ def list_settings(
 @app.command("set")
 def set_setting(
     name: Name,
-    value: Annotated[str, typer.Argument(metavar="VALUE", help="As JSON; a word alone is a text.")],
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="As JSON, or a duration: 5m.")],
     *,
     reason: Reason = None,
     who: Who = None,
@@ -46,7 +49,7 @@ def set_setting(
     schema: SchemaName = None,
 ) -> int:
     """Change a setting for the whole installation, at once and without a restart."""
-    read = _read(value)
+    read = _read(name, value)
     with opened(database_url, schema) as admin:
         admin.set_setting(name, read, by(who, reason))
     if as_json:
@@ -75,8 +78,9 @@ def reset(
     return Exit.DONE
 
 
-def _read(text: str) -> Any:
+def _read(name: str, text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        return text
+        lasts = seconds(text) if name in _LASTING else None
+        return text if lasts is None else lasts.total_seconds()

@@ -1,4 +1,5 @@
-"""`tenure job retry`, `cancel`, `hold`, `resume`, `move` and `delete`: many, each answered for."""
+"""`tenure job retry`, `cancel`, `revoke`, `hold`, `resume`, `move`, `delete`: many, each answered
+for."""
 
 from typing import Annotated, NamedTuple
 
@@ -27,6 +28,7 @@ _WHY = {
     "key_held": "a younger job has the key",
     "not_live": "nothing queued or running has this id",
     "not_queued": "nothing queued has this id",
+    "not_running": "nothing running has this id",
     "not_held": "nothing held has this id",
     "live": "it is queued or running; cancel it first",
     "not_found": "no job has this id",
@@ -88,6 +90,26 @@ def cancel(
             return operate(admin, "cancel", selector, asked)
         came = admin.cancel(named, asked.by, dry_run=dry_run)
     answers = [Answer(job_id, str(one)) for job_id, one in zip(named, came, strict=True)]
+    return _report(answers, as_json=as_json, dry_run=dry_run)
+
+
+def revoke(
+    ids: JobNumbers,
+    *,
+    reason: Reason = None,
+    dry_run: DryRun = False,
+    who: Who = None,
+    as_json: AsJson = False,
+    database_url: DatabaseUrl = None,
+    schema: SchemaName = None,
+) -> int:
+    """Take running jobs from their holders at once and end them as cancelled."""
+    with opened(database_url, schema) as admin:
+        came = admin.revoke(ids, by(who, reason), dry_run=dry_run)
+    answers = [
+        Answer(job_id, "revoked" if done else "not_running")
+        for job_id, done in zip(ids, came, strict=True)
+    ]
     return _report(answers, as_json=as_json, dry_run=dry_run)
 
 

@@ -8,6 +8,7 @@ import typer
 from tenure.cli.data import print_json, print_lines, print_table
 from tenure.cli.exits import Exit
 from tenure.cli.failure import Failure
+from tenure.cli.grouping import Commands
 from tenure.cli.options import (
     AsJson,
     DatabaseUrl,
@@ -22,7 +23,7 @@ from tenure.cli.options import (
 from tenure.cli.words import say
 
 app: typer.Typer = typer.Typer(
-    name="token", help="Access tokens: make them, look at them, revoke them."
+    cls=Commands, name="token", help="Access tokens: make them, look at them, revoke them."
 )
 _NEWEST_ID = 2**63 - 1
 

@@ -9,6 +9,15 @@ def safe(text: object) -> str:
     return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in line)
 
 
+def safe_lines(text: str) -> list[str]:
+    """The text line by line as it is indented, with signs that would steer a terminal written
+    out."""
+    return [
+        "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in line)
+        for line in text.expandtabs().splitlines()
+    ]
+
+
 def say(text: str) -> None:
     """One line on stderr."""
     sys.stderr.write(f"{safe(text)}\n")

@@ -1,32 +1,49 @@
 """`tenure workers`: who works, and who is to end."""
 
 from typing import TYPE_CHECKING, Annotated
-from uuid import UUID
 
 import typer
 
 from tenure.cli.data import print_fields, print_json, print_table
 from tenure.cli.exits import Exit
 from tenure.cli.failure import Failure
+from tenure.cli.grouping import Commands
 from tenure.cli.options import AsJson, DatabaseUrl, Reason, SchemaName, Who, by, opened
 from tenure.cli.words import say
 
 if TYPE_CHECKING:
-    from tenure.admin import WorkerRow
+    from tenure.admin import Admin, WorkerRow
 
 app: typer.Typer = typer.Typer(
-    name="workers", help="Workers: look at them, ask one to take no new job and to end."
+    cls=Commands,
+    name="workers",
+    help="Workers: look at them, ask one to take no new job and to end.",
 )
-WorkerNumber = Annotated[UUID, typer.Argument(metavar="ID", help="The worker's id.")]
+_NAMED = 5
+WorkerName = Annotated[
+    str,
+    typer.Argument(metavar="WORKER", help="The worker's name, its id, or how its id begins."),
+]
 
 
 @app.command("list")
 def list_workers(
-    *, as_json: AsJson = False, database_url: DatabaseUrl = None, schema: SchemaName = None
+    *,
+    every: Annotated[
+        bool, typer.Option("--all", help="Also those that have said that they end.")
+    ] = False,
+    as_json: AsJson = False,
+    database_url: DatabaseUrl = None,
+    schema: SchemaName = None,
 ) -> int:
-    """Show all known workers, with what each runs and when it was last heard of."""
+    """Show workers, those that are live first, with what each runs and when it was heard of."""
+    from tenure.admin import Presence, live
+
     with opened(database_url, schema) as admin:
-        rows = admin.workers()
+        known = admin.workers()
+    offline = [row for row in known if row.state is Presence.OFFLINE]
+    there = [row for row in known if row not in offline]
+    rows = sorted(there, key=lambda row: not live([row])) + (offline if every else [])
     if as_json:
         print_json({"workers": rows})
     elif rows:
@@ -47,13 +64,14 @@ def list_workers(
                 for row in rows
             ],
         )
-    say(f"{len(rows)} shown; no more")
+    left = 0 if every else len(offline)
+    say(f"{len(rows)} shown; {f'{left} that ended, too: --all' if left else 'no more'}")
     return Exit.DONE
 
 
 @app.command("show")
 def show(
-    worker_id: WorkerNumber,
+    worker: WorkerName,
     *,
     as_json: AsJson = False,
     database_url: DatabaseUrl = None,
@@ -61,9 +79,7 @@ def show(
 ) -> int:
     """Show one worker."""
     with opened(database_url, schema) as admin:
-        row = next((row for row in admin.workers() if row.id == worker_id), None)
-    if row is None:
-        raise _unknown(worker_id)
+        row = _meant(admin, worker)
     if as_json:
         print_json({"worker": row})
         return Exit.DONE
@@ -88,7 +104,7 @@ def show(
 
 @app.command("drain")
 def drain(
-    worker_id: WorkerNumber,
+    worker: WorkerName,
     *,
     reason: Reason = None,
     who: Who = None,
@@ -98,11 +114,12 @@ def drain(
 ) -> int:
     """Ask a worker to take no new job and to end; it learns of it with its next beat."""
     with opened(database_url, schema) as admin:
-        if not admin.drain(worker_id, by(who, reason)):
-            raise _unknown(worker_id)
+        row = _meant(admin, worker)
+        if not admin.drain(row.id, by(who, reason)):
+            raise _unknown(worker)
     if as_json:
-        print_json({"drain_requested": worker_id})
-    say(f"worker {worker_id} is asked to end; to see it: tenure workers show {worker_id}")
+        print_json({"drain_requested": row.id})
+    say(f"worker {row.name} is asked to end; to see it: tenure workers show {row.id}")
     return Exit.DONE
 
 
@@ -110,10 +127,35 @@ def _ago(row: "WorkerRow") -> str:
     return f"{row.beat_age.total_seconds():.0f} s ago"
 
 
-def _unknown(worker_id: UUID) -> Failure:
+def _meant(admin: "Admin", worker: str) -> "WorkerRow":
+    """The one worker of this name or id, or whose id begins so. A name may have had others before,
+    and a worker's own name stands for its child if it has one."""
+    from tenure.admin import Presence
+
+    rows = admin.workers()
+    for named in (
+        [row for row in rows if worker in (row.name, str(row.id))],
+        [row for row in rows if row.name.rpartition("/")[0] == worker],
+        [row for row in rows if worker and str(row.id).startswith(worker.lower())],
+    ):
+        there = [row for row in named if row.state is not Presence.OFFLINE]
+        if len(found := there or named) == 1:
+            return found[0]
+        if found:
+            names = ", ".join(f"{row.name} ({row.id})" for row in found[:_NAMED])
+            raise Failure(
+                f"it is not clear which worker {worker} is",
+                f"there are {len(found)}: {names}{', …' if len(found) > _NAMED else ''}",
+                "say the id of one",
+                Exit.USAGE,
+            )
+    raise _unknown(worker)
+
+
+def _unknown(worker: str) -> Failure:
     return Failure(
-        f"there is no worker {worker_id}",
+        f"there is no worker {worker}",
         "it never was, or it ended long ago and is forgotten",
-        "see which there are: tenure workers list",
+        "see which there are: tenure workers list --all",
         Exit.NOT_FOUND,
     )

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from random import random
 
@@ -11,7 +11,7 @@ from tenure._model.job import fields
 from tenure._model.lease import Claimed, Renewal, Reported, Settled, Settling
 from tenure._model.outcome import Ended, Released
 from tenure._model.worker import NewWorker
-from tenure._rules import backoff, lifecycle, payload
+from tenure._rules import backoff, idempotency, lifecycle, payload
 from tenure._services.advancer import Advancer
 from tenure._services.folder import Folder
 from tenure._services.pruner import Pruner
@@ -19,7 +19,7 @@ from tenure._services.rescuer import Rescuer
 from tenure._services.supervisor import Supervisor
 from tenure.app import Tenure
 from tenure.config import DEFAULTS
-from tenure.errors import InvalidValue, LeaseLost
+from tenure.errors import InvalidValue, LeaseLost, StoreError
 from tenure.job import boottime
 from tenure.remote.guests import Guests
 from tenure.remote.strings import Session, read_lease
@@ -110,22 +110,47 @@ class Remote:
             return Acquired(who.text, [], draining=True)
         self._awaited[who.worker] = self._awaited.get(who.worker, 0) + 1
         try:
-            claims, claimed_at = await self._waiting.claim(
-                who.worker,
-                queues,
-                count=count,
-                until=began + wait.total_seconds(),
-                gone=gone or asyncio.Event(),
-            )
+            while True:
+                claims, claimed_at = await self._waiting.claim(
+                    who.worker,
+                    queues,
+                    count=count,
+                    until=began + wait.total_seconds(),
+                    gone=gone or asyncio.Event(),
+                )
+                fresh = [each for each in claims.jobs if not lifecycle.is_expired(each.job)]
+                await self._end_expired(claims.jobs)
+                if fresh or not claims.jobs:
+                    break
         finally:
             self._awaited[who.worker] -= 1
             if not self._awaited[who.worker]:
                 del self._awaited[who.worker]
-        guest.held += len(claims.jobs)
+        guest.held += len(fresh)
         now = boottime()
         used = timedelta(seconds=now - claimed_at)
-        work = [_work(who, claimed, used) for claimed in claims.jobs]
+        work = [self._work(who, claimed, used) for claimed in fresh]
         return Acquired(who.text, work, waited=timedelta(seconds=now - began))
+
+    async def _end_expired(self, claimed: Sequence[Claimed]) -> None:
+        """End what is no longer worth running. If that fails, its lease runs out, and nobody else
+        waits for it."""
+        ended = [
+            Ended(
+                each.lease,
+                lifecycle.settle(
+                    lifecycle.EXPIRED,
+                    attempt=each.job.attempt,
+                    limit=each.job.max_attempts,
+                    backoff=timedelta(0),
+                ),
+            )
+            for each in claimed
+            if lifecycle.is_expired(each.job)
+        ]
+        if ended:
+            with suppress(StoreError):
+                await self._engine.arun(self._store.settle(ended))
 
     def dismiss(self) -> None:
         """Let nobody wait any more: it is about to end."""
@@ -194,6 +219,14 @@ class Remote:
             )
         return settled
 
+    def _work(self, who: Session, claimed: Claimed, used: timedelta) -> Work:
+        job = claimed.job
+        timeout = (job.meta or {}).get("timeout", DEFAULTS.timeout.total_seconds())
+        lease = who.lease(claimed.lease, attempt=job.attempt)
+        left = max(claimed.lease.ttl - used, timedelta(0))
+        key = idempotency.key(self._engine.schema, job)
+        return Work(job, lease, left, timeout, fields(job.meta), key)
+
     def _ended(self, ending: Ending, holder: str) -> Ended:
         lease, attempt = read_lease(ending.lease, holder)
         chance = random()  # noqa: S311 - spreads retries
@@ -218,10 +251,3 @@ def _worker(who: Session, queues: Sequence[str], said: Introduction) -> NewWorke
         said.slots,
         said.language,
     )
-
-
-def _work(who: Session, claimed: Claimed, used: timedelta) -> Work:
-    timeout = (claimed.job.meta or {}).get("timeout", DEFAULTS.timeout.total_seconds())
-    lease = who.lease(claimed.lease, attempt=claimed.job.attempt)
-    left = max(claimed.lease.ttl - used, timedelta(0))
-    return Work(claimed.job, lease, left, timeout, fields(claimed.job.meta))

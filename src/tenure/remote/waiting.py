@@ -128,11 +128,14 @@ class Waiting(Service):
         """Look below the floors of one queue, for what was committed late."""
         began = boottime()
         lanes = [lane for lane in self._book.scan() if waiter.serves(lane.queue)]
-        if lanes:
-            found = await self._ask(worker, lanes, count, patient=True)
-            self._book.learn_scan(lanes, found, wanted=count)
-        took = timedelta(seconds=boottime() - began)
-        self._scan_at = boottime() + next_scan(took, processes=1).total_seconds()
+        try:
+            if lanes:
+                found = await self._ask(worker, lanes, count, patient=True)
+                self._book.learn_scan(lanes, found, wanted=count)
+        finally:
+            # One that failed took its time too.
+            took = timedelta(seconds=boottime() - began)
+            self._scan_at = boottime() + next_scan(took, processes=1).total_seconds()
         return found
 
     async def tick(self) -> int:

@@ -25,13 +25,15 @@ class Introduction:
 class Work:
     """A job and the lease on it, as a text. `left` is what is left of the lease, counted from
     before the claim was sent, as every holder counts; `timeout` is how many seconds the attempt
-    may take, if that is bounded; `notes` is what was noted with the job when it was enqueued."""
+    may take, if that is bounded; `notes` is what was noted with the job when it was enqueued;
+    `idempotency_key` is what other systems know it by."""
 
     job: JobRow
     lease: str
     left: timedelta
     timeout: float | None
     notes: Mapping[str, Json]
+    idempotency_key: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import suppress
 from contextvars import Context
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tenure._executors import endings, logs
@@ -32,6 +33,9 @@ class Straight:
     async def run(self, op: Op[T]) -> T:
         """Perform an operation; in the sync world without ever letting go of the thread."""
         return await self._engine.arun(op) if self._is_async else self._engine.run(op)
+
+    def hurry(self, deadline: timedelta) -> None:
+        """Nothing is renewed here."""
 
     async def open(self) -> None:
         """Nothing to open."""

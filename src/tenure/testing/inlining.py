@@ -64,9 +64,10 @@ class _Noting:
         *,
         also: Sequence[NewJob] = (),
         log: str | None = None,
+        hurried: bool = False,
     ) -> Op[None]:
         """Settle, and note what follows."""
-        yield from self._inner.settle_within(lease, settlement, log=log)
+        yield from self._inner.settle_within(lease, settlement, log=log, hurried=hurried)
         if also:
             yield from self.enqueue(also)
 

@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
+from itertools import compress
 from typing import TYPE_CHECKING
 
 from tenure import _wiring
 from tenure._executors import endings
 from tenure._model.ids import WorkerId
-from tenure._model.lease import Settled
+from tenure._model.lease import Settled, Settling
 from tenure._model.outcome import Ended, Released
 from tenure._model.worker import Presence
 from tenure._rules import lifecycle
@@ -76,17 +77,24 @@ class Aftermath:
                 gone = engine.store.beat(worker, state=Presence.OFFLINE, running=0)
                 await link.run(gone)
                 if ended:
-                    told += _told(rest, ended, await link.run(engine.store.settle(ended)))
+                    answers = await link.run(engine.store.settle(ended))
+                    told += _told(rest, ended, answers)
+                    busy = [answer.answer is Settling.BUSY for answer in answers]
+                    rest, ended = [*compress(rest, busy)], [*compress(ended, busy)]
                 if lost:
                     rescued = await link.run(engine.store.forfeit(lost))
+                    lost = []
             except StoreError as error:
                 log.warning("parent: what a dead child held is not settled yet: %s", error)
-                await asyncio.sleep(_AGAIN)
             else:
-                if entries:
-                    log.info("parent: of a dead child %d released, %d lost", len(ended), len(lost))
-                return News(told, [*rescued])
-        return News(told, [])
+                # What somebody has locked is asked again.
+                if not ended:
+                    if entries:
+                        counts = len(entries) - len(guilty), len(guilty)
+                        log.info("parent: of a dead child %d released, %d lost", *counts)
+                    return News(told, [*rescued])
+            await asyncio.sleep(_AGAIN)
+        return News(told, [*rescued])
 
     async def close(self) -> None:
         """Close the connection."""

@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
+from urllib.parse import urlsplit
 
 from tenure._services.base import Service, log
 from tenure._services.wakeups import Wakeups
@@ -11,6 +13,20 @@ from tenure.app import Tenure
 from tenure.errors import StoreError
 
 _STOP_WITHIN = 0.5
+
+
+def release() -> str:
+    """Which release this is."""
+    try:
+        return version("tenure")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def place(url: str) -> str:
+    """Where a database is; whoever connects to it, and by which password, is left out."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 async def until_fit(app: Tenure) -> None:

@@ -22,11 +22,11 @@ from tenure._services.holdings import Held, Why
 from tenure._services.sheet import Sheet
 from tenure.app import Tenure
 from tenure.errors import SchemaError, StoreError, TenureError
-from tenure.worker.beginning import before, until_fit
+from tenure.worker.beginning import before, place, release, until_fit
 from tenure.worker.core import Core, Shape
 from tenure.worker.loading import broken, load
 from tenure.worker.news import End, Heard, News
-from tenure.worker.processes import die_with_parent
+from tenure.worker.processes import die_with_parent, keep
 from tenure.worker.speaking import speak
 
 _REFUSED = 78
@@ -51,6 +51,9 @@ class Orders:
     grace: float
     until_empty: bool
     schedules: bool
+    processes: int
+    is_first: bool
+    tells: bool
     log_level: str
     log_format: str
 
@@ -84,12 +87,15 @@ class Child:
                 *(orders.target, orders.log_level, orders.log_format),
             ],
             schedules=orders.schedules,
+            tells=orders.tells,
         )
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._draining.set)
         await before(self._draining, until_fit(self._app))
         core = Core(self._app, shape, on_doomed=self._doomed, on_drain=self._draining.set)
         core.start()
+        if orders.is_first and not self._draining.is_set():
+            self._greet(shape.queues)
         told = partial(self._told, core.announcer)
         loop.add_reader(self._channel, Heard(self._channel, told, core.take_schedules))
         if orders.until_empty:
@@ -100,7 +106,24 @@ class Child:
         if ended:
             await core.stop()
         # From here: asyncio's own way out would wait for a handler that does not end.
-        self._leave("drained" if ended else "doomed")
+        self._leave("drained" if ended else "overran")
+
+    def _greet(self, queues: Sequence[str]) -> None:
+        """Say once for all of the worker that it works, and at what."""
+        orders, engine = self._orders, self._app.engine
+        log.info(
+            "worker %s works: tenure %s, app %s, database %s, schema %s, queues %s, %d x %d slots, "
+            "schedules %s",
+            orders.name.rpartition("/")[0],
+            release(),
+            orders.target,
+            place(engine.url),
+            engine.schema,
+            ", ".join(queues),
+            orders.processes,
+            orders.slots,
+            "yes" if orders.schedules else "no",
+        )
 
     def _told(self, announcer: Announcer, news: News) -> None:
         """The parent has ended this for a child that died."""
@@ -148,6 +171,7 @@ def main() -> None:
     """Be a child."""
     orders = Orders(**json.loads(sys.argv[1]))
     die_with_parent(orders.parent)
+    keep(orders.board_fd, orders.channel_fd, orders.sheet_fd)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     channel = socket.socket(fileno=orders.channel_fd)

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from tenure._executors.loop import LoopExecutor
@@ -38,8 +37,9 @@ from tenure._services.tally import Tallier, Tally, both
 from tenure._services.watcher import Watcher
 from tenure.app import Tenure
 from tenure.job import boottime
-from tenure.worker.beginning import wakeups
+from tenure.worker.beginning import release, wakeups
 from tenure.worker.scheduling import Scheduling
+from tenure.worker.telling import completed, settled
 
 _LOOK = 0.01
 # The first may have begun before the last settle was committed; the second has not.
@@ -59,6 +59,7 @@ class Shape:
     sheet: Sheet | None = None
     handler: Sequence[str] | None = None
     schedules: bool = False
+    tells: bool = False
 
 
 class Core:
@@ -124,6 +125,9 @@ class Core:
         self._tally = Tally()
         if shape.sheet is not None:
             self._count()
+        if shape.tells:
+            self._dispatcher.on_completed = both(completed, self._dispatcher.on_completed)
+            self._settler.on_settled = both(settled, self._settler.on_settled)
         self._scheduling: Scheduling | None = None
         hearing = wakeups(app, shape.name, self._heard)
         pruner = Pruner(store, engine.link(f"{name} pruner"))
@@ -213,16 +217,12 @@ class Core:
         self._loop.call_soon_threadsafe(self._on_drain)
 
     def _me(self) -> NewWorker:
-        try:
-            release = version("tenure")
-        except PackageNotFoundError:
-            release = "unknown"
         return NewWorker(
             self._shape.worker,
             self._shape.name,
             socket.gethostname(),
             os.getpid(),
-            release,
+            release(),
             list(self._shape.queues),
             self._shape.slots,
         )

@@ -8,7 +8,7 @@ import sys
 from tenure._executors import logs
 from tenure._executors.runner import Runner
 from tenure.worker.loading import load
-from tenure.worker.processes import be_apart, die_with_parent
+from tenure.worker.processes import be_apart, die_with_parent, keep
 from tenure.worker.speaking import speak
 
 
@@ -16,6 +16,7 @@ def main() -> None:
     """Load the app and run what the child sends."""
     target, log_level, log_format, parent, fd = sys.argv[1:]
     die_with_parent(int(parent))
+    keep(int(fd))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     speak(log_level, log_format)
     be_apart()

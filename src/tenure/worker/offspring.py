@@ -23,6 +23,7 @@ from tenure.worker.processes import kill_session
 
 # Ended and not settled yet: as many as this may wait for the database.
 _UNSETTLED = 1000
+_LAST_WORDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +101,9 @@ class Offspring:
             grace=self._plan.child_grace,
             until_empty=self._plan.until_empty,
             schedules=self.schedules,
+            processes=self._plan.processes,
+            is_first=self.number == 1,
+            tells=self._plan.watched is not None,
             log_level=self._plan.log_level,
             log_format=self._plan.log_format,
         )
@@ -124,11 +128,13 @@ class Offspring:
     async def _read(self, channel: socket.socket) -> None:
         reader, writer = await asyncio.open_connection(sock=channel)
         self._writer = writer
-        while line := await reader.readline():
-            self.told |= json.loads(line)
+        try:
+            while line := await reader.readline():
+                self.told |= json.loads(line)
+                self._heard.set()
+        finally:
             self._heard.set()
-        self._heard.set()
-        writer.close()
+            writer.close()
 
     async def ended(self) -> int:
         """Return the exit code once the process is gone and its whole session was told to be."""
@@ -136,7 +142,10 @@ class Offspring:
             raise AssertionError("start it first")
         code = await self._process.wait()
         self.kill()
-        await self._reading
+        # What left the session may keep the channel open: what the child said is here by then.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_WORDS):
+                await self._reading
         self._ended = True
         return code
 
@@ -164,7 +173,8 @@ class Offspring:
 
     @property
     def left(self) -> str | None:
-        """How it left, if it did so by its own word: drained, or doomed by a handler."""
+        """How it left, if it did so by its own word: drained, with a handler that overran the
+        grace, or doomed by one that kept a lease."""
         left: str | None = self.told.get("left")
         return left
 

@@ -49,7 +49,7 @@ class Parent:
         self._told_to_stop = asyncio.Event()
         self._refusal: str | None = None
         self._over = asyncio.Event()
-        self._looked_at = boottime()
+        self._began_at = self._looked_at = boottime()
         self._figures = Figures()
 
     @property
@@ -83,6 +83,8 @@ class Parent:
         if self._refusal is not None:
             sys.stderr.write(f"{self._refusal}\n")
             return 1
+        lived = boottime() - self._began_at
+        log.info("worker %s has ended, after %.0f s", self._plan.name, lived)
         return 0
 
     async def _settled(self) -> None:
@@ -143,7 +145,7 @@ class Parent:
             log.warning("a child ended by itself (%s) after %.1f s", _named(code), lived)
         # By itself only when its queues are empty and that is what it was for, or when an
         # operator asked this one to drain.
-        finished = child.left == "drained"
+        finished = child.left in ("drained", "overran")
         if not self._stopping and not finished and not child.draining:
             self._crashes = self._crashes + 1 if lived < _SOON else 0
             pause = min(_LONGEST_PAUSE, 0.5 * 2**self._crashes) if self._crashes > 1 else 0.0

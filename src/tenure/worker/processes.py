@@ -1,12 +1,14 @@
 """What the processes of a worker have in common: they die together."""
 
-import contextlib
 import ctypes
 import os
 import signal
-from pathlib import Path
+
+from tenure._executors import groups
 
 _PR_SET_PDEATHSIG = 1
+# For groups in a session that is being ended; who makes new ones all the time is not chased on.
+_LOOKS = 10
 _apart = False
 
 
@@ -19,6 +21,14 @@ def die_with_parent(parent: int) -> None:
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
+
+
+def keep(*fds: int | None) -> None:
+    """Pass these descriptors on to no program that a handler starts: it might outlive us, and keep
+    the channel open."""
+    for fd in fds:
+        if fd is not None:
+            os.set_inheritable(fd, False)
 
 
 def be_apart() -> None:
@@ -35,20 +45,14 @@ def is_apart() -> bool:
 
 def kill_session(leader: int) -> None:
     """End a session: its leader's group at once, then what is in groups of its own (processes of
-    handlers, and the programs that they started)."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(leader, signal.SIGKILL)
-    for pid in _members(leader):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
-
-
-def _members(leader: int) -> list[int]:
-    found = []
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            # After the name, in parentheses: state, parent, group, session.
-            fields = entry.read_text().rpartition(")")[2].split()
-            if int(fields[3]) == leader:
-                found.append(int(entry.parent.name))
-    return found
+    handlers, and the programs that they started). A group is ended as one, so that none of it can
+    fork meanwhile; groups that were made meanwhile are looked for again."""
+    ended: set[int] = set()
+    found = {leader}
+    for _ in range(_LOOKS):
+        for group in found:
+            groups.kill(group)
+        ended |= found
+        found = groups.groups(leader) - ended
+        if not found:
+            return

@@ -123,6 +123,7 @@ def test_without_a_database_one_is_started_and_ends_with_it(developer: Developer
         assert "worker: jobs:app, 10 slots, queues default, mail" in developer.said()
         assert developer.python(HELLO) == "Hello Ada\n"
         assert developer.python(HELLO, under="deep/er") == "Hello Ada\n"
+        developer.hears("INFO job 2 (jobs.hello): completed, in ")
         assert (developer.directory / ".tenure/database_url").stat().st_mode & 0o777 == 0o600
         assert (developer.directory / ".tenure/.gitignore").read_text() == "*\n"
         everyone = [*family(process.pid), server(developer.directory)]

@@ -107,6 +107,8 @@ KINDS = {
     errors.PayloadError("no JSON"): Exit.USAGE,
     errors.LeaseLost("lost; stop"): Exit.FAILED,
     errors.NotReady("not yet"): Exit.FAILED,
+    errors.JobFailed("broken; see", "attempts", None): Exit.FAILED,
+    errors.JobCancelled("over; see", "enough"): Exit.FAILED,
 }
 
 

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.moves import dead_letter, enqueued, held
+from support.moves import dead_letter, ended, enqueued, held
+from support.store import A
+from tenure._model.outcome import Error, Failed
+from tenure._model.worker import NewWorker
 from tenure.admin import State
 from tenure.cli.exits import Exit
 from tenure.cli.looking import StateName
@@ -83,6 +86,9 @@ async def test_a_dead_letter_is_shown_with_its_attempts_and_retried(
     assert shown.code == Exit.DONE
     assert "failed" in shown.out
     assert "ValueError: broken" in shown.out
+    assert "ValueError: broken" in tenure("failed", "list").out
+    why = tenure("job", "why", dead).out.splitlines()
+    assert (len(why), why[1]) == (2, "Its last error: ValueError: broken")
 
     rehearsed = tenure("job", "retry", dead, "--dry-run", "--json")
     assert rehearsed.json["jobs"] == [{"id": dead, "answer": "retried", "holder": None}]
@@ -95,6 +101,26 @@ async def test_a_dead_letter_is_shown_with_its_attempts_and_retried(
     after = tenure("job", "show", dead)
     assert "queued" in after.out
     assert "mended" in after.out
+
+
+async def test_the_last_trace_and_log_are_shown_and_steer_no_terminal(
+    db: Database, tenure: Command
+) -> None:
+    """The worker has its name, as long as it is known. Shows R16."""
+    me = NewWorker(A, "anna/1", "h", 7, "1", ["default"], 10)
+    await db.run(db.store.register(me))
+    [lease] = await held(db, max_attempts=1)
+    assert "claimed by  anna/1" in tenure("job", "show", lease.job_id).out
+    broken = Failed(Error("ValueError", "no\x1b[2J" + "o" * 200, "Trace:\n  at \x1b[2Jx\n"))
+    await db.run(db.store.settle([ended(lease, broken)._replace(log="one\n\ttwo\x07")]))
+
+    shown = tenure("job", "show", lease.job_id).out
+    assert "\ntrace of the last attempt:\n  Trace:\n    at \\x1b[2Jx\n" in shown
+    assert "\nlog of the last attempt:\n  one\n          two\\x07\n" in shown
+    assert " anna/1 " in shown
+    listed = tenure("failed", "list").out
+    assert "ValueError: no\\x1b[2Jooo" in listed
+    assert listed.endswith("o…\n")
 
 
 async def test_a_retry_whose_key_is_taken_is_a_conflict(db: Database, tenure: Command) -> None:

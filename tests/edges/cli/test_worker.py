@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -116,6 +118,20 @@ def test_a_job_of_the_command_line_is_run_by_a_worker_that_drains(tenure: Comman
     shown = tenure("job", "show", 1, "--json").json
     assert (shown["job"]["state"], shown["job"]["result"]) == ("completed", "Hello Ada")
     assert [attempt["outcome"] for attempt in shown["attempts"]] == ["completed"]
+
+
+def test_a_worker_says_that_it_works_at_what_and_that_it_has_ended(tenure: Command) -> None:
+    """Who connects, and by which password, is left out."""
+    (tenure.directory / "jobs.py").write_text(PROGRAM)
+    done = tenure("worker", "jobs:app", "--drain", "--name", "anna", "-c", 7, "--processes", 2)
+    works, ended = (line for line in done.err.splitlines() if "worker anna" in line)
+    url = urlsplit(tenure.environment()["TENURE_DATABASE_URL"])
+    assert re.search(
+        r"INFO worker anna works: tenure \S+, app jobs:app, database postgresql:", works
+    )
+    assert f"{url.path}, schema tenure, queues default, 2 x 7 slots, schedules no" in works
+    assert "@" not in works
+    assert re.search(r"INFO worker anna has ended, after \d+ s$", ended)
 
 
 def test_the_probe_sees_a_worker_come_and_go(tenure: Command) -> None:

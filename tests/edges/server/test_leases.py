@@ -45,6 +45,7 @@ def test_a_job_is_acquired_renewed_and_completed(service: Service, worker: httpx
     [job] = acquire(worker, "whole")["jobs"]
     assert (job["id"], job["args"], job["attempt"]) == (job_id, {"n": 1}, 1)
     assert 25_000 < job["expires_in_ms"] <= 30_000
+    assert job["idempotency_key"].startswith(f"tenure-{job_id}-")
     assert job["renew_in_ms"] == job["expires_in_ms"] // 3
     renewed = worker.post("/v1/leases:renew", json={"leases": [job["lease"]]}).json()
     assert renewed["leases"][0]["answer"] == "renewed"

@@ -10,12 +10,14 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from support.processes import wait_for
+from tenure import GiveUp, Retry
 from tenure.client import Client, Problem, work
 from tenure.errors import LeaseLost
 
@@ -137,6 +139,86 @@ def test_a_handler_learns_that_its_lease_is_lost(service: Service, client: Clien
         assert wait_for(lambda: len(seen) == 2, 30)
 
     assert seen == [True, "lost"]
+
+
+def ended(client: Client, job_id: str, outcome: str = "failed") -> list[dict[str, Any]]:
+    """The job's attempts, once one has ended so."""
+
+    def ask() -> list[dict[str, Any]]:
+        attempts = client.call("GET", f"/v1/jobs/{job_id}/attempts")["attempts"]
+        return [each for each in attempts if each["outcome"] == outcome]
+
+    assert wait_for(lambda: bool(ask()), 30)
+    return ask()
+
+
+def test_a_handler_gives_up_or_says_when_to_try_again(service: Service, client: Client) -> None:
+    """Shows R14."""
+
+    def stop(_job: Work) -> None:
+        raise GiveUp("no such card")
+
+    def later(_job: Work) -> None:
+        raise Retry("busy", after=3000)
+
+    stopped = client.enqueue("stop", queue="saying")
+    delayed = client.enqueue("later", queue="saying")
+    with working(client, {"stop": stop, "later": later}, "saying"):
+        ended(client, stopped)
+        ended(client, delayed)
+
+    job = client.job(stopped)
+    assert (job["state"], job["done_reason"], job["attempt"]) == ("failed", "gave_up", 1)
+    job = client.job(delayed)
+    waits = datetime.fromisoformat(job["run_at"]) - datetime.fromisoformat(job["created_at"])
+    assert (job["state"], waits > timedelta(seconds=2900)) == ("queued", True)
+
+
+@pytest.mark.parametrize("heeds", [True, False])
+def test_an_attempt_that_takes_too_long_is_stopped_and_has_timed_out(
+    service: Service, client: Client, *, heeds: bool
+) -> None:
+    over = threading.Event()
+
+    def last(job: Work) -> None:
+        job.stop.wait(20)
+        if not heeds:
+            over.wait(20)
+        raise RuntimeError("stopped")
+
+    job_id = client.enqueue("last", queue=f"late-{heeds}", timeout=1, max_attempts=1)
+    with working(client, {"last": last}, f"late-{heeds}"):
+        [attempt] = ended(client, job_id)
+        over.set()
+
+    assert (attempt["error_type"], attempt["error_message"]) == ("TimedOut", "stopped after 1 s")
+    assert client.job(job_id)["state"] == "failed"
+
+
+def test_a_job_without_a_handler_does_not_come_back_at_once(
+    service: Service, client: Client
+) -> None:
+    began = time.monotonic()
+    strange = client.enqueue("strange", queue="mixed")
+    known = client.enqueue("known", queue="mixed")
+    with working(client, {"known": lambda _job: "done"}, "mixed"):
+        assert wait_for(lambda: client.job(known)["state"] == "completed", 30)
+        released = ended(client, strange, "released")
+        periods = 1 + (time.monotonic() - began) / 5
+    assert len(released) <= periods
+    assert client.job(strange)["attempt"] == 0
+
+
+def test_work_tells_what_it_is(service: Service, client: Client) -> None:
+    seen: list[Work] = []
+    job_id = client.enqueue("tell", queue="telling", max_attempts=3, key="one", timeout=9)
+    with working(client, {"tell": seen.append}, "telling"):
+        assert wait_for(lambda: len(seen) == 1, 30)
+
+    [job] = seen
+    assert (job.id, job.task, job.queue, job.key) == (job_id, "tell", "telling", "one")
+    assert (job.attempt, job.max_attempts, job.timeout) == (1, 3, 9)
+    assert job.idempotency_key.startswith(f"tenure-{job_id}-")
 
 
 def test_a_refusal_is_told_by_its_code(service: Service) -> None:

@@ -56,9 +56,9 @@ async def many() -> None:
 
 
 def wrong_id() -> None:
-    # E: Argument 1 to "handle" of "Registered" has incompatible type "str";
-    #    expected "int"  [arg-type]
-    pay.handle("5")
+    # E: Argument 1 to "handle" of "Registered" has incompatible type "float";
+    #    expected "int | str"  [arg-type]
+    pay.handle(5.0)
 
 
 def wrong_result() -> int:

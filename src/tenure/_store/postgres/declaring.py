@@ -82,7 +82,7 @@ class Definitions(Ticking):
         yield from self._noted_schedules(replace(by, reason=dropped), "retire", retired)
 
     def _now(self) -> Op[datetime]:
-        [row] = yield self._query("next_tick", floor=None)
+        [row] = yield self._query("next_tick", floor=None, unread=[])
         now: datetime = row["now"]
         return now
 

@@ -13,6 +13,7 @@ from psycopg.types.json import set_json_loads
 
 from tenure._model.ids import Json
 from tenure._store.port import Op
+from tenure._store.postgres.addresses import addresses
 from tenure._store.postgres.connecting import aconnect
 from tenure._store.postgres.performing import DEADLINE
 from tenure._store.postgres.sessions import AsyncSession, Ring
@@ -55,12 +56,18 @@ class PostgresLink:
         self._schema = schema
         self._name = name
         self._ring = ring
-        self._deadline = deadline or DEADLINE
-        # Who is in a hurry tries again sooner than libpq's timeout would let it.
-        self._connecting = min(3.0, max(1.0, 2 * self._deadline.total_seconds()))
         self._connection: AsyncReached | None = None
         self._session: AsyncSession | None = None
         self._lock = asyncio.Lock()
+        self.hurry(deadline or DEADLINE)
+
+    def hurry(self, deadline: timedelta) -> None:
+        """From now on each statement has so long to be answered."""
+        self._deadline: timedelta = deadline
+        # For each address. Who is in a hurry tries again sooner than libpq's timeout would let it.
+        self._connecting: float = min(3.0, max(1.0, 2 * deadline.total_seconds()))
+        if self._session is not None:
+            self._session.hurry(deadline)
 
     async def run(self, op: Op[T]) -> T:
         """Perform an operation; the connection is made first if there is none."""
@@ -80,16 +87,30 @@ class PostgresLink:
 
     async def _open(self) -> AsyncSession:
         await self.close()
-        try:
-            async with asyncio.timeout(self._connecting):
-                self._connection = await aconnect(self._url, name=self._name)
-        except TimeoutError as error:
-            raise Unreachable(f"{self._name}: no connection in {self._connecting:g} s") from error
+        self._connection = await self._reached()
         set_json_loads(_read_json, self._connection)
         self._session = AsyncSession(
             self._connection, schema=self._schema, deadline=self._deadline, ring=self._ring
         )
         return self._session
+
+    async def _reached(self) -> "AsyncReached":
+        """A connection to the first address that gives one. Each has a time of its own: one that
+        is silent keeps nobody from the next."""
+        failures: list[Unreachable] = []
+        for address in await addresses(self._url, within=self._connecting):
+            try:
+                async with asyncio.timeout(self._connecting):
+                    return await aconnect(address, name=self._name)
+            except TimeoutError as error:
+                silent = Unreachable(f"{self._name}: no connection in {self._connecting:g} s")
+                silent.__cause__ = error
+                failures.append(silent)
+            except Unreachable as error:
+                failures.append(error)
+        if len(failures) == 1:
+            raise failures[0]
+        raise Unreachable("; ".join(map(str, failures))) from failures[-1]
 
     async def listen(self, channel: str, *, anyway: bool = False) -> AsyncIterator[str]:
         """What arrives on a channel, and now and then an empty text as a sign of life.

@@ -22,6 +22,7 @@ from psycopg import AsyncConnection, Connection, IsolationLevel
 from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolClosed, PoolTimeout
 
+from tenure._store.postgres.addresses import hosts
 from tenure._store.postgres.connecting import aconnect, callers, connect, own
 from tenure._store.postgres.performing import DEADLINE
 from tenure._store.postgres.reached import AsyncReached, Reached
@@ -30,6 +31,8 @@ from tenure.errors import Unreachable
 
 _SECONDS = DEADLINE.total_seconds()
 _WAIT = 5.0
+# A host that is silent takes so long to be passed over.
+_SILENCE = 3.0
 _IDLE = 300.0
 
 
@@ -53,6 +56,7 @@ class Pools:
         self._url = url
         self._schema = schema
         self._ring = ring
+        self._hosts = len(hosts(url))
         self.size = size
         self._lock = threading.Lock()
         self._pid = os.getpid()
@@ -84,16 +88,16 @@ class Pools:
     def _checked_out(self, kind: str) -> Iterator[Any]:
         """A connection that the server has not closed meanwhile."""
         pool = self._pool(kind)
-        until = monotonic() + _WAIT
+        until = monotonic() + self._wait
         try:
-            connection = pool.getconn(_WAIT)
+            connection = pool.getconn(self._wait)
             while _has_ended(connection):
                 connection.close()
                 pool.putconn(connection)
                 connection = pool.getconn(until - monotonic())
         except (PoolTimeout, PoolClosed):
             connect(self._url).close()
-            raise _all_taken(self.size) from None
+            raise _all_taken(self.size, self._wait) from None
         try:
             yield connection
         finally:
@@ -103,20 +107,25 @@ class Pools:
     async def _achecked_out(self, kind: str) -> AsyncIterator[Any]:
         """The same in the async world."""
         pool = await self._apool(kind)
-        until = monotonic() + _WAIT
+        until = monotonic() + self._wait
         try:
-            connection = await pool.getconn(_WAIT)
+            connection = await pool.getconn(self._wait)
             while _has_ended(connection):
                 await connection.close()
                 await pool.putconn(connection)
                 connection = await pool.getconn(until - monotonic())
         except (PoolTimeout, PoolClosed):
             await (await aconnect(self._url)).close()
-            raise _all_taken(self.size) from None
+            raise _all_taken(self.size, self._wait) from None
         try:
             yield connection
         finally:
             await pool.putconn(connection)
+
+    @property
+    def _wait(self) -> float:
+        """How long a connection is waited for: so that all hosts but the last may be silent."""
+        return _WAIT + _SILENCE * (self._hosts - 1)
 
     def _pool(self, kind: str) -> ConnectionPool[Any]:
         with self._lock:
@@ -155,9 +164,9 @@ class Pools:
             "kwargs": {"autocommit": mine},
             "min_size": 0,
             "max_size": self.size,
-            "timeout": _WAIT,
+            "timeout": self._wait,
             "max_idle": _IDLE,
-            "reconnect_timeout": _WAIT,
+            "reconnect_timeout": self._wait,
             "num_workers": 1,
             "name": f"tenure {kind}",
             "open": False,
@@ -191,11 +200,11 @@ class Pools:
             await pool.close()
 
 
-def _all_taken(size: int) -> Unreachable:
+def _all_taken(size: int, wait: float) -> Unreachable:
     """Where the server answers, that is why there was no connection; where not, it told. While it
     comes back, both are true in turn."""
     return Unreachable(
-        f"none of the {size} connections of the pool was free within {_WAIT:g} s; if the server "
+        f"none of the {size} connections of the pool was free within {wait:g} s; if the server "
         "was not away, give Tenure a larger pool_size, or hold them for less long"
     )
 

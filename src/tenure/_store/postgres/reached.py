@@ -36,10 +36,11 @@ class Reached(Connection[TupleRow]):
     @classmethod
     def connect(cls, conninfo: str = "", **kwargs: Any) -> Self:
         """Connect, without options if a pooler refuses them, and ask who answers."""
+        fit = _fit(conninfo)
         try:
-            connection = super().connect(_fit(conninfo), **kwargs)
+            connection = super().connect(fit, **kwargs)
         except OperationalError as error:
-            connection = super().connect(_bare(conninfo, error), **kwargs)
+            connection = super().connect(_bare(fit, error), **kwargs)
         with _or_closed(connection):
             connection.learn()
         return connection
@@ -74,10 +75,11 @@ class AsyncReached(AsyncConnection[TupleRow]):
     @classmethod
     async def connect(cls, conninfo: str = "", **kwargs: Any) -> Self:
         """Connect, without options if a pooler refuses them, and ask who answers."""
+        fit = _fit(conninfo)
         try:
-            connection = await super().connect(_fit(conninfo), **kwargs)
+            connection = await super().connect(fit, **kwargs)
         except OperationalError as error:
-            connection = await super().connect(_bare(conninfo, error), **kwargs)
+            connection = await super().connect(_bare(fit, error), **kwargs)
         with _or_closed(connection):
             await connection.learn()
         return connection
@@ -112,8 +114,9 @@ def _fit(text: str) -> str:
 
 
 def _bare(text: str, error: OperationalError) -> str:
-    """The connection string without our options, if those were refused; else the error."""
-    if _REFUSED not in str(error) or _place(text) in _without_options:
+    """The connection string without our options, if those were refused; else the error. Several
+    may learn it at once."""
+    if _REFUSED not in str(error) or OUR_OPTIONS not in text:
         raise error
     _without_options.add(_place(text))
     return _stripped(text)

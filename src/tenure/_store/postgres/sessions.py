@@ -278,6 +278,10 @@ class AsyncSession(_Session):
         with self._ended_well():
             return await arun(op, self._perform)
 
+    def hurry(self, deadline: timedelta) -> None:
+        """From now on each statement has so long to be answered."""
+        self._deadline = deadline.total_seconds()
+
     async def ping(self) -> None:
         """Return if the server answers within the deadline."""
         await self._perform(Ddl("SELECT 1"))

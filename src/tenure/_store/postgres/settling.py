@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from typing import TypeVar
 
 from tenure._model.ending import Ending
 from tenure._model.job import NewJob, State
@@ -21,6 +22,8 @@ from tenure._store.postgres.jobs import Jobs
 from tenure._store.postgres.literals import Jsonb
 from tenure.errors import LeaseLost, QueryFailed
 
+T = TypeVar("T")
+_SOON = Ddl("SET LOCAL lock_timeout = '100ms'")
 _IN_TIME = Settled(Settling.SETTLED, State.COMPLETED)
 _LATE = Settled(Settling.SETTLED, State.COMPLETED, late=True)
 
@@ -89,11 +92,14 @@ class Endings(Jobs):
                 raise
             yield from self._settle_batch([unstorable(one, str(error))], batch)
             return
-        # A caller's transaction has the row of this job's key. Its neighbours are settled;
-        # this one waits for that transaction by itself.
-        for one in busy:
+        # A caller's transaction has the row of this job's key. Its neighbours are settled; this
+        # one stands in line for a moment, or a key in demand would never be its turn. Not longer:
+        # meanwhile its row is locked to renewals, and what ends next waits.
+        for one in busy[1:]:
+            batch.answers[name_of(one.lease)] = Settled(Settling.BUSY)
+        for one in busy[:1]:
             try:
-                settled = yield from atomically(self._settle_one(one))
+                settled = yield from atomically(_hurried(self._settle_one(one)))
             except QueryFailed as error:
                 if not error.is_conflict:
                     raise
@@ -179,6 +185,7 @@ class Endings(Jobs):
         *,
         also: Sequence[NewJob] = (),
         log: str | None = None,
+        hurried: bool = False,
     ) -> Op[None]:
         """End one running period as the last statements of a caller's transaction.
 
@@ -187,6 +194,8 @@ class Endings(Jobs):
         """
         wait = int(lease.ttl.total_seconds() * 1000)
         yield Ddl(f"SET LOCAL idle_in_transaction_session_timeout = {wait}")
+        if hurried:
+            yield _SOON
         if also:
             yield from self.enqueue(also)
         if (yield from self._settle_one(storable(Ended(lease, settlement, log)))) is None:
@@ -209,8 +218,9 @@ class Endings(Jobs):
         raise AssertionError("a key that this transaction has locked was skipped as locked")
 
 
-def _hurried(op: Op[Rows]) -> Op[Rows]:
-    yield Ddl("SET LOCAL lock_timeout = '100ms'")
+def _hurried(op: Op[T]) -> Op[T]:
+    """The same in a transaction that gives up on a lock soon."""
+    yield _SOON
     return (yield from op)
 
 

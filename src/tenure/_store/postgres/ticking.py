@@ -1,6 +1,6 @@
 """Ticks: firing what is due, and making up for what is past. Definitions are in `declaring`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -24,6 +24,7 @@ from tenure._rules.schedules import unknown
 from tenure._store.port import Op, Row, atomically
 from tenure._store.postgres.base import tick_row
 from tenure._store.postgres.jobs import Jobs
+from tenure.errors import InvalidValue
 
 # What one transaction accounts for: small enough to be over in a moment.
 _TICKS = 1000
@@ -32,39 +33,57 @@ _TICKS = 1000
 class Ticking(Jobs):
     """The part of the store that fires schedules."""
 
-    def fire(self, *, count: int = 100, floor: datetime | None = None) -> Op[Firing]:
+    def fire(
+        self, *, count: int = 100, floor: datetime | None = None, unread: Collection[str] = ()
+    ) -> Op[Firing]:
         """Account for what is due of up to `count` schedules, in one transaction.
 
-        Looks first without a lock or a transaction: mostly nothing is due.
+        Looks first without a lock or a transaction: mostly nothing is due. `unread` are left to
+        others, who may know their zone.
         """
-        [row] = yield self._query("next_tick", floor=floor)
+        left = sorted(unread)
+        [row] = yield self._query("next_tick", floor=floor, unread=left)
         next_at, now = row["next_at"], row["now"]
         if next_at is None or next_at > now:
             return Firing(ticks=0, jobs=0, next_at=next_at, now=now)
-        ticks, jobs = yield from atomically(self._fire_due(count, floor))
-        return Firing(ticks=ticks, jobs=jobs, next_at=next_at, now=now)
+        found: dict[str, str] = {}
+        ticks, jobs = yield from atomically(self._fire_due(count, floor, left, found))
+        return Firing(ticks=ticks, jobs=jobs, next_at=next_at, now=now, unread=found)
 
-    def _fire_due(self, count: int, floor: datetime | None) -> Op[tuple[int, int]]:
-        rows = yield self._query("due", count=count, floor=floor)
+    def _fire_due(
+        self, count: int, floor: datetime | None, left: Sequence[str], unread: dict[str, str]
+    ) -> Op[tuple[int, int]]:
+        rows = yield self._query("due", count=count, floor=floor, unread=left)
         if not rows:
             return 0, 0
-        return (yield from self._fire([schedule_row(r) for r in rows], rows[0]["now"]))
+        return (yield from self._fire([schedule_row(r) for r in rows], rows[0]["now"], unread))
 
-    def _fire(self, schedules: Sequence[ScheduleRow], now: datetime) -> Op[tuple[int, int]]:
-        """Fire schedules that are locked, as far as one statement goes."""
+    def _fire(
+        self, schedules: Sequence[ScheduleRow], now: datetime, unread: dict[str, str] | None = None
+    ) -> Op[tuple[int, int]]:
+        """Fire schedules that are locked, as far as one statement goes. Those that cannot be read
+        here are noted in `unread`, and keep no other from being fired."""
         live = yield from self._live(schedules)
         judged: list[tuple[ScheduleRow, ticking.Judged]] = []
         room = _TICKS
         for schedule in schedules:
             if room > 0:
-                verdict = ticking.judge(
-                    schedule, now=now, live=schedule.last_job_id in live, most=room
-                )
+                try:
+                    verdict = ticking.judge(
+                        schedule, now=now, live=schedule.last_job_id in live, most=room
+                    )
+                except InvalidValue as error:
+                    if unread is None:
+                        raise
+                    unread[schedule.name] = str(error)
+                    continue
                 judged.append((schedule, verdict))
                 room -= len(verdict.ticks)
         ticks = [
             _Told(s, tick, v.next_at, tick is v.ticks[-1]) for s, v in judged for tick in v.ticks
         ]
+        if not ticks:
+            return 0, 0
         [row] = yield self._query(
             "fire",
             **_arrays(ticks),

@@ -7,7 +7,7 @@ from tenure._model.lease import Overdue
 from tenure._model.overview import LateSchedule
 from tenure._model.queue import EVERY_QUEUE
 from tenure._model.worker import Presence, WorkerRow
-from tenure._rules.presence import FRESH, live, unknown_tasks
+from tenure._rules.presence import FRESH, live, unknown_to_all
 from tenure._rules.words import counted, span
 from tenure.admin.doctor.findings import Found, fine, in_sql, problem, run, warning
 
@@ -79,8 +79,7 @@ def queues(known: Sequence[WorkerRow], waiting: Sequence[str]) -> Found:
             "its jobs wait",
             run(f"tenure worker module:app -q {queue}"),
         )
-    unknown = [unknown_tasks(worker) for worker in there]
-    for task in sorted(set.intersection(*unknown)) if unknown else ():
+    for task in unknown_to_all(known):
         yield problem(
             "tasks",
             Fault.TASK_UNKNOWN,

@@ -2,10 +2,13 @@
 
 import typer
 
+from tenure.cli.grouping import Commands
 from tenure.cli.operation import looking, steering
 
 app: typer.Typer = typer.Typer(
-    name="operation", help="Operations on many jobs: look at them, pause, resume and abort them."
+    cls=Commands,
+    name="operation",
+    help="Operations on many jobs: look at them, pause, resume and abort them.",
 )
 app.command("list")(looking.list_operations)
 app.command("show")(looking.show)

@@ -2,10 +2,11 @@
 
 import typer
 
+from tenure.cli.grouping import Commands
 from tenure.cli.schedule import backfilling, defining, looking, steering
 
 app: typer.Typer = typer.Typer(
-    name="schedule", help="Schedules: make them, look at them, steer them."
+    cls=Commands, name="schedule", help="Schedules: make them, look at them, steer them."
 )
 app.command("list")(looking.list_schedules)
 app.command("show")(looking.show)

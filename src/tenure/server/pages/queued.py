@@ -9,7 +9,6 @@ from tenure.server.pages.drawing import Spark, spark
 from tenure.server.shapes.figures import CountOut, DepthOut, PaceOut
 from tenure.server.shapes.installation import QueueOut, WorkerOut
 
-# Who takes new jobs.
 _NONE = CountOut(value=0, more=False)
 
 

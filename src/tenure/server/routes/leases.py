@@ -106,6 +106,7 @@ def _work(work: Work) -> shapes.WorkOut:
         max_attempts=job.max_attempts,
         timeout=work.timeout,
         key=job.key,
+        idempotency_key=work.idempotency_key,
         cursor=job.cursor,
         items=job.items,
         created_at=job.created_at,

@@ -57,6 +57,9 @@ class WorkOut(Answered):
     max_attempts: int
     timeout: Annotated[float | None, Field(description="Seconds that the attempt may take.")]
     key: str | None
+    idempotency_key: Annotated[
+        str, Field(description="For other systems: the same in every attempt, no other job's.")
+    ]
     cursor: Any
     items: int
     created_at: datetime

@@ -6,7 +6,7 @@ WITH known AS MATERIALIZED (
     SELECT w.id, a.running
     FROM unnest($1::uuid[], $2::integer[]) AS a (id, running)
     JOIN /*schema.*/worker AS w ON w.id = ANY (ARRAY[a.id])
-    ORDER BY w.id
+    ORDER BY a.id
     FOR NO KEY UPDATE OF w
 )
 UPDATE /*schema.*/worker AS w SET

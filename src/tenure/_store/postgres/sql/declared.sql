@@ -3,8 +3,6 @@
 -- Uses schedule_pkey and schedule_program_idx; locks nothing: firing goes on meanwhile.
 SELECT s.*, coalesce($3::timestamptz, clock_timestamp()) AS now
 FROM /*schema.*/schedule AS s
-WHERE s.name IN (
-    SELECT n.name FROM unnest($1::text[]) AS n (name)
-    UNION
+WHERE s.name = ANY ($1::text[] || ARRAY(
     SELECT p.name FROM /*schema.*/schedule AS p WHERE p.program = $2::text AND p.retired_at IS NULL
-)
+))

@@ -21,7 +21,7 @@ WITH moment AS MATERIALIZED (
         $1::text[], $2::integer[], $3::timestamptz[], $4::text[], $5::timestamptz[], $6::boolean[],
         $7::timestamptz[]
     ) AS a (schedule, version, fire_at, reason, run_at, last, next_at)
-    JOIN /*schema.*/schedule AS s ON s.name = a.schedule AND s.version = a.version
+    JOIN /*schema.*/schedule AS s ON s.name = ANY (ARRAY[a.schedule]) AND s.version = a.version
 ), ticked AS (
     INSERT INTO /*schema.*/schedule_tick AS t (schedule, fire_at, recorded_at, job_id, outcome, reason)
     SELECT
@@ -72,7 +72,7 @@ WITH moment AS MATERIALIZED (
             max(t.job_id) FILTER (WHERE t.made) OVER (PARTITION BY t.schedule) AS last_job_id
         FROM told AS t
     ) AS a
-    WHERE a.last AND s.name = a.schedule
+    WHERE a.last AND s.name = ANY (ARRAY[a.schedule])
 )
 SELECT
     count(*) AS ticks,

@@ -6,11 +6,11 @@ WITH free AS MATERIALIZED (
     SELECT j.id, j.lease_expires_at
     FROM unnest($1::bigint[], $2::bigint[], $3::uuid[]) AS a (id, token, claimed_by)
     JOIN /*schema.*/job AS j ON j.id = ANY (ARRAY[a.id]) AND j.token = a.token AND j.claimed_by = a.claimed_by
-    ORDER BY j.id
+    ORDER BY a.id
     FOR NO KEY UPDATE OF j SKIP LOCKED
 )
 SELECT j.id, j.token, j.claimed_by
 FROM unnest($1, $2, $3) AS a (id, token, claimed_by)
 JOIN /*schema.*/job AS j ON j.id = ANY (ARRAY[a.id]) AND j.token = a.token AND j.claimed_by = a.claimed_by
-LEFT JOIN free AS f ON f.id = j.id
+LEFT JOIN free AS f ON f.id = a.id
 WHERE f.id IS NULL OR f.lease_expires_at > coalesce($4::timestamptz, clock_timestamp())

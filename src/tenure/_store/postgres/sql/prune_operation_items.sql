@@ -17,5 +17,5 @@ WITH old AS MATERIALIZED (
 )
 DELETE FROM /*schema.*/operation_item AS i
 USING old AS o
-WHERE i.operation_id = o.operation_id AND i.place = ANY (ARRAY[o.place])
+WHERE i.operation_id = ANY (ARRAY[o.operation_id]) AND i.place = ANY (ARRAY[o.place])
 RETURNING i.place

@@ -5,10 +5,10 @@ WITH old AS MATERIALIZED (
     SELECT o.id
     FROM /*schema.*/operation AS o
     WHERE o.ended_at < coalesce($3::timestamptz, statement_timestamp()) - $1::interval
-        AND NOT EXISTS (
-            SELECT FROM /*schema.*/operation_item AS i
+        AND (
+            SELECT i.place FROM /*schema.*/operation_item AS i
             WHERE i.operation_id = o.id ORDER BY i.place LIMIT 1
-        )
+        ) IS NULL
     ORDER BY o.ended_at
     LIMIT $2::integer
     FOR UPDATE SKIP LOCKED

@@ -11,5 +11,6 @@ WITH old AS MATERIALIZED (
 )
 DELETE FROM /*schema.*/rollup_minute AS r
 USING old AS o
-WHERE r.minute = o.minute AND r.queue = o.queue AND r.task = o.task
+WHERE r.minute = ANY (ARRAY[o.minute]) AND r.queue = ANY (ARRAY[o.queue])
+    AND r.task = ANY (ARRAY[o.task])
 RETURNING r.minute

@@ -30,5 +30,5 @@ WITH RECURSIVE known AS (
 )
 DELETE FROM /*schema.*/schedule_tick AS t
 USING old AS o
-WHERE t.schedule = o.schedule AND t.fire_at = o.fire_at
+WHERE t.schedule = ANY (ARRAY[o.schedule]) AND t.fire_at = ANY (ARRAY[o.fire_at])
 RETURNING t.fire_at

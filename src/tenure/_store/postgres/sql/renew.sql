@@ -1,13 +1,14 @@
 -- $1 ids, $2 tokens, $3 owners, $4 ttls, $5 now
 -- Extend the leases that are still ours and not over. Never waits: no row for a lease means
--- that it is lost, or that its row is locked; holding.sql tells which.
+-- that it is lost, or that its row is locked; holding.sql tells which. The time is judged where
+-- it is granted, too: a lease that ends while its neighbours are looked up is not revived.
 -- Uses job_pkey; locks in id order, skipping locked rows.
 WITH held AS MATERIALIZED (
     SELECT j.id, a.ttl
     FROM unnest($1::bigint[], $2::bigint[], $3::uuid[], $4::interval[]) AS a (id, token, claimed_by, ttl)
     JOIN /*schema.*/job AS j ON j.id = ANY (ARRAY[a.id]) AND j.token = a.token AND j.claimed_by = a.claimed_by
     WHERE j.lease_expires_at > coalesce($5::timestamptz, clock_timestamp())
-    ORDER BY j.id
+    ORDER BY a.id
     FOR NO KEY UPDATE OF j SKIP LOCKED
 )
 UPDATE /*schema.*/job AS j SET
@@ -15,5 +16,5 @@ UPDATE /*schema.*/job AS j SET
     renewed_at = coalesce($5, clock_timestamp()),
     renewals = j.renewals + 1
 FROM held AS h
-WHERE j.id = ANY (ARRAY[h.id])
+WHERE j.id = ANY (ARRAY[h.id]) AND j.lease_expires_at > coalesce($5, clock_timestamp())
 RETURNING j.id, j.token, j.claimed_by, j.cancel_requested

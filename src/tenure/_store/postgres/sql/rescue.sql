@@ -47,14 +47,17 @@ WITH expired AS MATERIALIZED (
     FROM judged AS j
     JOIN /*schema.*/job_key AS k ON k.task = ANY (ARRAY[j.task]) AND k.key = ANY (ARRAY[j.key])
     WHERE j.key IS NOT NULL AND j.verdict <> 'queued'
-    ORDER BY k.task, k.key
+    ORDER BY j.task, j.key
     FOR UPDATE OF k SKIP LOCKED
 ), ended AS MATERIALIZED (
     SELECT j.*
     FROM judged AS j
     WHERE j.key IS NULL OR j.verdict = 'queued'
         OR j.id IN (SELECT f.id FROM freed AS f)
-        OR NOT EXISTS (SELECT FROM /*schema.*/job_key AS k WHERE k.task = j.task AND k.key = j.key)
+        OR NOT EXISTS (
+            SELECT FROM /*schema.*/job_key AS k
+            WHERE k.task = ANY (ARRAY[j.task]) AND k.key = ANY (ARRAY[j.key])
+        )
 ), key AS (
     UPDATE /*schema.*/job_key AS k SET until = f.until
     FROM freed AS f

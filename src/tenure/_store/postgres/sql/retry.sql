@@ -1,7 +1,7 @@
 -- $1 ids, $2 now
 -- Bring dead letters back under their ids for a new life: token raised, attempts and losses
--- zero. One whose key another job holds stays; the answer names that job. No row: no such
--- dead letter.
+-- zero, and no expires_in, which counts from the enqueue. One whose key another job holds
+-- stays; the answer names that job. No row: no such dead letter.
 -- Uses job_failed_pkey and job_key_pkey; locks dead letters in id order, then keys, waiting.
 WITH dead AS MATERIALIZED (
     SELECT f.*
@@ -44,7 +44,8 @@ WITH dead AS MATERIALIZED (
     SELECT
         r.id, r.token + 1, r.queue, r.task, r.key, r.key_for, r.args, r.priority, r.created_at,
         coalesce($2, clock_timestamp()),
-        r.max_attempts, r.max_losses, r.lease, r.items, r.target, r.cursor, r.progress, r.meta
+        r.max_attempts, r.max_losses, r.lease, r.items, r.target, r.cursor, r.progress,
+        r.meta - 'expires_in'
     FROM revived AS r
 )
 SELECT d.id, coalesce(h.job_id, d.id) AS holder

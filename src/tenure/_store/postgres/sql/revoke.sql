@@ -18,7 +18,7 @@ WITH held AS MATERIALIZED (
     FROM held AS h
     JOIN /*schema.*/job_key AS k ON k.task = ANY (ARRAY[h.task]) AND k.key = ANY (ARRAY[h.key])
     WHERE h.key IS NOT NULL
-    ORDER BY k.task, k.key
+    ORDER BY h.task, h.key
     FOR UPDATE OF k
 ), key AS (
     UPDATE /*schema.*/job_key AS k SET until = f.until

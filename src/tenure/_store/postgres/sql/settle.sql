@@ -29,20 +29,23 @@ WITH asked AS (
         coalesce($15::date, (coalesce($16, clock_timestamp()) AT TIME ZONE 'UTC')::date) AS filed_on
     FROM asked AS a
     JOIN /*schema.*/job AS j ON j.id = ANY (ARRAY[a.id]) AND j.token = a.token AND j.claimed_by = a.claimed_by
-    ORDER BY j.id
+    ORDER BY a.id
     FOR UPDATE OF j
 ), freed AS MATERIALIZED (
     SELECT k.task, k.key, h.id, coalesce(h.ended_at + h.key_for, h.ended_at) AS until
     FROM held AS h
     JOIN /*schema.*/job_key AS k ON k.task = ANY (ARRAY[h.task]) AND k.key = ANY (ARRAY[h.key])
     WHERE h.key IS NOT NULL AND h.state <> 'queued'
-    ORDER BY k.task, k.key
+    ORDER BY h.task, h.key
     FOR UPDATE OF k SKIP LOCKED
 ), judged AS MATERIALIZED (
     SELECT h.*,
         h.key IS NOT NULL AND h.state <> 'queued'
         AND h.id NOT IN (SELECT f.id FROM freed AS f)
-        AND EXISTS (SELECT FROM /*schema.*/job_key AS k WHERE k.task = h.task AND k.key = h.key) AS busy
+        AND EXISTS (
+            SELECT FROM /*schema.*/job_key AS k
+            WHERE k.task = ANY (ARRAY[h.task]) AND k.key = ANY (ARRAY[h.key])
+        ) AS busy
     FROM held AS h
 ), ended AS (
     SELECT * FROM judged AS j WHERE NOT j.busy

@@ -1,0 +1,104 @@
+"""Several hosts in one URL: one that is silent keeps nobody from the next."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import pytest
+
+from support.store import SECOND
+from tenure._model.job import NewJob
+from tenure._store.postgres.addresses import addresses, hosts
+from tenure._store.postgres.engine import PostgresEngine
+from tenure.errors import Unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import timedelta
+
+    from support.store import Database
+
+JOB = NewJob("task", "q")
+
+
+@pytest.fixture
+def behind(db: Database) -> Iterator[Callable[[int], str]]:
+    """The URL of the database behind so many hosts that accept and never answer."""
+    with ExitStack() as stack:
+
+        def behind(count: int) -> str:
+            silent = [
+                stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)
+            ]
+            parts = urlsplit(db.url)
+            user, _, place = parts.netloc.rpartition("@")
+            places = [f"127.0.0.1:{each.getsockname()[1]}" for each in silent] + [place]
+            return parts._replace(netloc=f"{user}@" + ",".join(places)).geturl()
+
+        yield behind
+
+
+@pytest.mark.parametrize("deadline", [SECOND / 2, None])
+async def test_a_service_passes_over_hosts_that_are_silent(
+    db: Database, behind: Callable[[int], str], deadline: timedelta | None
+) -> None:
+    """Shows R34."""
+    url = behind(2 if deadline else 1)
+    link = PostgresEngine(url, schema="tenure").link("service", deadline=deadline)
+    assert len(await link.run(db.store.enqueue([JOB]))) == 1
+    await link.close()
+
+
+async def test_a_listener_passes_over_a_host_that_is_silent(
+    db: Database, behind: Callable[[int], str]
+) -> None:
+    """Shows R34."""
+    link = PostgresEngine(behind(1), schema="tenure").link("listener")
+    heard = link.listen(db.store.channel)
+    assert await anext(heard) == ""
+    await link.close()
+
+
+async def test_programs_pass_over_hosts_that_are_silent(
+    db: Database, behind: Callable[[int], str]
+) -> None:
+    """Two of them take longer than a pool's connection is waited for otherwise. Shows R34."""
+    engine = PostgresEngine(behind(2), schema="tenure")
+    assert len(await engine.arun(db.store.enqueue([JOB]))) == 1
+    await engine.aclose()
+    assert len(engine.run(db.store.enqueue([JOB]))) == 1
+    engine.close()
+
+
+async def test_when_no_host_answers_it_is_told_of_each() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        ports = f"{silent.getsockname()[1]},{closed.getsockname()[1]}"
+        url = f"host=127.0.0.1,127.0.0.1 port={ports} user=nobody dbname=none"
+        link = PostgresEngine(url, schema="tenure").link("service", deadline=SECOND / 2)
+        with pytest.raises(Unreachable, match=r"(?s)no connection in 1 s.*Connection refused"):
+            await link.open()
+
+
+@pytest.mark.parametrize(
+    ("url", "places"),
+    [
+        ("postgresql:///d", ["dbname=d"]),
+        ("postgresql://a,b:7/d", ["host=a dbname=d", "host=b dbname=d port=7"]),
+        ("host=a,b port=7", ["host=a port=7", "host=b port=7"]),
+        ("host=/tmp", ["host=/tmp"]),
+        ("hostaddr=::1,127.0.0.1", ["hostaddr=::1", "hostaddr=127.0.0.1"]),
+    ],
+)
+def test_each_host_has_its_port(url: str, places: list[str]) -> None:
+    assert [set(each.split()) for each in hosts(url)] == [set(each.split()) for each in places]
+
+
+async def test_a_name_has_all_its_addresses_and_one_that_is_not_known_stays() -> None:
+    found = await addresses("host=localhost,nowhere.invalid port=7", within=3)
+    assert any("hostaddr=127.0.0.1" in each for each in found)
+    assert "hostaddr" not in found[-1]
+    assert "host=nowhere.invalid" in found[-1]
