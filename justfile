@@ -58,10 +58,10 @@ fix:
     {{ bin }}/ruff check --fix .
 
 # Everything on PostgreSQL 15 but the crash suites (`just prove`), what pages show (`just pages`), what is
-# served and observed (`just served`), the command line (`just commands`) and the suites once more under each
-# seeded bug (`just seeded`).
+# served and observed (`just served`), the command line (`just commands`), and the proofs' own tests with the
+# suites once more under each seeded bug (`just seeded`).
 test *args:
-    {{ bin }}/python -m pytest {{ if args == "" { "--numprocesses=2 --ignore=tests/crash --ignore=tests/bugs --ignore=" + replace(pages + " " + served + " " + commands, " ", " --ignore=") } else { "" } }} "$@"
+    {{ bin }}/python -m pytest {{ if args == "" { "--numprocesses=2 --ignore=tests/crash --ignore=tests/bugs --ignore=tests/proof --ignore=" + replace(pages + " " + served + " " + commands, " ", " --ignore=") } else { "" } }} "$@"
 
 # The command line: every command as a process of its own, the live view in a real terminal, the doctor with
 # every fault planted.
@@ -72,9 +72,10 @@ commands *args:
 served *args:
     {{ bin }}/python -m pytest --numprocesses=2 {{ served }} "$@"
 
-# Each seeded bug must make the suite fail that the catalogue names.
+# The proofs' own tests: the checker, the models, strikes that are seen; and each seeded bug must make the suite
+# fail that the catalogue names.
 seeded:
-    {{ bin }}/python -m pytest --numprocesses=2 tests/bugs
+    {{ bin }}/python -m pytest --numprocesses=2 tests/proof tests/bugs
 
 # What failed in the last run of `test`, `commands`, `served`, `test18`, `seeded` or `pages`, alone and one by one; for CI, where a
 # neighbour's load is no defect of ours. Refuses more than a few. Both runs are in the log.

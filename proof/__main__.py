@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from importlib import import_module
+
+from proof import leaving
 
 SUBJECTS = {
     "models": "proof.models.suite",
@@ -20,15 +21,18 @@ SUBJECTS = {
     "operations": "proof.operations",
     "forged": "proof.forged",
     "peers": "proof.peers.suite",
-    "crowd": "proof.crowd",
+    "crowd": "proof.crowd.suite",
     "totals": "proof.totals",
 }
 # What batteries include, and what is said by hand.
 _NOT_BY_ITSELF = {"crowd", "totals"}
+OURSELVES: tuple[str, ...] = (sys.executable, "-m", "proof")
 
 
 def main() -> int:
-    """Hand over to the subject; what follows its name is its own. Without one, to all of them."""
+    """Hand over to the subject; what follows its name is its own. Without one, to all of them.
+    Whoever is told to end meanwhile leaves by the way on which everything is ended."""
+    leaving.leave_when_told()
     subject, *rest = sys.argv[1:] or [""]
     if subject in SUBJECTS:
         return _prove(subject, rest)
@@ -48,10 +52,9 @@ def _prove(subject: str, words: list[str]) -> int:
 
 
 def _alone(subject: str, words: list[str]) -> int:
-    """In a process of its own: subjects take signals, and some environment, into their hands."""
+    """In a process of its own: subjects take some environment into their hands."""
     print(f"\n# {subject}", flush=True)
-    command = [sys.executable, "-m", "proof", subject, *words]
-    return subprocess.run(command, check=False).returncode  # noqa: S603 - ourselves
+    return leaving.run([*OURSELVES, subject, *words])
 
 
 if __name__ == "__main__":

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
+import signal
 import sys
 
-from proof import crowd
+from proof import leaving
+from proof.crowd import suite as crowd
 from support.binaries import ROOT
 
 # Subjects of their own, with a suite that is a short form of them.
@@ -24,22 +25,11 @@ def _all() -> list[str]:
 
 
 def _pytest(form: str, *arguments: str) -> int:
-    return subprocess.run(  # noqa: S603 - our own tests
-        [sys.executable, "-m", "pytest", *arguments],
-        cwd=ROOT,
-        env=os.environ | {"TENURE_BATTERIES": form},
-        check=False,
-    ).returncode
-
-
-def _crowd(*, short: bool) -> int:
-    if not short:
-        return crowd.main([])
-    missed = crowd.main(["--short"])
-    if missed:
-        print("\nmissed once; if it was the machine, it is met now:", flush=True)
-        missed = crowd.main(["--short"])
-    return missed
+    command = [sys.executable, "-m", "pytest", *arguments]
+    # At a SIGTERM pytest would be gone at once, and its fixtures would leave what they hold.
+    return leaving.run(
+        command, by=signal.SIGINT, environment=os.environ | {"TENURE_BATTERIES": form}
+    )
 
 
 def main(argv: list[str]) -> int:
@@ -59,7 +49,7 @@ def main(argv: list[str]) -> int:
             print("\nfailed once; if it was the machine, it passes now:", flush=True)
             missed = _pytest(form, "--last-failed", *(suites or _all()))
     if "crowd" in said.parts or not said.parts:
-        missed = _crowd(short=said.short) or missed
+        missed = crowd.main(["--short"] if said.short else []) or missed
     return missed
 
 

@@ -8,9 +8,10 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from support import binaries
+from support.markdown import table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 _VERDICTS = {None: "", True: "ok", False: "**missed**"}
 
@@ -23,10 +24,30 @@ def versions() -> dict[str, str]:
     ).stdout
     return {
         "tenure": version("tenure"),
+        "source": _source(),
         "python": platform.python_version(),
         "postgresql": said.split()[2],
         "kernel": platform.release(),
     }
+
+
+def _source() -> str:
+    """The code on trial: git's name of `src/`, which is the same wherever its files are the same
+    (`git rev-parse HEAD:src`). Nothing where there is no history."""
+    name = _git("rev-parse", "--short=12", "HEAD:src")
+    return f"{name}, changed" if _git("status", "--porcelain", "src") else name
+
+
+def _git(*words: str) -> str:
+    said = subprocess.run(  # noqa: S603 - words of our own
+        ["git", *words],  # noqa: S607 - whichever it is
+        cwd=binaries.ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=10,
+    )
+    return said.stdout.strip()
 
 
 def markdown(subject: str, about: Mapping[str, Any], whole: Mapping[str, Any]) -> str:
@@ -39,15 +60,15 @@ def markdown(subject: str, about: Mapping[str, Any], whole: Mapping[str, Any]) -
     lines = [
         f"# {subject}",
         f"{judged - missed} of {judged} bars met, in {whole['seconds']:,.0f} s.",
-        _table(("about", ""), [(name, _shown(value)) for name, value in about.items()]),
+        table(("about", ""), [(name, _shown(value)) for name, value in about.items()]),
     ]
     if faults:
         rows = [(kind, f"{count:,}") for kind, count in sorted(faults.items())]
         total = f"{sum(faults.values()):,}"
-        lines += ["## Faults", _table(("fault", "times"), [*rows, ("in all", total)])]
+        lines += ["## Faults", table(("fault", "times"), [*rows, ("in all", total)])]
     lines += [
         "## Figures",
-        _table(
+        table(
             ("figure", "value", "bar", "verdict"),
             [(name, *_judged(figure)) for name, figure in figures.items()],
         ),
@@ -65,9 +86,3 @@ def _shown(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
     return f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
-    cells = [[cell.replace("|", "\\|") for cell in line] for line in lines]
-    return "\n".join(f"| {' | '.join(line)} |" for line in cells)

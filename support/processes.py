@@ -59,6 +59,21 @@ def alive(pid: int) -> bool:
     return stat is not None and stat[0] not in "ZX"
 
 
+def stopped(pid: int) -> bool:
+    """Answer whether the process is there, and stands still by a SIGSTOP."""
+    stat = _stat(pid)
+    return stat is not None and stat[0] in "Tt"
+
+
+def environment(pid: int) -> dict[str, str]:
+    """Return what a process was started with; nothing when it is gone."""
+    try:
+        words = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace").split("\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return {}
+    return dict(word.split("=", 1) for word in words if "=" in word)
+
+
 def children(parent: int) -> list[int]:
     """Return the ids of a process' direct children."""
     pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from tenure._model.attempt import AttemptRow
-    from tenure._model.ids import JobId
+    from tenure._model.ids import JobId, WorkerId
     from tenure._model.job import JobRow
     from tenure._model.worker import WorkerRow
     from tenure.task import Bound
@@ -148,6 +148,10 @@ class Bed:
     def cancel(self, job_id: JobId) -> None:
         """Ask for a job to be cancelled, as an operator does."""
         self._engine.run(self._engine.store.cancel([job_id], By("operator", reason="a test")))
+
+    def drain(self, worker: WorkerId) -> None:
+        """Ask a worker to drain, as an operator does."""
+        self._engine.run(self._engine.store.drain(worker, By("operator", reason="a test")))
 
     def workers(self) -> Sequence[WorkerRow]:
         """All known workers."""

@@ -1,7 +1,4 @@
-"""Tables of docs/benchmarks.md, from what a full run wrote: `python -m bench.speed.tables`.
-
-A table stands between `<!-- name -->` and `<!-- /name -->`.
-"""
+"""Tables of docs/benchmarks.md, from what a full run wrote: `python -m bench.speed.tables`."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from typing import Any
 
 from bench.speed import wait_tables
 from bench.speed.chart import FIGURES, drained
-from bench.speed.markdown import table
+from support.markdown import fill, table
 
 PAGE = Path("docs/benchmarks.md")
 
@@ -118,16 +115,6 @@ TABLES = {
 }
 
 
-def fill(page: str, figures: dict[str, Any]) -> str:
-    """The page with every table that it has marks for."""
-    for name, made in TABLES.items():
-        begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
-        before, mark, rest = page.partition(begin)
-        if mark:
-            page = f"{before}{begin}{made(figures)}\n{end}{rest.partition(end)[2]}"
-    return page
-
-
 def _spread(value: dict[str, float]) -> str:
     return f"{value['median']:,.0f} ({value['low']:,.0f}–{value['high']:,.0f})"
 
@@ -135,7 +122,7 @@ def _spread(value: dict[str, float]) -> str:
 def _reason(why: str) -> str:
     """The first line, in a cell, up to what follows from it, without where it was fetched from."""
     first = why.strip().splitlines()[0].partition(", we can conclude")[0]
-    return re.sub(r"https?://\S+", "…", first).replace("|", "/")
+    return re.sub(r"https?://\S+", "…", first)
 
 
 def _cores(row: dict[str, Any]) -> str:
@@ -155,7 +142,8 @@ def main() -> int:
         return 1
     found = json.loads(FIGURES.read_text())
     figures = found["figures"] | {"run": {name: found[name] for name in ("at", "python", "cores")}}
-    PAGE.write_text(fill(PAGE.read_text(), figures))
+    parts = {name: made(figures) for name, made in TABLES.items()}
+    PAGE.write_text(fill(PAGE.read_text(), parts))
     print(f"written: {PAGE}")
     return 0
 

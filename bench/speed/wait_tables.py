@@ -5,8 +5,8 @@ from __future__ import annotations
 import statistics
 from typing import TYPE_CHECKING, Any
 
-from bench.speed.markdown import table
 from bench.speed.timeline import duration
+from support.markdown import table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -73,6 +73,20 @@ OF_JOBS = (
         caught_by="tests/conformance/test_rescue.py",
     ),
     Bug(
+        "one-loss-too-many",
+        "rule 8: a job is at its cap with the last loss that it may have, not after it",
+        runs.CAPS,
+        "I9",
+        (
+            Edit(
+                "rescue",
+                "WHEN e.losses + l.loss >= e.max_losses OR",
+                "WHEN e.losses + l.loss > e.max_losses OR",
+            ),
+        ),
+        caught_by="tests/conformance/test_rescue.py",
+    ),
+    Bug(
         "attempt-kept-on-release",
         "rule 8: release and snooze give the attempt back",
         runs.DEPLOYS,
@@ -97,6 +111,13 @@ OF_JOBS = (
             ),
         ),
         caught_by="tests/races/test_cancelling.py",
+    ),
+    Bug(
+        "effects-kept-without-the-lease",
+        "rule 10: what is written in the job's transaction is rolled back where the lease is lost",
+        runs.PAUSES,
+        "I4",
+        patch=patches.commit_whether_or_not_it_settled,
     ),
     Bug(
         "limit-counts-only-unexpired",

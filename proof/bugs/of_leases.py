@@ -13,12 +13,13 @@ _TIMELINE = """greatest(
         (SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint << 40)
     )"""
 _UNEXPIRED = "WHERE j.lease_expires_at > coalesce($5::timestamptz, clock_timestamp())"
+_UNEXPIRED_STILL = " AND j.lease_expires_at > coalesce($5, clock_timestamp())"
 
 OF_LEASES = (
     Bug(
         "settle-without-token",
         "rule 1: a write that needs ownership names the whole lease",
-        runs.SETTLING,
+        runs.PAUSES,
         "I2",
         (Edit("settle", _TOKEN, ""), Edit("complete", _TOKEN, "")),
         caught_by="tests/conformance/test_settle_again.py",
@@ -50,6 +51,7 @@ OF_LEASES = (
                 _UNEXPIRED,
                 "WHERE coalesce($5::timestamptz, clock_timestamp()) IS NOT NULL",
             ),
+            Edit("renew", _UNEXPIRED_STILL, ""),
         ),
         caught_by="tests/conformance/test_renew.py",
     ),
@@ -60,6 +62,7 @@ OF_LEASES = (
         "I3",
         (
             Edit("renew", _UNEXPIRED, _UNEXPIRED.replace("clock_", "statement_")),
+            Edit("renew", _UNEXPIRED_STILL, ""),
             Edit("renew", "FOR NO KEY UPDATE OF j SKIP LOCKED", "FOR NO KEY UPDATE OF j"),
         ),
         caught_by="tests/races/test_rescuing.py",
@@ -145,5 +148,19 @@ OF_LEASES = (
         "I9",
         patch=patches.stop_renewing_to_drain,
         caught_by="tests/worker/test_draining.py",
+    ),
+    Bug(
+        "trusted-without-an-answer",
+        "rule 6: only an answer that grants the renewal moves the deadline",
+        runs.PARTITIONS,
+        "I5",
+        patch=patches.trust_without_an_answer,
+    ),
+    Bug(
+        "no-margin",
+        "rule 6: a holder stops before the lease's end, by a margin and the time that it takes",
+        runs.PARTITIONS,
+        "I5",
+        patch=patches.leave_out_the_margin,
     ),
 )

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from proof import leaving
+from proof.trying import FIRST
 from support.binaries import ROOT
+from support.processes import die_with_parent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,8 +24,8 @@ if TYPE_CHECKING:
 PROOF = ROOT / ".cache/proof"
 KEPT = PROOF / "bugs"
 _LONGEST = 240.0
-_END_WITHIN = 60.0
 _PYTEST_FAILED = 1
+_WRITTEN = (".json", ".md", f"{FIRST}.json", f"{FIRST}.md")
 
 
 @dataclass
@@ -31,6 +35,13 @@ class Played:
     seconds: float
     missed: dict[str, str] = field(default_factory=dict)
     broken: str = ""
+    # Of what was missed, that which no second run excuses.
+    final: list[str] = field(default_factory=list)
+
+    @property
+    def excusable(self) -> bool:
+        """Whether something was missed, and the machine may be to blame for all of it."""
+        return bool(self.missed or self.broken) and not self.final
 
     def broke(self, run: Run, invariant: str) -> str | None:
         """The first sentence about this invariant."""
@@ -62,7 +73,8 @@ def play(run: Run, bug: str | None) -> Played:
         code, _ = _run(words, bug, KEPT / f"{name}.log")
         played = Played(time.monotonic() - began_at)
         if report.exists():
-            played.missed = _missed(json.loads(report.read_text()))
+            whole = json.loads(report.read_text())
+            played.missed, played.final = _missed(whole), whole["final"]
         else:
             played.broken = f"no report was written; it ended with {code}"
     return played
@@ -76,7 +88,7 @@ class _Aside:
         self._kept = kept
         self._before = {
             path: path.read_bytes() if path.exists() else None
-            for path in (report, report.with_suffix(".md"))
+            for path in (report.with_suffix(end) for end in _WRITTEN)
         }
 
     def __enter__(self) -> Path:
@@ -103,24 +115,15 @@ def _run(words: list[str], bug: str | None, log: Path) -> tuple[int, str]:
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=file,
+            preexec_fn=die_with_parent(signal.SIGTERM),  # noqa: PLW1509 - it takes no lock
         )
         try:
             process.wait(_LONGEST)
         except subprocess.TimeoutExpired:
             pass
         finally:
-            _end(process)
+            leaving.end(process)
     return process.returncode, log.read_text(errors="replace")
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """SIGTERM, by which a subject ends all its processes; SIGKILL if that takes too long."""
-    process.terminate()
-    try:
-        process.wait(_END_WITHIN)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
 
 
 def _missed(whole: dict[str, Any]) -> dict[str, str]:

@@ -42,6 +42,13 @@ REPORTS = _faults(
     number=4,
     only="all workers suspended past the lease",
 )
+# Jobs that may be lost once, or tried twice, and workers that die.
+CAPS = _faults(
+    "caps",
+    "--jobs 160 --rate 4 --every 4 --kinds frail,weary",
+    number=5,
+    only="kill -9 of a worker",
+)
 CANCELLED = Run(
     "cancelled",
     ("failover", "cancelled", "--short"),
@@ -54,6 +61,23 @@ ASYNCHRONOUS = Run(
     "failover.json",
     {"I8": ("claims after a failover with a token from before", "fences handed out twice")},
 )
+# Hundreds of leases slept past, some inside an open transaction; then their holders go on.
+PAUSES = Run(
+    "pauses",
+    ("pauses", "--leases", "600"),
+    "pauses.json",
+    {
+        "I2": ("results not by the last token", "results of another running period"),
+        "I4": ("jobs without exactly one ledger row", "ledger rows by a lease that was lost"),
+    },
+)
+# Handlers that leave effects elsewhere, and can reach the database no more.
+PARTITIONS = Run(
+    "partitions",
+    ("partitions", "--losses", "150"),
+    "partitions.json",
+    {"I5": ("running periods with an effect after their lease's end",)},
+)
 
 _TICKS = {
     "I7": (
@@ -65,7 +89,6 @@ _TICKS = {
 OUTAGE = Run("outage", ("schedules", "outage", "--short"), "schedules.json", _TICKS)
 
 # Races too narrow for a run of a minute to meet them every time.
-SETTLING = _suite("settling, by its suite", "tests/conformance/test_settle_again.py")
 OWNERS = _suite("renewing, by its suite", "tests/conformance/test_renew.py")
 # A worker stops renewing earlier than a renewal may wait: together they hide this one.
 RESCUING = _suite("rescuing, by its suite", "tests/races/test_rescuing.py")

@@ -1,5 +1,6 @@
-"""`just prove bugs [NAME …]`: each seeded bug in its run, which must miss a bar of the invariant
-that the catalogue names; and each of these runs without a bug, which must miss nothing.
+"""`just prove bugs [NAME …] [--short]`: each seeded bug in its run, which must miss a bar of the
+invariant that the catalogue names; and the same by the same seed without the bug, which must miss
+nothing.
 
 The tables of docs/seeded-bugs.md are made of what the last run of each bug found.
 """
@@ -8,14 +9,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
-import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from proof.bugs.catalogue import BUGS, named
-from proof.bugs.playing import PROOF, play
+from proof.bugs.playing import KEPT, PROOF, play
 from proof.report import Report
+from proof.trying import twice
 from support.binaries import ROOT
+from support.markdown import fill, table
 
 if TYPE_CHECKING:
     from proof.bugs.bug import Bug, Run
@@ -28,9 +30,9 @@ _SEEDS = 4
 _APART = 10
 
 
-def prove(chosen: list[Bug], *, seeded: bool, sound: bool) -> Report:
+def prove(chosen: list[Bug], *, seeded: bool, sound: bool, short: bool) -> Report:
     """Run them one after the other."""
-    report = Report({"bugs": len(chosen)})
+    report = Report({"bugs": len(chosen), "short": short})
     rows: dict[str, Any] = json.loads(_ROWS.read_text()) if _ROWS.exists() else {}
     if seeded:
         _prove_caught(report, chosen, rows)
@@ -43,37 +45,52 @@ def _prove_caught(report: Report, chosen: list[Bug], rows: dict[str, Any]) -> No
     report.part("with a bug")
     caught = 0
     for bug in chosen:
-        found, seconds = _seek(bug)
+        row = rows[bug.name] = _seek(bug)
+        found = row["found"]
         caught += found is not None
         report.at_least(f"{bug.name} breaks {bug.invariant}", int(found is not None), 1)
-        print(f"    {found}, {seconds:.0f} s", flush=True)
-        rows[bug.name] = {"found": found, "seconds": round(seconds)}
-        _keep(rows)
+        print(f"    {found}, {row['seconds']} s, by {row['seeds']}", flush=True)
+        _keep(report, rows)
     report.at_least("bugs caught", caught, len(chosen))
 
 
 def _prove_sound(report: Report, chosen: list[Bug], rows: dict[str, Any]) -> None:
     report.part("without one")
-    for run in dict.fromkeys(bug.run for bug in chosen):
-        played = _try_sound(run)
+    for run in dict.fromkeys(_control(bug, rows) for bug in chosen):
+        # Only bars that the machine alone can miss are tried again, as in every short form.
+        played = twice(partial(_play_sound, run), KEPT / f"sound-{run.name}.json")
         missed = [*played.missed, *filter(None, [played.broken])]
-        report.none(f"bars missed by {run.name}", missed)
-        rows[run.name] = {"missed": missed, "seconds": round(played.seconds)}
-        _keep(rows)
+        report.none(f"bars missed by {_title(run)}", missed)
+        rows[_title(run)] = {"missed": missed, "seconds": round(played.seconds)}
+        _keep(report, rows)
 
 
-def _seek(bug: Bug) -> tuple[str | None, float]:
-    """The sentence by which it was caught, and how long the runs took."""
+def _control(bug: Bug, rows: dict[str, Any]) -> Run:
+    """The run by which the bug was caught: by its last seed."""
+    seeds = rows.get(bug.name, {}).get("seeds")
+    return bug.run.by(seeds[-1]) if seeds else bug.run
+
+
+def _title(run: Run) -> str:
+    return f"{run.name} {run.seed}" if run.report else run.name
+
+
+def _seek(bug: Bug) -> dict[str, Any]:
+    """The sentence by which it was caught, by which seeds it was tried, the last of which caught
+    it, and how long that took."""
     seconds = 0.0
+    seeds = []
+    found = None
     for run in _tries(bug.run):
         played = play(run, bug.name)
         seconds += played.seconds
+        seeds += [run.seed] if run.report else []
         found = played.broke(run, bug.invariant)
         if found is not None:
-            return (found if run is bug.run else f"by seed {run.seed}: {found}"), seconds
+            break
         missed = played.broken or [*played.missed]
-        print(f"    {run.name} {run.seed}, not by {bug.invariant}: {missed}", flush=True)
-    return None, seconds
+        print(f"    {_title(run)}, not by {bug.invariant}: {missed}", flush=True)
+    return {"found": found, "seconds": round(seconds), "seeds": seeds}
 
 
 def _tries(run: Run) -> list[Run]:
@@ -83,50 +100,55 @@ def _tries(run: Run) -> list[Run]:
     )
 
 
-def _try_sound(run: Run) -> Played:
-    """A bar that was missed once, on a machine shared with others, must be met the next time."""
+def _play_sound(run: Run) -> Played:
     played = play(run, None)
     if played.missed or played.broken:
-        print(f"    {run.name} missed: {played.broken or played.missed}", flush=True)
-        played = play(run, None)
+        print(f"    {_title(run)} missed: {played.broken or played.missed}", flush=True)
     return played
 
 
-def _keep(rows: dict[str, Any]) -> None:
+def _keep(report: Report, rows: dict[str, Any]) -> None:
+    """For the page; a short form leaves that as it is."""
+    if report.about["short"]:
+        return
     _ROWS.parent.mkdir(exist_ok=True)
     _ROWS.write_text(json.dumps(rows, indent=1) + "\n")
 
 
 def tables(rows: dict[str, Any]) -> dict[str, str]:
-    """The table of the bugs and the table of the runs."""
-    bugs = [["bug", "rule it breaks", "run", "broken", "what was found first", "seconds"]]
+    """How many there are; the table of the bugs and the table of the runs."""
+    bugs = []
     for bug in BUGS:
-        row = rows.get(bug.name, {"found": "not run yet", "seconds": ""})
-        found = (row["found"] or "**not caught**").replace("|", "\\|")[:_MOST]
+        row = rows.get(bug.name, {"found": "not run yet", "seconds": "", "seeds": []})
+        found = (row["found"] or "**not caught**")[:_MOST]
         cells = [f"`{bug.name}`", bug.breaks, bug.run.name, bug.invariant, found]
-        bugs.append([*cells, str(row["seconds"])])
-    done = [["run", "how", "without a bug", "seconds"]]
-    for run in dict.fromkeys(bug.run for bug in BUGS):
-        row = rows.get(run.name, {"missed": ["not run yet"], "seconds": ""})
+        bugs.append([*cells, ", ".join(map(str, row["seeds"])), str(row["seconds"])])
+    done = []
+    for run in dict.fromkeys(_control(bug, rows) for bug in BUGS):
+        row = rows.get(_title(run), {"missed": ["not run yet"], "seconds": ""})
         missed = "; ".join(row["missed"]) or "no bar missed"
-        done.append([run.name, f"`{run}`", missed, str(row["seconds"])])
-    return {"bugs": _table(bugs), "runs": _table(done)}
+        done.append([_title(run), f"`{run}`", missed, str(row["seconds"])])
+    head = ["bug", "rule it breaks", "run", "broken", "what was found first", "seeds tried"]
+    return {
+        "count": _count(rows),
+        "bugs": table([*head, "seconds"], bugs, words=6),
+        "runs": table(["run", "how", "without a bug", "seconds"], done, words=3),
+    }
 
 
-def _table(rows: list[list[str]]) -> str:
-    lines = ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]]) + "\n"
+def _count(rows: dict[str, Any]) -> str:
+    caught = [bug for bug in BUGS if rows.get(bug.name, {}).get("found")]
+    by_runs = sum(bool(bug.run.report) for bug in caught)
+    return (
+        f"Of {len(BUGS)} bugs {by_runs} are caught by runs of the bed, "
+        f"{len(caught) - by_runs} by a suite alone."
+    )
 
 
 def write() -> None:
-    """Put the tables into the page, between their marks."""
+    """Put the tables into the page."""
     rows = json.loads(_ROWS.read_text()) if _ROWS.exists() else {}
-    text = _PAGE.read_text()
-    for name, table in tables(rows).items():
-        before, rest = text.split(f"<!-- {name} -->\n", 1)
-        _, after = rest.split(f"<!-- /{name} -->", 1)
-        text = f"{before}<!-- {name} -->\n{table}<!-- /{name} -->{after}"
-    _PAGE.write_text(text)
+    _PAGE.write_text(fill(_PAGE.read_text(), tables(rows)))
 
 
 def main(argv: list[str]) -> int:
@@ -134,13 +156,16 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="just prove bugs", description=__doc__)
     parser.add_argument("names", nargs="*", help="of bugs (all)")
     which = parser.add_mutually_exclusive_group()
+    which.add_argument("--short", action="store_true", help="the first bug of each run, no more")
     which.add_argument("--no-sound", action="store_true", help="leave out the runs without a bug")
     which.add_argument("--only-sound", action="store_true", help="leave out those with one")
     said = parser.parse_args(argv)
-    # Leave by the way on which everything is ended.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     chosen = [named(name) for name in said.names] or list(BUGS)
-    report = prove(chosen, seeded=not said.only_sound, sound=not said.no_sound)
+    if said.short:
+        chosen = list({bug.run: bug for bug in reversed(chosen)}.values())
+    sound = not said.no_sound and not said.short
+    report = prove(chosen, seeded=not said.only_sound, sound=sound, short=said.short)
     report.close(PROOF / "bugs.json")
-    write()
+    if not said.short:
+        write()
     return 1 if report.missed else 0

@@ -30,7 +30,7 @@ def check(history: JobHistory) -> list[Violation]:
     """What is wrong with it; nothing if the life cycle and real time allow every answer."""
     if _plain(history):
         return []
-    told = Told(history.events)
+    told = Told(history.events, unstorable=history.unstorable)
     found = list(exact.faults(history, told))
     if not found and history.final.state != "gone":
         found = _unordered(history, told)

@@ -45,8 +45,9 @@ class Final:
 class JobHistory:
     """Everything that is known of one job, within one life.
 
-    The caps are the job's own. Each lost period counts as a loss here, also one that the store
-    does not count because its server had just started: where servers restart, allow for more.
+    The caps are the job's own. `uncounted` are the tokens of periods that were lost because the
+    server itself started anew, which counts as no loss. Of a job whose result is `unstorable` a
+    period may have failed though its handler returned.
     """
 
     job_id: int
@@ -54,6 +55,8 @@ class JobHistory:
     final: Final
     max_attempts: int = 50
     max_losses: int = 50
+    uncounted: frozenset[int] = frozenset()
+    unstorable: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,9 +74,9 @@ def leads_to(outcome: str, *, asked: bool, at_cap: bool) -> frozenset[str]:
 def capped(history: JobHistory) -> Iterator[bool]:
     """Of each attempt, whether the job was at a cap when it ended."""
     charged = losses = 0
-    for _, outcome in history.final.attempts:
+    for token, outcome in history.final.attempts:
         charged += outcome not in UNCHARGED
-        losses += outcome == "lost"
+        losses += outcome == "lost" and token not in history.uncounted
         yield charged >= history.max_attempts or (
             outcome == "lost" and losses >= history.max_losses
         )

@@ -25,11 +25,13 @@ class Told:
     """
 
     __slots__ = (
-        "acknowledged", "asked", "began", "begun_twice", "committed", "committed_twice", "ended",
-        "failing", "first", "maybe_cancelled", "offered", "reads", "requested",
+        "_unstorable", "acknowledged", "asked", "began", "begun_twice", "committed",
+        "committed_twice", "ended", "failing", "first", "maybe_cancelled", "offered", "reads",
+        "requested",
     )  # fmt: skip
 
-    def __init__(self, events: Iterable[Event]) -> None:
+    def __init__(self, events: Iterable[Event], *, unstorable: bool = False) -> None:
+        self._unstorable = unstorable
         self.asked = math.inf  # the earliest enqueue
         self.acknowledged = math.inf  # the earliest answer to one
         self.first: dict[int, float] = {}  # the earliest sign of a handler
@@ -86,7 +88,8 @@ class Told:
                 self.began.add(token)
             case "returned":
                 _earlier(self.offered, token, since)
-                _earlier(self.failing, token, since)  # its result may be unstorable
+                if self._unstorable:
+                    _earlier(self.failing, token, since)
             case "raised":
                 _earlier(self.failing, token, since)
             case "commit":

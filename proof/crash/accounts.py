@@ -29,6 +29,7 @@ SELECT f.id, f.token, f.result
 FROM tenure.job_archive AS f
 WHERE f.task = ANY (%(tasks)s) AND f.result IS DISTINCT FROM to_jsonb(f.token)
 """
+_LIVE = "SELECT id FROM tenure.job WHERE id = ANY (%(ids)s)"
 _OVERLAPS = """
 SELECT p.job_id, p.token
 FROM (
@@ -49,9 +50,13 @@ def settle(
 ) -> None:
     """Hold every job to its promise: completed once, by its last token, its effect once; the
     effects of handlers that enter nothing (None) are somebody else's to look at."""
+    report.none("workers that ended and nobody had ended", bed.fleet.deserted)
     report.note("jobs that were to complete", len(bed.enqueued))
     found = {row[0]: row[1:] for row in bed.rows(_COMPLETED)}
-    report.none("jobs not completed", set(bed.enqueued) - found.keys())
+    live = {job for (job,) in bed.rows(_LIVE, ids=bed.enqueued)}
+    report.none("jobs not completed", set(bed.enqueued) - found.keys() - live)
+    # Their end was waited for, and not for ever.
+    report.none("jobs that are still to end", live, timed=True)
     report.none("dead letters", bed.rows("SELECT id, task, done_reason FROM tenure.job_failed"))
     report.none("jobs with two completed attempts", [j for j, row in found.items() if row[0] != 1])
     report.none(

@@ -59,6 +59,19 @@ class Worker:
         self.name = name
         self.place = place
         self.pid = process.pid
+        self._asked: set[signal.Signals] = set()
+
+    def dismiss(self, request: signal.Signals) -> None:
+        """Send it a signal by which it is to end."""
+        self._asked.add(request)
+        send(self.pid, request)
+
+    @property
+    def deserted(self) -> bool:
+        """Whether the parent has ended otherwise than it was asked to."""
+        code = self.process.poll()
+        drained = code == 0 and signal.SIGTERM in self._asked
+        return code is not None and not drained and -code not in self._asked
 
     def children(self) -> list[int]:
         """The ids of its children."""
@@ -91,6 +104,8 @@ class Fleet:
         self.shape = shape
         self.workers: list[Worker] = []
         self.outlived: list[int] = []
+        # Workers that ended and nobody had ended, with their exit codes.
+        self.deserted: list[str] = []
         self._directory = directory
         self._environment = os.environ | environment
         self._target = target
@@ -138,8 +153,13 @@ class Fleet:
             self._dying.remove(dying)
             self.outlived += filter(alive, dying[1])
         for worker in [w for w in self.workers if w.gone]:
+            self._take_leave(worker)
             self.workers.remove(worker)
             self.start(worker.place)
+
+    def _take_leave(self, worker: Worker) -> None:
+        if worker.deserted:
+            self.deserted.append(f"{worker.name}: exit code {worker.process.returncode}")
 
     def bury(self, worker: Worker, family: list[int], *, within: float) -> None:
         """Wait for a parent that was killed; who of its family lives on after that is noted."""
@@ -153,6 +173,7 @@ class Fleet:
         for pid in families:
             send(pid, signal.SIGCONT)
         for worker in self.workers:
+            self._take_leave(worker)
             worker.process.send_signal(signal.SIGTERM)
         wait_for(lambda: all(worker.gone for worker in self.workers), _END_WITHIN)
         for worker in self.workers:

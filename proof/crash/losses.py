@@ -124,7 +124,9 @@ def tell(report: Report, losses: Losses) -> None:
     times = sorted(loss.elsewhere for loss in losses.struck)
     report.note("leases lost by them", len(times))
     report.note("leases lost by a process that was left alone", len(losses.unstruck))
-    report.none("lost and never running elsewhere", [t for t in times if math.isinf(t)])
+    # Those of a backlog were given two leases for it; the others are in the accounts.
+    never = [time for time in times if math.isinf(time)]
+    report.none("lost and never running elsewhere", never, timed=True)
     worst = sorted(losses.struck, key=lambda loss: -loss.elsewhere)[:10]
     report.figures[f"{report.title}: the longest"] = [str(loss) for loss in worst]
     report.figures[f"{report.title}: left alone"] = losses.unstruck[:20]

@@ -6,8 +6,6 @@ from __future__ import annotations
 import argparse
 import secrets
 import shutil
-import signal
-import sys
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
@@ -131,11 +129,10 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--via", choices=["http"], help="workers that reach a server alone")
     parser.add_argument("--bug", help="a bug of proof/bugs for the children, to see it caught")
     said = parser.parse_args(argv)
-    # Leave by the way on which everything is ended.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     http = said.via == "http"
     return tried(
         lambda: run(short=said.short, seed=said.seed, parts=said.parts, bug=said.bug, http=http),
         (_DIRECTORY_VIA_HTTP if http else _DIRECTORY).with_suffix(".json"),
-        again=said.short and not said.bug,
+        short=said.short,
+        bug=said.bug,
     )

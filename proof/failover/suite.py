@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import secrets
 import shutil
-import signal
-import sys
 from dataclasses import dataclass, replace
 from random import Random
 from typing import TYPE_CHECKING
@@ -74,13 +72,12 @@ def main(argv: list[str]) -> int:
         "--bug", help="a bug of proof/bugs for workers and clients, to see it caught"
     )
     said = parser.parse_args(argv)
-    # Leave by the way on which everything is ended.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     size = SHORT if said.short else FULL
     if said.failovers:
         size = replace(size, synchronous=max(3, said.failovers))
     return tried(
         lambda: run(size, seed=said.seed, parts=said.parts, bug=said.bug),
         _DIRECTORY.with_suffix(".json"),
-        again=said.short and not said.bug,
+        short=said.short,
+        bug=said.bug,
     )

@@ -14,7 +14,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from proof.faults import jobs
-from proof.faults.history import ANSWERED, ASKED, CANCELLING, UNKNOWN, Pen, now
+from proof.faults.history import ANSWERED, ASKED, CANCELLING, GAVE_UP, UNKNOWN, Pen, now
 from proof.faults.workload import make, shares
 from tenure._model.answers import Retrying
 from tenure._model.audit import By
@@ -76,8 +76,8 @@ class Client:
         ]
         # As one does whose own caller has hung up.
         again = keyed and self._chosen and self._rng.random() < _SHARE_ASKED_AGAIN
-        give_up_at = now() + _GIVE_UP_AFTER
-        while now() < give_up_at:
+        began_at = now()
+        while now() < began_at + _GIVE_UP_AFTER:
             since = now()
             self._pen.write(ASKED, f"{since:.6f}", "-", count, "-", first)
             try:
@@ -92,6 +92,7 @@ class Client:
             if not again:
                 return ids
             again = False
+        self._say(GAVE_UP, began_at, count, "-", first)
         return ()
 
     def _say(self, what: str, since: float, count: int, answer: str, first: int) -> None:

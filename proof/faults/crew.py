@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from random import Random
 
-_TARGET = "proof.faults.jobs:app"
+_TARGET = "proof.faults.harmful:app"
 _PROCESSES = 1
 _GRACE = 4
 _END_WITHIN = 20.0
@@ -37,6 +37,9 @@ class Post:
         self.proxy = Proxy(url, rng)
         self.environment: dict[str, str] = {}
         self.struck = False
+        # Workers that ended and nobody had ended.
+        self.deserted: list[str] = []
+        self._asked: set[signal.Signals] = set()
         self._directory = directory
         self._usual = usual
         self._slots = slots
@@ -45,6 +48,7 @@ class Post:
     def fill(self) -> None:
         """Start a worker, unless one is there."""
         if self._worker is None or not self._worker.alive:
+            self._take_leave()
             self._worker = Worker(
                 _TARGET,
                 self.proxy.url,
@@ -55,6 +59,24 @@ class Post:
                 grace=_GRACE,
                 name=self.name,
             )
+
+    def dismiss(self, request: signal.Signals) -> None:
+        """Send the worker a signal by which it is to end; the next one is started by `fill`."""
+        parent = self.parent
+        self._asked.add(request)
+        send(parent, request)
+
+    def _take_leave(self) -> None:
+        """Note a worker that has ended otherwise than it was asked to."""
+        if self._worker is None:
+            return
+        code = self._worker.wait(0)
+        drained = code == 0 and signal.SIGTERM in self._asked
+        if not drained and -code not in self._asked:
+            asked = ", ".join(request.name for request in self._asked) or "nothing"
+            words = "".join(self._worker.log().splitlines()[-1:])
+            self.deserted.append(f"{self.name}: code {code} after {asked}: {words}")
+        self._asked.clear()
 
     @property
     def parent(self) -> int:
@@ -75,6 +97,7 @@ class Post:
     def end(self) -> None:
         """Wake and drain it; kill by id whoever is still there after that."""
         if self._worker is None or not self._worker.alive:
+            self._take_leave()
             return
         family = self.family()
         for pid in family:

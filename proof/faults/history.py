@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 ASKED, ANSWERED, UNKNOWN = "asked", "answered", "unknown"
 # Said before the answer can come: whoever dies in between leaves it open.
 OPENED, CANCELLING = "opened", "cancelling"
+# By a client that asked for something again and again.
+GAVE_UP = "gave-up"
 # A handler that is a fault in itself says so.
 HARM = "harm"
 _BEGINNINGS = {OPENED: "commit", CANCELLING: "cancel"}
@@ -59,7 +61,7 @@ def events(path: Path) -> dict[int, list[Event]]:
     found: dict[int, list[Event]] = defaultdict(list)
     begun: dict[tuple[str, int, int], float] = {}
     for what, since, until, token, answer, job_id in _lines(path):
-        if what in {ASKED, ANSWERED, UNKNOWN, HARM}:
+        if what in {ASKED, ANSWERED, UNKNOWN, GAVE_UP, HARM}:
             continue
         at = float(since)
         if what in _BEGINNINGS:
@@ -82,11 +84,20 @@ def harms(path: Path) -> Iterator[tuple[str, float]]:
             yield f"handler: {kind.replace('_', ' ')}", float(since)
 
 
+def given_up(path: Path) -> Iterator[str]:
+    """What clients no longer asked for, although they had no answer."""
+    for what, since, until, count, _, first in _lines(path):
+        if what == GAVE_UP:
+            yield f"{count} jobs from label {first} on, after {float(until) - float(since):.0f} s"
+
+
 class Enqueues:
     """What clients know of the jobs they asked for, by label: a number that each job carries."""
 
     def __init__(self, path: Path) -> None:
         self.acknowledged: dict[int, int] = {}
+        # (label, id) of an answer that names another job than an earlier one of the label did.
+        self.contradicted: list[tuple[int, int]] = []
         self.asked: dict[int, list[Event]] = defaultdict(list)
         # A label of which no answer was read, because its client was killed, stays open.
         pending: dict[int, float] = {}
@@ -105,7 +116,9 @@ class Enqueues:
             for position, label in enumerate(labels):
                 pending.pop(label, None)
                 if ids:
-                    self.acknowledged[label] = int(ids[position])
+                    job_id = int(ids[position])
+                    if self.acknowledged.setdefault(label, job_id) != job_id:
+                        self.contradicted.append((label, job_id))
                     self.asked[label].append(Event("enqueue", at, float(until), answer="ok"))
                 else:
                     self.asked[label].append(Event("enqueue", at, math.inf, answer=UNKNOWN))

@@ -6,6 +6,7 @@ import contextlib
 import math
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from proof.faults.bed import Bed
     from proof.faults.nemeses.base import Nemesis
+    from proof.faults.ticks import Ticks
     from proof.report import Report
 
 _STEP = 0.05
@@ -56,11 +58,16 @@ class Run:
         plan: Plan,
         nemeses: Sequence[Nemesis],
         *,
+        ticks: Ticks,
         light_every: tuple[float, float],
         heavy_every: tuple[float, float],
     ) -> None:
         self.stuck = 0
+        self.caught_up = False
+        # Clients that ended by themselves with work left to do.
+        self.fallen: list[str] = []
         self._bed = bed
+        self._ticks = ticks
         self._report = report
         self._plan = plan
         self._light_every = light_every
@@ -68,17 +75,27 @@ class Run:
         self._end = plan.jobs
         self._light = [nemesis for nemesis in nemeses if nemesis.light]
         self._heavy = [nemesis for nemesis in nemeses if not nemesis.light]
-        self.unmet = list(self._heavy)
+        self.unmet = list(nemeses)
         self._in_force: list[tuple[float, float, Nemesis]] = []
         self._next_light = self._next_heavy = self._next_pace = 0.0
         self._ended = (time.monotonic(), 0)
 
     def go(self) -> None:
         """Do all of it; `stuck` is how many jobs did not end."""
+        try:
+            self._let_loose()
+        finally:
+            self._mend()
+        self.caught_up = self._ticks.end(self._bed.supervise)
+        self._await_end()
+
+    def _let_loose(self) -> None:
+        """Until all jobs were asked for, and each nemesis has had its turn."""
         give_up_at = time.monotonic() + self._plan.longest
         self._send_client(0)
         while time.monotonic() < give_up_at:
             self._bed.supervise()
+            self._look()
             self._relieve(time.monotonic())
             if self._client_done():
                 if not self.unmet:
@@ -89,10 +106,20 @@ class Run:
             self._strike()
             self._tell_pace()
             time.sleep(_STEP)
-        self._relieve(float("inf"))
-        for nemesis in (*self._light, *self._heavy):
-            nemesis.finish(self._bed)
-        self._await_end()
+
+    def _mend(self) -> None:
+        """Relieve what is in force, then finish with all of them, whatever one of them raises: the
+        posts end after this, and a worker that is still frozen would not even die."""
+        mends = [partial(self._over, one) for one in self._in_force]
+        mends += [partial(one.finish, self._bed) for one in (*self._light, *self._heavy)]
+        errors: list[Exception] = []
+        for mend in mends:
+            try:
+                mend()
+            except Exception as error:  # noqa: BLE001 - raised below
+                errors.append(error)
+        if errors:
+            raise ExceptionGroup("not all could be mended", errors)
 
     def _send_client(self, first: int) -> None:
         plan = self._plan
@@ -103,6 +130,8 @@ class Run:
         ended = self._bed.client_ended
         if ended is None or ended == 0:
             return ended == 0
+        if not self._bed.client_killed:
+            self.fallen.append(f"exit code {ended}; see client.log")
         self._send_client(self._next_label())
         return False
 
@@ -116,11 +145,16 @@ class Run:
         rng = self._bed.rng
         if now >= self._next_light and self._light:
             self._next_light = now + rng.uniform(*self._light_every)
-            self._begin(rng.choice(self._light), now)
+            self._begin(self._choose(self._light), now)
         busy = sum(not nemesis.light for _, _, nemesis in self._in_force)
         if now >= self._next_heavy and busy < _AT_ONCE and self._heavy:
             self._next_heavy = now + rng.uniform(*self._heavy_every)
-            self._begin(rng.choice(self.unmet or self._heavy), now)
+            self._begin(self._choose(self._heavy), now)
+
+    def _choose(self, nemeses: Sequence[Nemesis]) -> Nemesis:
+        """One of them by the seed, of those that have not had their turn if there are such."""
+        unmet = [nemesis for nemesis in nemeses if nemesis in self.unmet]
+        return self._bed.rng.choice(unmet or nemeses)
 
     def _begin(self, nemesis: Nemesis, now: float) -> None:
         if any(other is nemesis for _, _, other in self._in_force):
@@ -129,15 +163,24 @@ class Run:
         if lasts is not None:
             self._in_force.append((now + lasts, now, nemesis))
 
+    def _look(self) -> None:
+        for place, (_, since, nemesis) in enumerate(self._in_force):
+            with contextlib.suppress(psycopg.OperationalError):
+                if nemesis.look(self._bed):
+                    self._in_force[place] = (0.0, since, nemesis)
+
     def _relieve(self, now: float) -> None:
-        for over in [one for one in self._in_force if one[0] <= now]:
-            self._in_force.remove(over)
-            _, since, nemesis = over
-            count = nemesis.relieve(self._bed)
-            for _ in range(count):
-                self._report.fault(nemesis.name, time.monotonic() - since)
-            if count and nemesis in self.unmet:
-                self.unmet.remove(nemesis)
+        for one in [one for one in self._in_force if one[0] <= now]:
+            self._over(one)
+
+    def _over(self, one: tuple[float, float, Nemesis]) -> None:
+        self._in_force.remove(one)
+        _, since, nemesis = one
+        count = nemesis.relieve(self._bed)
+        for _ in range(count):
+            self._report.fault(nemesis.name, time.monotonic() - since)
+        if count and nemesis in self.unmet:
+            self.unmet.remove(nemesis)
 
     def _tell_pace(self) -> None:
         now = time.monotonic()

@@ -3,6 +3,7 @@ together for each job and given to the checker."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -10,16 +11,15 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from proof.checker.check import check_all
-from proof.checker.events import Final, JobHistory, Violation
+from proof.checker.events import Event, Final, JobHistory, Violation
 from proof.checker.lifecycle import ENDED, UNCHARGED
 from proof.checker.whole import conserved
-from proof.faults import history, jobs
+from proof.faults import grants, history, jobs
 from proof.faults.witness import TAKEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from proof.checker.events import Event
     from proof.faults.bed import Bed
     from proof.faults.witness import Witness
 
@@ -35,10 +35,10 @@ FROM tenure.job
 """
 _ATTEMPTS = "SELECT job_id, token, outcome FROM tenure.attempt ORDER BY job_id, token"
 _REFUSED = "SELECT count(*) FROM tenure.attempt WHERE refused IS NOT NULL"
-# No loss is counted that a server which started anew may have caused.
-_STARTED_ANEW = """
-SELECT coalesce(pg_postmaster_start_time() > min(created_at), true) FROM tenure.job_archive
-"""
+# By the word of the rows of ticks, so that a job of theirs that is gone is missed.
+_SCHEDULED = "SELECT count(*) FROM tenure.schedule_tick WHERE job_id IS NOT NULL"
+# When a schedule's job was made is for the rows of ticks to say.
+_FIRED = Event("enqueue", 0.0, math.inf, answer=history.UNKNOWN)
 _LATE = "SELECT count(*) FROM tenure.attempt WHERE late"
 
 
@@ -51,9 +51,12 @@ class Verdict:
     violations: list[Violation] = field(default_factory=list)
     acknowledged: int = 0
     unknown: int = 0
+    scheduled: int = 0
     refused: int = 0
     late: int = 0
-    effects: int = 0
+    extended: int = 0
+    # Tokens of periods, by job, whose loss is not counted; None where the clock cannot tell.
+    uncounted: dict[int, set[int]] | None = None
 
     @property
     def jobs(self) -> int:
@@ -67,10 +70,18 @@ def reach(bed: Bed, witness: Witness | None) -> Verdict:
     if witness is not None:
         seen = history.events(bed.history)
         verdict.violations += witness.violations(bed.rows(TAKEN), seen)
+        extensions = bed.rows(grants.GRANTS)
+        verdict.extended = len(extensions)
+        verdict.violations += grants.revived(extensions)
+        losses = (grants.Loss(*row) for row in bed.rows(grants.LOSSES))
+        verdict.uncounted = grants.uncounted(losses, extensions, witness.starts)
+    [(verdict.scheduled,)] = bed.rows(_SCHEDULED)
     verdict.violations += check_all(_histories(bed, verdict))
     verdict.violations += _effects(bed)
     verdict.violations += conserved(
-        enqueued=verdict.acknowledged, states=verdict.states, unknown=verdict.unknown
+        enqueued=verdict.acknowledged + verdict.scheduled,
+        states=verdict.states,
+        unknown=verdict.unknown,
     )
     [(verdict.refused,)] = bed.rows(_REFUSED)
     [(verdict.late,)] = bed.rows(_LATE)
@@ -88,15 +99,18 @@ def _histories(bed: Bed, verdict: Verdict) -> Iterator[JobHistory]:
     for job_id, token in bed.rows("SELECT job_id, token FROM ledger"):
         entries[job_id].append(token)
     labels: dict[int, int] = {}
-    [(anew,)] = bed.rows(_STARTED_ANEW)
     for job_id, state, token, task, label, result, charged, losses in bed.rows(_FINALS):
         verdict.states[state] += 1
-        if label in labels or label not in enqueues.asked:
-            again = (
-                f"label {label} has two jobs" if label in labels else f"nobody asked for {label}"
-            )
-            verdict.violations.append(Violation("I10", job_id, again))
-        labels[label] = job_id
+        if label == jobs.SCHEDULED:
+            asked = [_FIRED]
+        else:
+            if label in labels:
+                twice = f"label {label} has two jobs"
+                verdict.violations.append(Violation("I10", job_id, twice))
+            if label not in enqueues.asked:
+                verdict.violations.append(Violation("I10", job_id, f"nobody asked for {label}"))
+            labels[label] = job_id
+            asked = enqueues.asked[label]
         final = Final(
             state=state,
             token=token,
@@ -105,37 +119,49 @@ def _histories(bed: Bed, verdict: Verdict) -> Iterator[JobHistory]:
             entries=tuple(entries.pop(job_id, ())),
             writes=task in jobs.ENTERING,
         )
+        uncounted = _uncounted(verdict, job_id, final, losses)
         if task != jobs.fall.name:
-            told = counts(final, charged, losses, anew=anew)
+            told = counts(final, charged, losses, uncounted)
             verdict.violations += (Violation("I9", job_id, what) for what in told)
-        yield _job(job_id, enqueues.asked[label], seen.pop(job_id, []), final)
+        events = (*asked, *seen.pop(job_id, ()))
+        caps = jobs.CAPS.get(task, (jobs.OFTEN, jobs.OFTEN))
+        yield JobHistory(job_id, events, final, *caps, uncounted)
     verdict.acknowledged = len(enqueues.acknowledged)
     verdict.unknown = len(enqueues.asked) - verdict.acknowledged
     for label, job_id in enqueues.acknowledged.items():
         if labels.get(label) != job_id:
             gone = Final("gone", 0, tuple(attempts.pop(job_id, ())), None, ())
-            yield _job(job_id, enqueues.asked[label], seen.pop(job_id, []), gone)
+            yield JobHistory(job_id, (*enqueues.asked[label], *seen.pop(job_id, ())), gone)
+    for label, job_id in enqueues.contradicted:
+        other = f"label {label} was acknowledged before, as {enqueues.acknowledged[label]}"
+        verdict.violations.append(Violation("I10", job_id, other))
     # What is left belongs to no job that there is or was.
     for job_id in {*attempts, *entries, *seen}:
         verdict.violations.append(Violation("I10", job_id, "it left traces and is no job"))
 
 
-def counts(final: Final, charged: int, losses: int, *, anew: bool) -> Iterator[str]:
+def _uncounted(verdict: Verdict, job_id: int, final: Final, losses: int) -> frozenset[int]:
+    """Where the server's clock is stepped, a start may seem to come after any grant: there the
+    job's own count is believed, which the last losses must have made."""
+    if verdict.uncounted is not None:
+        return frozenset(verdict.uncounted.get(job_id, ()))
+    lost = [token for token, outcome in final.attempts if outcome == "lost"]
+    return frozenset(lost[: max(0, len(lost) - losses)])
+
+
+def counts(final: Final, charged: int, losses: int, uncounted: frozenset[int]) -> Iterator[str]:
     """What the job's own counts say, against the endings of its periods in this one life."""
     outcomes = [outcome for _, outcome in final.attempts]
     kept = sum(outcome not in UNCHARGED for outcome in outcomes)
     # What ends the job is not given back to it any more; nor is what still runs.
     ends = final.state in ENDED and outcomes and outcomes[-1] in UNCHARGED
     kept += bool(ends) + (final.state == "running")
-    lost = outcomes.count("lost")
+    lost = sum(outcome == "lost" and token not in uncounted for token, outcome in final.attempts)
     if charged != kept:
         yield f"{charged} attempts are charged, and {kept} were made: {', '.join(outcomes)}"
-    if losses > lost or (losses < lost and not anew):
-        yield f"{losses} losses are counted, and it was lost {lost} times"
-
-
-def _job(job_id: int, asked: list[Event], events: list[Event], final: Final) -> JobHistory:
-    return JobHistory(job_id, (*asked, *events), final, jobs.OFTEN, jobs.OFTEN)
+    if losses != lost:
+        starts = f", not by {len(uncounted)} starts of the server" if uncounted else ""
+        yield f"{losses} losses are counted, and it was lost {lost} times{starts}"
 
 
 def _effects(bed: Bed) -> Iterator[Violation]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from proof.faults.nemeses import clocks, disks, network, releases, server, signals
 from support.clocks import Clock
-from support.cluster import Cluster
+from support.cluster import DURABLE, Cluster
 from support.disk import Disk
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from proof.faults.nemeses.base import Nemesis
 
-_SETTINGS = {"max_connections": "400", "max_wal_size": "4GB"}
+_SETTINGS = {"max_connections": "400", "max_wal_size": "4GB", **DURABLE}
 _LIGHT: tuple[type[Nemesis], ...] = (
     network.Resets,
     network.CutCommits,
@@ -31,6 +31,7 @@ _PLAIN: tuple[type[Nemesis], ...] = (
     signals.KillWorker,
     signals.StopWorker,
     signals.StopChild,
+    signals.SuspendAll,
     signals.Freeze,
     signals.Deploy,
     signals.KillClient,
@@ -38,6 +39,7 @@ _PLAIN: tuple[type[Nemesis], ...] = (
     network.Silence,
     network.HalfOpen,
     network.Delay,
+    network.Narrow,
     network.SilenceClient,
     server.KillServer,
     server.RestartServer,
@@ -66,11 +68,11 @@ class Ground:
     nemeses: list[Nemesis]
     true_clock: bool = True
     # How far apart strikes are, in seconds.
-    light_every: tuple[float, float] = (0.4, 1.2)
-    heavy_every: tuple[float, float] = (3.0, 8.0)
+    light_every: tuple[float, float] = (0.25, 0.75)
+    heavy_every: tuple[float, float] = (2.0, 5.0)
     # How many workers there are, and what each can hold.
     posts: int = 3
-    slots: int = 60
+    slots: int = 16
 
     def only(self, names: Sequence[str]) -> list[Nemesis]:
         """Those with these names."""

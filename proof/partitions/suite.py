@@ -1,12 +1,11 @@
-"""`just prove partitions [--short] [--seed N] [--losses N]`: so many leases lost by partition."""
+"""`just prove partitions [--short] [--seed N] [--losses N] [--bug NAME]`: so many leases lost by
+partition."""
 
 from __future__ import annotations
 
 import argparse
 import secrets
 import shutil
-import signal
-import sys
 from contextlib import ExitStack
 from random import Random
 from urllib.parse import urlsplit
@@ -35,9 +34,9 @@ _DIRECTORY = ROOT / ".cache/proof/partitions"
 _SETTINGS = {"max_connections": "400", "shared_buffers": "256MB"}
 
 
-def prove(*, losses: int, seed: int) -> Report:
+def prove(*, losses: int, seed: int, bug: str | None = None) -> Report:
     """Run it on private servers, in networks of its own; what was logged stays in .cache."""
-    report = Report({"seed": seed, "lease": LEASE, "losses": losses})
+    report = Report({"seed": seed, "lease": LEASE, "losses": losses, "bug": bug})
     print(f"seed {seed}, lease {LEASE:g} s", flush=True)
     shutil.rmtree(_DIRECTORY, ignore_errors=True)
     with ExitStack() as stack:
@@ -57,7 +56,7 @@ def prove(*, losses: int, seed: int) -> Report:
             Place(network.command, said | {"TENURE_DATABASE_URL": _through(url, network)})
             for network in networks
         ]
-        bed = Bed(url, _DIRECTORY, SHAPE, rng, None, target=jobs.TARGET, places=places)
+        bed = Bed(url, _DIRECTORY, SHAPE, rng, bug, target=jobs.TARGET, places=places)
         stack.callback(bed.close)
         takers = Program(
             jobs.TARGET, _DIRECTORY / "takers.log", bed.environment | said, count=2, slots=8
@@ -69,7 +68,7 @@ def prove(*, losses: int, seed: int) -> Report:
             rounds.run(losses)
             takers.end()
         verdict.tell(bed, report, rounds.breaks, witness, ledger, losses)
-        accounts.settle(bed, report, answering=jobs.ANSWERING, entering=())
+        accounts.settle(bed, report, answering=jobs.ANSWERING, entering=None)
     return report
 
 
@@ -93,12 +92,12 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--short", action="store_true", help=f"{SHORT:,} losses")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000))
     parser.add_argument("--losses", type=int, help=f"how many, instead of {FULL:,} or {SHORT:,}")
+    parser.add_argument("--bug", help="a bug of proof/bugs for all workers, to see it caught")
     said = parser.parse_args(argv)
-    # Leave by the way on which everything is ended.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     losses = said.losses or (SHORT if said.short else FULL)
     return tried(
-        lambda: prove(losses=losses, seed=said.seed),
+        lambda: prove(losses=losses, seed=said.seed, bug=said.bug),
         _DIRECTORY.with_suffix(".json"),
-        again=said.short,
+        short=said.short,
+        bug=said.bug,
     )

@@ -155,7 +155,7 @@ class _Pauses:
         would start a process for each of hundreds of lost jobs. The next round finds new ones."""
         time.sleep(_LAST_WORDS)
         for worker in self._bed.fleet.workers:
-            worker.process.send_signal(signal.SIGTERM)
+            worker.dismiss(signal.SIGTERM)
 
     @property
     def _pids(self) -> list[int]:

@@ -6,8 +6,6 @@ from __future__ import annotations
 import argparse
 import secrets
 import shutil
-import signal
-import sys
 from functools import partial
 from random import Random
 
@@ -77,13 +75,12 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--via", choices=["http"], help="workers that reach a server alone")
     parser.add_argument("--bug", help="a bug of proof/bugs for all workers, to see it caught")
     said = parser.parse_args(argv)
-    # Leave by the way on which everything is ended.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     http = said.via == "http"
     full, short = (FULL_VIA_HTTP, SHORT_VIA_HTTP) if http else (FULL, SHORT)
     leases = said.leases or (short if said.short else full)
     return tried(
         lambda: prove(leases=leases, seed=said.seed, bug=said.bug, http=http),
         (_DIRECTORY_VIA_HTTP if http else _DIRECTORY).with_suffix(".json"),
-        again=said.short and not said.bug,
+        short=said.short,
+        bug=said.bug,
     )

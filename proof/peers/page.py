@@ -1,12 +1,12 @@
-"""The tables of docs/peers.md, from what a full run wrote; a table stands between two marks."""
+"""The tables of docs/peers.md, from what a full run wrote."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
 
-from bench.speed.markdown import table
 from support.binaries import ROOT
+from support.markdown import fill, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -20,19 +20,11 @@ SHOWN = {
 }
 
 
-def fill(page: str, found: Mapping[str, Any]) -> str:
-    """The page with its tables."""
-    for name, made in _TABLES.items():
-        begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
-        before, mark, rest = page.partition(begin)
-        if mark:
-            page = f"{before}{begin}{made(found)}\n{end}{rest.partition(end)[2]}"
-    return page
-
-
 def write(figures: Path) -> None:
     """Put the figures of a run into the page."""
-    PAGE.write_text(fill(PAGE.read_text(), json.loads(figures.read_text())))
+    found = json.loads(figures.read_text())
+    parts = {name: made(found) for name, made in TABLES.items()}
+    PAGE.write_text(fill(PAGE.read_text(), parts))
     print(f"written: {PAGE}")
 
 
@@ -94,7 +86,7 @@ def _said(look: list[Any]) -> str:
     return word if result is None else f"{word} by {result}"
 
 
-_TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
+TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "run": _run,
     "settings": _settings,
     "kill": _kill,

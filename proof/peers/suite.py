@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import signal
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Event
@@ -132,8 +130,6 @@ def main(argv: list[str]) -> int:
     said = parser.parse_args(argv)
     if unknown := set(said.names) - set(names):
         parser.error(f"no such queue: {', '.join(sorted(unknown))}")
-    # Leave by the way on which everything is ended.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     report = run(short=said.short, names=said.names)
     path = _DIRECTORY.with_suffix(".json")
     if not said.short:

@@ -12,11 +12,20 @@ from typing import TYPE_CHECKING
 from proof.schedules.verdicts import FIRED, LATE, Verdicts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from datetime import datetime, timedelta
 
     from proof.report import Report
     from proof.schedules.targets import Stretch, Target
+
+
+_MISMATCHES = {
+    "doubled": "ticks with two jobs",
+    "absent": "ticks with no job and no reason",
+    "extra": "jobs and tick rows that no target explains",
+    "unrecorded": "jobs whose tick row is missing or says otherwise",
+    "wrong": "ticks that came to what the policy does not allow",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,28 +66,30 @@ class Findings:
     wrong: list[str] = field(default_factory=list)
 
     @property
+    def mismatches(self) -> list[str]:
+        """Everything that does not match."""
+        return [*self.doubled, *self.absent, *self.extra, *self.unrecorded, *self.wrong]
+
+    @property
     def clean(self) -> bool:
         """Whether everything matches."""
-        lists = (self.doubled, self.absent, self.extra, self.unrecorded, self.wrong)
-        return not any(lists)
+        return not self.mismatches
 
     @property
     def checked(self) -> int:
         """Ticks that were accounted for: jobs, and rows that say why not."""
         return self.fired + self.skipped.total()
 
-    def tell(self, report: Report) -> None:
-        """The figures, with a bar of none for everything that does not match."""
+    def tell(self, report: Report, *, timed: Collection[str] = ()) -> None:
+        """The figures, with a bar of none for everything that does not match. `timed` names what
+        slowness alone can bring about."""
         report.note("ticks that had to be", self.targets)
         report.note("ticks checked", self.checked)
         report.note("  that made a job", self.fired)
         for reason, count in sorted(self.skipped.items()):
             report.note(f"  that made none, and say: {reason}", count)
-        report.none("ticks with two jobs", self.doubled)
-        report.none("ticks with no job and no reason", self.absent)
-        report.none("jobs and tick rows that no target explains", self.extra)
-        report.none("jobs whose tick row is missing or says otherwise", self.unrecorded)
-        report.none("ticks that came to what the policy does not allow", self.wrong)
+        for name, words in _MISMATCHES.items():
+            report.none(words, getattr(self, name), timed=name in timed)
 
 
 def check(

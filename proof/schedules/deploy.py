@@ -89,7 +89,7 @@ def run(url: str, report: Report, rng: Random, directory: Path, *, short: bool) 
         caught_up = wait_for(lambda: rows.caught_up(url, end), 30)
     lives = rows.lives(url)
     report.none("schedulers that ended badly", fleet.died)
-    report.none("schedules left behind", [] if caught_up else [str(end)])
+    report.none("schedules left behind", [] if caught_up else [str(end)], timed=True)
     strange = [
         f"{name}: {life}"
         for name, life in lives.items()
@@ -103,7 +103,8 @@ def run(url: str, report: Report, rng: Random, directory: Path, *, short: bool) 
     early = [at for at in made if at is None or not deploy.deployed_at <= at <= deploy.seen_at]
     report.none("changes at another time than the second release's start", early)
     found = checker.check(_targets(lives, end), rows.runs(url), rows.said(url), slack=SLACK)
-    found.tell(report)
+    # The writing of a definition, or of a row, may take longer than is left for it here.
+    found.tell(report, timed=("absent", "extra", "wrong"))
     return found.checked
 
 

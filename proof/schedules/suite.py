@@ -7,8 +7,6 @@ import argparse
 import os
 import secrets
 import shutil
-import signal
-import sys
 from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Protocol
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from proof import bugs
 from proof.report import Report
 from proof.schedules import deploy, kills, outage, years
+from proof.trying import tried
 from support.binaries import ROOT
 from support.cluster import Cluster
 from support.databases import Databases
@@ -90,12 +89,9 @@ def main(argv: list[str]) -> int:
     if said.bug:
         os.environ["PROOF_BUG"] = said.bug
         bugs.apply(said.bug)
-    # Leave by the way on which everything is ended.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    report = Proof(said.short, said.seed, said.parts).run()
-    report.close(_DIRECTORY.with_suffix(".json"))
-    if said.short and report.missed and not said.bug:
-        print("\nmissed once; if it was the machine, it is met now:", flush=True)
-        report = Proof(True, said.seed, said.parts).run()
-        report.close(_DIRECTORY.with_suffix(".json"))
-    return 1 if report.missed else 0
+    return tried(
+        lambda: Proof(said.short, said.seed, said.parts).run(),
+        _DIRECTORY.with_suffix(".json"),
+        short=said.short,
+        bug=said.bug,
+    )

@@ -72,10 +72,19 @@ class Proxy:
         """How many connections were really reset or cut, by kind."""
         return Counter(self._faults.counts)
 
+    def lost(self, kind: str) -> int:
+        """How many answers of this kind the server had given and nobody heard."""
+        return sum(self.counts[f"{kind}, {how}"] for how in ("reset", "silence"))
+
     @property
     def connections(self) -> int:
         """How many there are now."""
         return len(self._links)
+
+    @property
+    def held(self) -> int:
+        """On how many connections something waits now that should have passed."""
+        return self._on_loop(lambda: sum(link.holds for link in self._links))
 
     def cut(self) -> None:
         """Let nothing pass from now on, in either direction."""

@@ -43,13 +43,20 @@ class Lane:
         if data and not self._waiting and not faults.holds_up and (target := self._writable()):
             target.write(data)
             return
-        due = faults.due(self._link.loop.time(), self._last_due, len(data))
+        # Where nothing waits, what was due later than now was let go by a mend.
+        before = self._last_due if self._waiting else 0.0
+        due = faults.due(self._link.loop.time(), before, len(data))
         self._last_due = due
         self._waiting.append((due, data))
         self._held += len(data)
         if self._held > _MOST_HELD and self.source is not None:
             self.source.transport.pause_reading()
         self.pump()
+
+    @property
+    def holds(self) -> bool:
+        """Whether anything waits here."""
+        return bool(self._waiting)
 
     def pump(self) -> None:
         """Write what is due and may pass."""
@@ -143,6 +150,11 @@ class Link:
         """Whether anything passes in this direction now."""
         faults = self.faults
         return not (self.is_forgotten or faults.is_cut) and faults.only in (None, towards)
+
+    @property
+    def holds(self) -> bool:
+        """Whether anything waits, in either direction."""
+        return self._to_server.holds or self._to_client.holds
 
     def joined(self, end: End) -> None:
         self._ends.append(end)

@@ -54,7 +54,8 @@ def offers(history: JobHistory, token: int) -> list[Event]:
 def causes(history: JobHistory, token: int) -> list[Event]:
     """What may have made this token's period fail."""
     commits = [e for e in of(history, "commit", token) if e.answer != "ok"]
-    return [*commits, *of(history, "returned", token), *of(history, "raised", token)]
+    returned = of(history, "returned", token) if history.unstorable else []
+    return [*commits, *returned, *of(history, "raised", token)]
 
 
 def end(history: JobHistory) -> float:

@@ -215,6 +215,21 @@ def failed_by_nobody(history: JobHistory, rng: Random) -> JobHistory | None:
 
 
 @breaks("I2")
+def failed_though_it_returned(history: JobHistory, rng: Random) -> JobHistory | None:
+    failed = [
+        token
+        for token, outcome in history.final.attempts
+        if outcome == "failed" and of(history, "raised", token) and causes(history, token)
+    ]
+    if not failed or history.unstorable:
+        return None
+    token = rng.choice(failed)
+    found = causes(history, token)
+    storable = without(history, lambda e: any(e is one for one in found))
+    return with_events(storable, replace(found[0], what="returned", until=math.inf, answer=""))
+
+
+@breaks("I2")
 def overtaken_before_its_commit(history: JobHistory, rng: Random) -> JobHistory | None:
     """A later token began before the accepted commit of the earlier one was begun."""
     token = completer(history)
@@ -252,9 +267,29 @@ def stuck(history: JobHistory, rng: Random) -> JobHistory | None:
 
 @breaks("I9")
 def too_many_losses(history: JobHistory, rng: Random) -> JobHistory | None:
-    outcomes = [outcome for _, outcome in history.final.attempts]
-    allowed = outcomes[:-1].count("lost")
+    lost = [token for token, outcome in history.final.attempts[:-1] if outcome == "lost"]
+    allowed = len(set(lost) - history.uncounted)
     return replace(history, max_losses=allowed) if allowed else None
+
+
+@breaks("I9")
+def poison_though_no_loss_counts(history: JobHistory, rng: Random) -> JobHistory | None:
+    """Every loss was the server's own, and the attempts were not used up."""
+    final = history.final
+    if final.state != "failed" or final.attempts[-1][1] != "lost":
+        return None
+    lost = frozenset(token for token, outcome in final.attempts if outcome == "lost")
+    return replace(history, max_attempts=99, uncounted=lost)
+
+
+@breaks("I9")
+def a_loss_excused_without_a_start(history: JobHistory, rng: Random) -> JobHistory | None:
+    """It went on after the last loss that it had, and no server had started anew."""
+    attempts = history.final.attempts[:-1]
+    if not any(token in history.uncounted for token, _ in attempts):
+        return None
+    lost = sum(outcome == "lost" for _, outcome in attempts)
+    return replace(history, max_losses=lost, uncounted=frozenset())
 
 
 @breaks("I9")

@@ -35,6 +35,7 @@ class World:
         self.mood = self.rng.choice(_TROUBLED)
         self.lease = 1.0 if self.mood == "rough" else 3.0
         self.writes = chance() < 0.4
+        self.unstorable = chance() < 0.05
         self.row = store(
             max_attempts=self.rng.choice((3, 4, 50)), max_losses=self.rng.choice((2, 3, 50))
         )
@@ -52,6 +53,8 @@ class World:
         self.at(1.0, self._sweep)
         if self.rng.random() < 0.05:
             self.at(self.rng.uniform(0, 6), self._fail_over)
+        if self.rng.random() < 0.2:
+            self.at(self.rng.uniform(0, 6), self._start_anew)
         while self._agenda and self.now < _END:
             self.now, _, then = heapq.heappop(self._agenda)
             then()
@@ -65,7 +68,15 @@ class World:
             self.writes,
         )
         self.events.sort(key=lambda event: event.since)
-        return JobHistory(job_id, tuple(self.events), final, row.max_attempts, row.max_losses)
+        return JobHistory(
+            job_id,
+            tuple(self.events),
+            final,
+            row.max_attempts,
+            row.max_losses,
+            frozenset(row.uncounted),
+            self.unstorable,
+        )
 
     def at(self, delay: float, then: Callable[[], None]) -> None:
         """Do it later."""
@@ -153,6 +164,9 @@ class World:
 
         self.ask(self.row.cancel, told)
 
+    def _start_anew(self) -> None:
+        self.row.started = self.now
+
     def _fail_over(self) -> None:
         self.row.timeline += 1
 
@@ -226,7 +240,10 @@ class Handler:
             self._commit()
         else:
             self._note("returned")
-            self._settle("completed", result=self.token)
+            if world.unstorable:
+                self._settle("failed", retry=False)
+            else:
+                self._settle("completed", result=self.token)
 
     def _commit(self) -> None:
         world = self.world

@@ -21,6 +21,9 @@ class Row:
     attempt: int = 0
     losses: int = 0
     timeline: int = 0
+    started: float = -math.inf
+    granted: float = 0.0
+    uncounted: set[int] = field(default_factory=set)
     result: int | None = None
     entries: list[int] = field(default_factory=list)
     attempts: list[tuple[int, str]] = field(default_factory=list)
@@ -37,6 +40,7 @@ class Row:
             return None
         self.token = max(self.token + 1, self.timeline << 40)
         self.state, self.held, self.expires = "running", True, now + lease
+        self.granted = now
         self.attempt += 1
         return self.token
 
@@ -44,6 +48,7 @@ class Row:
         """Only while it has not run out."""
         if self.held and self.token == token and self.expires > now:
             self.expires = now + lease
+            self.granted = now
 
     def settle(self, token: int, outcome: str, now: float, *, retry: bool = True) -> bool:
         """False if the lease is not its own any more."""
@@ -78,7 +83,11 @@ class Row:
         if not self.held or self.expires > now:
             return
         self.attempts.append((self.token, "lost"))
-        self.held, self.token, self.losses = False, self.token + 1, self.losses + 1
+        if self.started > self.granted:
+            self.uncounted.add(self.token)
+        else:
+            self.losses += 1
+        self.held, self.token = False, self.token + 1
         spent = self.losses >= self.max_losses or self.attempt >= self.max_attempts
         self.state = "cancelled" if self.asked else "failed" if spent else "queued"
 

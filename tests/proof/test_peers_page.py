@@ -8,6 +8,7 @@ import pytest
 
 from proof.peers import field, page
 from proof.peers.stopping import outcome
+from support.markdown import fill
 
 KILLED = {
     "version": "1.2.3",
@@ -44,15 +45,11 @@ def found(**row: Any) -> dict[str, Any]:
 
 def filled(name: str, **row: Any) -> str:
     """The last line of the table of this name."""
-    marks = f"<!-- {name} -->\nold\n<!-- /{name} -->"
-    return page.fill(f"before\n{marks}\nafter", found(**row)).splitlines()[-3]
+    return page.TABLES[name](found(**row)).splitlines()[-1]
 
 
-def test_a_table_takes_the_place_of_the_one_before() -> None:
-    text = page.fill("before\n<!-- run -->\nold\n<!-- /run -->\nafter", found())
-    assert text.startswith("before\n<!-- run -->\nRun on 2026-01-02 with PostgreSQL 15.20")
-    assert text.endswith("\n<!-- /run -->\nafter")
-    assert "old" not in text
+def test_the_page_says_on_what_it_was_run() -> None:
+    assert filled("run").startswith("Run on 2026-01-02 with PostgreSQL 15.20")
 
 
 def test_a_kill_is_told_by_its_counts_and_the_stores_word() -> None:
@@ -93,6 +90,6 @@ def test_an_outcome_is_what_the_store_said_while_the_second_ran(
 
 
 def test_the_page_has_a_place_for_every_table_and_every_way_a_key_of_its_own() -> None:
-    text = page.PAGE.read_text()
-    assert page.fill(text, found()).count("A queue") == 3
+    parts = {name: made(found()) for name, made in page.TABLES.items()}
+    assert fill(page.PAGE.read_text(), parts).count("A queue") == 3
     assert len({way.key for way in field.WAYS}) == len(field.WAYS)

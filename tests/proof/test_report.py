@@ -12,6 +12,7 @@ import pytest
 
 from proof.report import Report
 from proof.timeline import draw
+from proof.told import versions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +23,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 @pytest.fixture
 def report() -> Report:
     """As if it had begun 100 s ago."""
-    report = Report({"seed": 7}, began_at=time.monotonic() - 100)
+    report = Report({"seed": 7}, versions=versions(), began_at=time.monotonic() - 100)
     report.part("all & sundry")
     report.fault("kill -9 of the server")
     report.fault("cut | off", lasted=50)

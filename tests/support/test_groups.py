@@ -1,5 +1,5 @@
-"""The kernel's groups: who is frozen stands still, who takes too much memory is killed, and no
-group stays behind."""
+"""The kernel's groups: who is frozen stands still, who takes too much memory is killed, who forks
+too often is refused, who works too much waits, and no group stays behind."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support import freezer, memory
+from support import freezer
 from support.freezer import Freezer
-from support.memory import MemoryLimit
+from support.limits import MemoryLimit, ProcessLimit, ProcessorLimit
 from support.processes import wait_for
 
 if TYPE_CHECKING:
@@ -24,6 +24,23 @@ if len(sys.argv) == 2:
 while True:
     print(len(sys.argv), flush=True)
     time.sleep(0.01)
+"""
+_BREED = """
+import os, sys, time
+born = 0
+try:
+    while os.fork():
+        born += 1
+except BlockingIOError:
+    sys.exit(born)
+else:
+    time.sleep(60)
+"""
+_SPIN = """
+import threading
+def spin():
+    while True: pass
+threading.Thread(target=spin).start()
 """
 _HOARD = "hoard = []\nwhile True: hoard.append(b'x' * 2**20)"
 
@@ -49,7 +66,7 @@ def test_a_whole_family_stands_still_and_goes_on(tmp_path: Path) -> None:
     assert not list(freezer.ROOT.glob(group.name))
 
 
-@pytest.mark.skipif(not memory.available(), reason="no groups with a limit of memory here")
+@pytest.mark.skipif(not MemoryLimit.available(), reason="no groups with a limit of memory here")
 def test_who_takes_too_much_memory_is_killed() -> None:
     limit = MemoryLimit(64 * 2**20)
     try:
@@ -60,4 +77,34 @@ def test_who_takes_too_much_memory_is_killed() -> None:
         assert limit.kills == 1
     finally:
         limit.remove()
-    assert not list(memory.ROOT.glob(limit.name))
+    assert not list(MemoryLimit.root.glob(limit.name))
+
+
+@pytest.mark.skipif(not ProcessLimit.available(), reason="no groups with a limit of processes here")
+def test_who_forks_too_often_is_refused() -> None:
+    limit = ProcessLimit(8)
+    try:
+        done = subprocess.run(
+            [*limit.command, sys.executable, "-c", _BREED], check=False, timeout=60
+        )
+        assert done.returncode == 7 == len(limit.members)
+    finally:
+        limit.remove()
+    assert not list(ProcessLimit.root.glob(limit.name))
+
+
+@pytest.mark.skipif(not ProcessorLimit.available(), reason="no groups with a limit of time here")
+def test_who_works_too_much_waits_with_all_threads_and_is_let_go() -> None:
+    with (
+        subprocess.Popen([sys.executable, "-c", _SPIN]) as process,
+        ProcessorLimit(2_000) as limit,
+    ):
+        try:
+            limit.take([process.pid])
+            assert limit.members == [process.pid]
+            assert wait_for(lambda: limit.waits > 2, 10)
+            limit.remove()
+            assert process.poll() is None
+        finally:
+            process.kill()
+    assert not list(ProcessorLimit.root.glob(limit.name))

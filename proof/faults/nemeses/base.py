@@ -17,7 +17,7 @@ PAST_THE_LEASE = (1.2 * LEASE, 2 * LEASE)
 
 class Nemesis(ABC):
     """One way to break something. `light` ones come often: they cost a reconnection or less. A
-    `gentle` one takes no lease from anybody."""
+    `gentle` one takes no lease from anybody. What was not seen to break anything is no fault."""
 
     name: ClassVar[str]
     light: ClassVar[bool] = False
@@ -27,8 +27,14 @@ class Nemesis(ABC):
     def strike(self, bed: Bed) -> float | None:
         """Break it; for how many seconds it stays broken. None if there was nothing to break."""
 
+    def look(self, bed: Bed) -> bool:
+        """See what comes of it, again and again while it is in force; True once it need not last
+        any longer. That the server does not answer is nothing to be told of."""
+        del bed
+        return False
+
     def relieve(self, bed: Bed) -> int:
-        """Mend it; how many faults it came to."""
+        """Mend it; how many faults it was seen to come to."""
         del bed
         return 1
 
@@ -62,6 +68,6 @@ class AtAPost(Nemesis):
         return self.mend(bed)
 
     def mend(self, bed: Bed) -> int:
-        """Mend what `harm` did."""
+        """Mend what `harm` did; how many faults it was seen to come to."""
         del bed
         return 1

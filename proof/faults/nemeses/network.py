@@ -2,60 +2,86 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
 from proof.faults.nemeses.base import PAST_THE_LEASE, AtAPost, Nemesis
 from support.proxy import COMMIT_CUT, QUERY_CUT
 
 if TYPE_CHECKING:
+    from random import Random
+
     from proof.faults.bed import Bed
     from support.proxy import Proxy
 
+# Bytes per second, in each direction of each connection: 1 Mbit/s, and as little as a claim's
+# answer takes seconds for.
+_NARROW = (125_000, 12_000, 3_000)
 
-class Silence(AtAPost):
+
+class _HeldUp(AtAPost):
+    """A worker's messages are held up; it came to something if one was seen waiting."""
+
+    _held: bool
+
+    def harm(self, bed: Bed) -> float | None:
+        self._held = False
+        return self.hinder(self.post.proxy, bed.rng)
+
+    @abstractmethod
+    def hinder(self, proxy: Proxy, rng: Random) -> float:
+        """Hold messages up; for how many seconds."""
+
+    def look(self, bed: Bed) -> bool:
+        del bed
+        self._held = self._held or self.post.proxy.held > 0
+        return False
+
+    def mend(self, bed: Bed) -> int:
+        self.look(bed)
+        self.post.proxy.mend()
+        return int(self._held)
+
+
+class Silence(_HeldUp):
     """Nothing passes, and nobody is told."""
 
     name = "worker partitioned"
 
-    def harm(self, bed: Bed) -> float | None:
-        self.post.proxy.cut()
-        return bed.rng.uniform(*PAST_THE_LEASE)
-
-    def mend(self, bed: Bed) -> int:
-        del bed
-        self.post.proxy.mend()
-        return 1
+    def hinder(self, proxy: Proxy, rng: Random) -> float:
+        proxy.cut()
+        return rng.uniform(*PAST_THE_LEASE)
 
 
-class HalfOpen(AtAPost):
+class HalfOpen(_HeldUp):
     """What the worker says arrives, and it hears nothing."""
 
     name = "half-open connections"
 
-    def harm(self, bed: Bed) -> float | None:
-        self.post.proxy.half_open()
-        return bed.rng.uniform(*PAST_THE_LEASE)
-
-    def mend(self, bed: Bed) -> int:
-        del bed
-        self.post.proxy.mend()
-        return 1
+    def hinder(self, proxy: Proxy, rng: Random) -> float:
+        proxy.half_open()
+        return rng.uniform(*PAST_THE_LEASE)
 
 
-class Delay(AtAPost):
+class Delay(_HeldUp):
     """Every message comes late."""
 
     name = "delayed messages"
 
-    def harm(self, bed: Bed) -> float | None:
-        delay = bed.rng.choice((0.05, 0.2, 0.5))
-        self.post.proxy.delay(delay, delay)
-        return bed.rng.uniform(1, 4)
+    def hinder(self, proxy: Proxy, rng: Random) -> float:
+        delay = rng.choice((0.05, 0.2, 0.5))
+        proxy.delay(delay, delay)
+        return rng.uniform(1, 4)
 
-    def mend(self, bed: Bed) -> int:
-        del bed
-        self.post.proxy.mend()
-        return 1
+
+class Narrow(_HeldUp):
+    """Few bytes pass in a second: large answers come late, small ones hardly."""
+
+    name = "narrow link"
+
+    def hinder(self, proxy: Proxy, rng: Random) -> float:
+        proxy.slow(rng.choice(_NARROW))
+        return rng.uniform(*PAST_THE_LEASE)
 
 
 class Resets(AtAPost):
@@ -93,7 +119,7 @@ class _CutAnswers(Nemesis):
 
     @property
     def _cut(self) -> int:
-        return self._proxy.counts[COMMIT_CUT if self.commits else QUERY_CUT]
+        return self._proxy.lost(COMMIT_CUT if self.commits else QUERY_CUT)
 
 
 class CutCommits(_CutAnswers):
@@ -124,5 +150,6 @@ class SilenceClient(Nemesis):
         return bed.rng.uniform(0.5, 2)
 
     def relieve(self, bed: Bed) -> int:
+        held = bed.road.held
         bed.road.mend()
-        return 1
+        return int(held > 0)

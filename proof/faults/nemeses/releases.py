@@ -2,28 +2,47 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from typing import TYPE_CHECKING
 
-from proof.faults.nemeses.base import AtAPost
+from proof.faults.nemeses.base import Nemesis
 from support import versions
-from support.processes import send
 
 if TYPE_CHECKING:
     from proof.faults.bed import Bed
+    from proof.faults.crew import Post
 
 # v0.1.0, by its commit: a clone need not have the tags.
 LAST_RELEASE = "c5d9fb36c0232466ad30339631a99f71225625fc"
+_PATH = "PYTHONPATH"
+_UP_WITHIN = 30.0
 
 
-class OtherVersion(AtAPost):
-    """A worker drains, and one of the other release takes its post."""
+class OtherVersion(Nemesis):
+    """A worker drains, and one of the other release takes its post. Others may strike it on the
+    way there."""
 
     name = "worker replaced by one of another release"
+    _post: Post
+    _path: str | None
+    _came: bool
 
-    def harm(self, bed: Bed) -> float | None:
-        del bed
+    def strike(self, bed: Bed) -> float | None:
+        post = bed.unharmed()
+        if post is None:
+            return None
         old = versions.fetch(LAST_RELEASE).environment
-        self.post.environment = {} if self.post.environment else old
-        send(self.post.parent, signal.SIGTERM)
-        return 0.0
+        post.environment = {} if post.environment else old
+        post.dismiss(signal.SIGTERM)
+        self._post, self._came = post, False
+        self._path = post.environment.get(_PATH, os.environ.get(_PATH))
+        return _UP_WITHIN
+
+    def look(self, bed: Bed) -> bool:
+        self._came = any(one.get(_PATH) == self._path for one in bed.at_work(self._post))
+        return self._came
+
+    def relieve(self, bed: Bed) -> int:
+        del bed
+        return int(self._came)

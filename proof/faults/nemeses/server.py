@@ -6,10 +6,12 @@ import contextlib
 import signal
 import threading
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 
+from proof.faults.bed import OWN
 from proof.faults.jobs import LEASE
 from proof.faults.nemeses.base import AtAPost, Nemesis
 from support.processes import send
@@ -17,9 +19,28 @@ from support.processes import send
 if TYPE_CHECKING:
     from proof.faults.bed import Bed
 
+# In milliseconds.
+_GONE_WITHIN = 1000
+# What a migration of ours waits for a lock at most; and one of somebody else, past the leases.
+_LOCK_TIMEOUTS = (2.0, 1.5 * LEASE)
 _BACKENDS = """
 SELECT a.pid FROM pg_stat_activity AS a
-WHERE a.datname = current_database() AND a.pid <> pg_backend_pid()
+WHERE a.datname = current_database() AND a.backend_type = 'client backend'
+    AND a.application_name <> %(own)s
+"""
+_TERMINATE = f"""
+SELECT pg_terminate_backend(p, {_GONE_WITHIN}) FROM unnest(%(pids)s::integer[]) AS p
+"""
+_PINNED = """
+SELECT count(*) FROM pg_stat_activity AS a WHERE a.pid = %(pid)s AND a.backend_xmin IS NOT NULL
+"""
+# Of them, who stands behind a request that is itself not granted.
+_BEHIND = """
+SELECT count(*) FROM pg_locks AS l
+WHERE NOT l.granted AND %(pid)s = ANY (pg_blocking_pids(l.pid)) AND EXISTS (
+    SELECT FROM pg_locks AS m
+    WHERE m.pid = %(pid)s AND m.mode = 'AccessExclusiveLock' AND NOT m.granted
+)
 """
 _LOCK = """
 SELECT j.id FROM tenure.job AS j
@@ -38,11 +59,8 @@ class TerminateBackends(Nemesis):
 
     def strike(self, bed: Bed) -> float | None:
         try:
-            pids = [pid for (pid,) in bed.rows(_BACKENDS)]
-            chosen = bed.rng.sample(pids, min(len(pids), 1))
-            ended = bed.rows(
-                "SELECT pg_terminate_backend(p) FROM unnest(%(pids)s::integer[]) AS p", pids=chosen
-            )
+            pids = [pid for (pid,) in bed.rows(_BACKENDS, own=OWN)]
+            ended = bed.rows(_TERMINATE, pids=bed.rng.sample(pids, min(len(pids), 1)))
         except psycopg.OperationalError:
             return None
         self._count = sum(done for (done,) in ended)
@@ -82,49 +100,68 @@ class PinHorizon(Nemesis):
 
     name = "pinned horizon"
     _connection: psycopg.Connection[Any]
+    _pid: int
 
     def strike(self, bed: Bed) -> float | None:
         try:
             self._connection = psycopg.connect(bed.url, connect_timeout=5)
             self._connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             self._connection.execute("SELECT count(*) FROM tenure.queue")
+            self._pid = self._connection.info.backend_pid
         except psycopg.OperationalError:
             return None
         return bed.rng.uniform(5, 15)
 
     def relieve(self, bed: Bed) -> int:
-        del bed
+        """A server that was away has let go of it."""
+        pinned = 0
+        with contextlib.suppress(psycopg.OperationalError):
+            self._connection.execute("SELECT 1")
+            [(pinned,)] = bed.rows(_PINNED, pid=self._pid)
         self._connection.close()
-        return 1
+        return pinned
 
 
 class Convoy(Nemesis):
     """A migration waits for its lock behind a long transaction, and everyone behind the migration,
-    until its lock_timeout sends it away."""
+    until its lock_timeout sends it away or the transaction ends."""
 
     name = "a migration behind a long transaction"
     _reader: psycopg.Connection[Any]
+    _migration: int
+    _behind: int
 
     def strike(self, bed: Bed) -> float | None:
-        try:
-            self._reader = psycopg.connect(bed.url, connect_timeout=5)
-            self._reader.execute("SELECT count(*) FROM tenure.job WHERE id = 0")
-        except psycopg.OperationalError:
-            return None
-        threading.Thread(target=self._migrate, args=[bed.url], daemon=True).start()
-        return 2 * _LOCK_TIMEOUT
+        patience = bed.rng.choice(_LOCK_TIMEOUTS)
+        self._behind = 0
+        with ExitStack() as stack:
+            try:
+                self._reader = stack.enter_context(psycopg.connect(bed.url, connect_timeout=5))
+                self._reader.execute("SELECT count(*) FROM tenure.job WHERE id = 0")
+                migration = stack.enter_context(psycopg.connect(bed.url, connect_timeout=5))
+                migration.execute(f"SET LOCAL lock_timeout = {int(patience * 1000)}".encode())
+            except psycopg.OperationalError:
+                return None
+            stack.pop_all()
+        self._migration = migration.info.backend_pid
+        threading.Thread(target=self._migrate, args=[migration], daemon=True).start()
+        return bed.rng.uniform(0.5, 1.1) * patience
 
     @staticmethod
-    def _migrate(url: str) -> None:
-        with contextlib.suppress(psycopg.Error), psycopg.connect(url, connect_timeout=5) as other:
-            other.execute(f"SET LOCAL lock_timeout = {int(_LOCK_TIMEOUT * 1000)}".encode())
-            other.execute("ALTER TABLE tenure.job SET (fillfactor = 90)")
-            other.rollback()
+    def _migrate(connection: psycopg.Connection[Any]) -> None:
+        with contextlib.suppress(psycopg.Error), connection:
+            connection.execute("LOCK TABLE tenure.job IN ACCESS EXCLUSIVE MODE")
+            connection.rollback()
+
+    def look(self, bed: Bed) -> bool:
+        if not self._behind:
+            [(self._behind,)] = bed.rows(_BEHIND, pid=self._migration)
+        return False
 
     def relieve(self, bed: Bed) -> int:
         del bed
         self._reader.close()
-        return 1
+        return int(self._behind > 0)
 
 
 class KillLocked(AtAPost):
@@ -146,6 +183,7 @@ class KillLocked(AtAPost):
             return None
         # Until a renewal was due.
         time.sleep(0.4 * LEASE)
+        self.post.dismiss(signal.SIGKILL)
         for pid in family:
             send(pid, signal.SIGKILL)
         return 1.1 * LEASE
@@ -154,7 +192,3 @@ class KillLocked(AtAPost):
         del bed
         self._connection.close()
         return 1
-
-
-# What a migration of ours waits for a lock at most, scaled as the lease is.
-_LOCK_TIMEOUT = 0.2

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import signal
 import time
 from typing import TYPE_CHECKING
 
 from proof.faults.nemeses.base import PAST_THE_LEASE, AtAPost, Nemesis
 from support.freezer import Freezer
-from support.processes import children, send
+from support.limits import ProcessorLimit
+from support.processes import alive, children, send, stopped, wait_for
+from tenure.worker.processes import kill_session
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from proof.faults.bed import Bed
 
 # How long children that wake up have before their parents do.
 _ALONE = 0.5
+_SEEN_WITHIN = 2.0
+# Of a core, in microseconds of a tenth of a second.
+_SHARES = (2_000, 5_000, 20_000)
 
 
 class KillChild(AtAPost):
@@ -31,19 +36,23 @@ class KillChild(AtAPost):
         child = bed.rng.choice(offspring)
         for pid in (child, *children(child)):
             send(pid, signal.SIGKILL)
-        return 0.0
+        return _gone(child)
 
 
 class KillWorker(AtAPost):
-    """Parent and children; a new worker is started in its place."""
+    """Parent, children and all that they have started, as who supervises a group of processes
+    does; a new worker is started in its place."""
 
     name = "kill -9 of a worker"
 
     def harm(self, bed: Bed) -> float | None:
         del bed
-        for pid in self.post.family():
-            send(pid, signal.SIGKILL)
-        return 0.0
+        parent = self.post.parent
+        offspring = self.post.children()
+        self.post.dismiss(signal.SIGKILL)
+        for child in offspring:
+            kill_session(child)
+        return _gone(parent)
 
 
 class StopWorker(AtAPost):
@@ -53,8 +62,7 @@ class StopWorker(AtAPost):
 
     def harm(self, bed: Bed) -> float | None:
         self._asleep = self.post.family()
-        for pid in self._asleep:
-            send(pid, signal.SIGSTOP)
+        self._stood_still = _stop(self._asleep)
         return bed.rng.uniform(*PAST_THE_LEASE)
 
     def mend(self, bed: Bed) -> int:
@@ -62,7 +70,7 @@ class StopWorker(AtAPost):
         del bed
         for pid in reversed(self._asleep):
             send(pid, signal.SIGCONT)
-        return 1
+        return int(self._stood_still)
 
 
 class SuspendAll(Nemesis):
@@ -78,8 +86,7 @@ class SuspendAll(Nemesis):
         self._asleep = [pid for post in bed.posts for pid in post.family()]
         for post in bed.posts:
             post.struck = True
-        for pid in self._asleep:
-            send(pid, signal.SIGSTOP)
+        self._stood_still = _stop(self._asleep)
         return bed.rng.uniform(*PAST_THE_LEASE)
 
     def relieve(self, bed: Bed) -> int:
@@ -92,7 +99,7 @@ class SuspendAll(Nemesis):
             send(pid, signal.SIGCONT)
         for post in bed.posts:
             post.struck = False
-        return 1
+        return int(self._stood_still)
 
 
 class Freeze(AtAPost):
@@ -101,7 +108,7 @@ class Freeze(AtAPost):
     name = "frozen past the lease"
 
     def harm(self, bed: Bed) -> float | None:
-        self._freezer = bed.keep(Freezer())
+        self._freezer = bed.hold(Freezer())
         self._freezer.freeze(self.post.parent)
         return bed.rng.uniform(*PAST_THE_LEASE)
 
@@ -121,14 +128,14 @@ class StopChild(AtAPost):
         if not offspring:
             return None
         self._child = bed.rng.choice(offspring)
-        send(self._child, signal.SIGSTOP)
+        self._stood_still = _stop([self._child])
         return bed.rng.uniform(*PAST_THE_LEASE)
 
     def mend(self, bed: Bed) -> int:
         del bed
         # Its parent has ended it by now; if its id is another's, that one is awake anyway.
         send(self._child, signal.SIGCONT)
-        return 1
+        return int(self._stood_still)
 
 
 class Deploy(AtAPost):
@@ -139,7 +146,7 @@ class Deploy(AtAPost):
 
     def harm(self, bed: Bed) -> float | None:
         del bed
-        send(self.post.parent, signal.SIGTERM)
+        self.post.dismiss(signal.SIGTERM)
         return 0.0
 
 
@@ -149,8 +156,7 @@ class KillClient(Nemesis):
     name = "kill -9 of a client"
 
     def strike(self, bed: Bed) -> float | None:
-        bed.kill_client()
-        return 0.0
+        return 0.0 if bed.kill_client() else None
 
 
 class Starve(AtAPost):
@@ -159,18 +165,25 @@ class Starve(AtAPost):
     name = "starved of processor time"
 
     def harm(self, bed: Bed) -> float | None:
-        self._starved = self.post.family()
-        for pid in self._starved:
-            _nice(pid, 19)
+        self._limit = bed.keep(ProcessorLimit(bed.rng.choice(_SHARES)))
+        self._limit.take(self.post.family())
         return bed.rng.uniform(*PAST_THE_LEASE)
 
     def mend(self, bed: Bed) -> int:
         del bed
-        for pid in self._starved:
-            _nice(pid, 0)
-        return 1
+        waits = self._limit.waits
+        self._limit.remove()
+        return int(waits > 0)
 
 
-def _nice(pid: int, value: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.setpriority(os.PRIO_PROCESS, pid, value)
+def _stop(pids: Sequence[int]) -> bool:
+    """SIGSTOP; whether all that had not ended were seen to stand still."""
+    for pid in pids:
+        send(pid, signal.SIGSTOP)
+    still = wait_for(lambda: all(stopped(pid) or not alive(pid) for pid in pids), _SEEN_WITHIN)
+    return still and stopped(pids[0])
+
+
+def _gone(pid: int) -> float | None:
+    """What is told of a fault that is over with the end of a process, if that is seen."""
+    return 0.0 if wait_for(lambda: not alive(pid), _SEEN_WITHIN) else None

@@ -1,0 +1,1 @@
+"""Many at once: workers with many jobs, workers without any, leases that end together."""
