@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 from typing import TYPE_CHECKING
 
@@ -14,9 +15,19 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from support.store import Database
+    from tenure._services.claimer import Claimer
 
 # Every service that reads the boot-time clock knows it by this name.
-_READ_IN = ("advancer", "claimer", "dispatcher", "renewer", "rescuer", "scheduler", "watcher")
+_READ_IN = (
+    "advancer",
+    "claimer",
+    "dispatcher",
+    "renewer",
+    "rescuer",
+    "scheduler",
+    "settler",
+    "watcher",
+)
 
 
 @pytest.fixture
@@ -42,3 +53,17 @@ async def bench(db: Database, boot: HandBoot) -> AsyncIterator[Bench]:
     bench = Bench(db, boot)
     yield bench
     await bench.close()
+
+
+@pytest.fixture
+def rests(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long claimers wanted to rest, in order; none does."""
+    wanted: list[float] = []
+
+    async def rest(self: Claimer, seconds: float) -> None:
+        wanted.append(seconds)
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr("tenure._services.claimer.Claimer.rest", rest)
+    monkeypatch.setattr("random.uniform", lambda _low, high: high)
+    return wanted

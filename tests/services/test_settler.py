@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,7 +19,7 @@ from tenure._store.postgres.sessions import AsyncSession
 from tenure.errors import Unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from support.store import Party
     from tenure._services.holdings import Held
@@ -35,6 +36,17 @@ async def held(bench: Bench) -> Sequence[Held]:
 def hurried(party: Party) -> Any:
     """A connection with a short patience for locks, in a link's place."""
     return party
+
+
+@asynccontextmanager
+async def locked(bench: Bench, held: Held) -> AsyncIterator[None]:
+    """While an operator's transaction has the row of its job."""
+    operator = await bench.db.caller("operator")
+    async with operator.transaction():
+        await operator.connection.execute(
+            "SELECT FROM tenure.job WHERE id = %s FOR UPDATE", [held.job.id]
+        )
+        yield
 
 
 async def until(met: Callable[[], bool]) -> None:
@@ -84,17 +96,15 @@ async def test_what_somebody_has_locked_is_asked_again_behind_the_others(
 ) -> None:
     party = await bench.db.party("settler", lock_timeout="50ms")
     settler = Settler(bench.db.store, hurried(party), bench.holdings)
-    operator = await bench.db.caller("operator")
-    async with operator.transaction():
-        await operator.connection.execute(
-            "SELECT FROM tenure.job WHERE id = %s FOR UPDATE", [held[0].job.id]
-        )
+    async with locked(bench, held[0]):
         for each in held:
             settler.put(each, ended(each.lease))
         await settler.tick()
         assert list(bench.holdings) == [held[0]]
+        bench.boot.advance(1)
         await settler.tick()
         assert list(bench.holdings) == [held[0]]
+    bench.boot.advance(1)
     await settler.tick()
 
     assert (await bench.get(held[0].job.id)).state is State.COMPLETED
@@ -107,18 +117,14 @@ async def test_a_lease_to_be_forfeited_that_somebody_has_locked_keeps_no_other_w
     """The process died under it; its row is asked for again behind the others."""
     party = await bench.db.party("settler", lock_timeout="50ms")
     settler = Settler(bench.db.store, hurried(party), bench.holdings)
-    operator = await bench.db.caller("operator")
-    async with operator.transaction():
-        await operator.connection.execute(
-            "SELECT FROM tenure.job WHERE id = %s FOR UPDATE", [held[0].job.id]
-        )
+    async with locked(bench, held[0]):
         settler.forfeit(held[0])
         settler.forfeit(held[1])
         await settler.tick()
         await settler.tick()
         assert list(bench.holdings) == [held[0], held[2]]
-    for _ in range(4):
-        await settler.tick()
+    bench.boot.advance(1)
+    await settler.tick()
 
     assert list(bench.holdings) == [held[2]]
     losses = [(await bench.get(each.job.id)).losses for each in held]
@@ -228,10 +234,10 @@ async def test_one_whose_key_is_locked_holds_up_no_other_that_has_follow_ups(ben
     async with asyncio.timeout(4), operator.transaction():
         await operator.connection.execute("SELECT FROM tenure.job_key FOR UPDATE")
         for _ in range(3):
-            await bench.settler._attempt()
+            await bench.settler.tick()
         assert list(bench.holdings) == [keyed]
-    while await bench.settler._attempt():
-        pass
+    bench.boot.advance(1)
+    await bench.settler.tick()
 
     assert (len(bench.holdings), await queued(bench)) == (0, 2)
 
@@ -258,6 +264,7 @@ async def test_a_key_that_a_caller_keeps_locked_holds_up_neither_what_ends_later
         bench.advance(10)
         while not renewer.renewed:
             await renewer.tick()
+    bench.boot.advance(1)
     async with asyncio.timeout(4):
         await bench.settler.emptied()
     bench.settler.stop()
@@ -307,12 +314,12 @@ async def test_a_handed_over_transaction_that_is_still_open_is_waited_for(
     op = bench.db.store.settle_within(held[0].lease, ended(held[0].lease).settlement)
     await AsyncSession(caller.connection, own=False).run(op)
     settler.put(held[0], ended(held[0].lease), handed_over=True)
-    await settler._attempt()
+    await settler.tick()
     assert held[0] in list(bench.holdings)
 
     await caller.connection.execute("ROLLBACK")
-    while await settler._attempt():
-        pass
+    bench.boot.advance(1)
+    await settler.tick()
     [attempt] = await attempts(bench.db, held[0].job.id)
     assert attempt.error_type == "NotCommitted"
 

@@ -11,7 +11,7 @@ import pytest
 
 from support.store import SECOND
 from tenure._model.job import NewJob
-from tenure._store.postgres.addresses import addresses, hosts
+from tenure._store.postgres.addresses import addresses, count_hosts
 from tenure._store.postgres.engine import PostgresEngine
 from tenure.errors import Unreachable
 
@@ -87,14 +87,16 @@ async def test_when_no_host_answers_it_is_told_of_each() -> None:
     ("url", "places"),
     [
         ("postgresql:///d", ["dbname=d"]),
-        ("postgresql://a,b:7/d", ["host=a dbname=d", "host=b dbname=d port=7"]),
-        ("host=a,b port=7", ["host=a port=7", "host=b port=7"]),
+        ("postgresql://%2Fa,%2Fb:7/d", ["host=/a dbname=d", "host=/b dbname=d port=7"]),
+        ("host=/a,/b port=7", ["host=/a port=7", "host=/b port=7"]),
         ("host=/tmp", ["host=/tmp"]),
         ("hostaddr=::1,127.0.0.1", ["hostaddr=::1", "hostaddr=127.0.0.1"]),
     ],
 )
-def test_each_host_has_its_port(url: str, places: list[str]) -> None:
-    assert [set(each.split()) for each in hosts(url)] == [set(each.split()) for each in places]
+async def test_each_host_has_its_port(url: str, places: list[str]) -> None:
+    found = await addresses(url, within=3)
+    assert [set(each.split()) for each in found] == [set(each.split()) for each in places]
+    assert count_hosts(url) == len(places)
 
 
 async def test_a_name_has_all_its_addresses_and_one_that_is_not_known_stays() -> None:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from tenure._executors.base import Executor
@@ -23,7 +23,6 @@ from tenure._model.outcome import (
 )
 from tenure._model.queue import EVERY_QUEUE
 from tenure._rules import backoff, leasing, lifecycle, prefetch
-from tenure._rules.leasing import Terms
 from tenure._rules.redaction import Redactor
 from tenure._services.base import about, log
 from tenure._services.board import Phase
@@ -89,7 +88,7 @@ class Dispatcher:
         self._ways = ways
         self._notes = notes
         self._defaults = defaults
-        self._terms = lru_cache(maxsize=256)(self._terms_of)
+        self._terms = lru_cache(maxsize=256)(partial(leasing.terms, defaults=defaults))
         self._ready: deque[Held] = deque()
         self._running = 0
         self._rate = prefetch.Rate()
@@ -140,7 +139,7 @@ class Dispatcher:
             if task is None:
                 self._leave_to_others(claimed)
             else:
-                terms = self._terms(claimed.lease.ttl, task.stop_within)
+                terms = self._terms(claimed.lease.ttl, stop_within=task.stop_within)
                 taken.append(Held(claimed, task, terms, asked_at))
         self._holdings.add(*taken)
         for held in taken:
@@ -153,9 +152,6 @@ class Dispatcher:
             self.give_back_all()
         self._start()
         self._give_back_last_attempts()
-
-    def _terms_of(self, ttl: timedelta, stop_within: timedelta) -> Terms:
-        return leasing.terms(ttl, stop_within=stop_within, defaults=self._defaults)
 
     def _leave_to_others(self, claimed: Claimed) -> None:
         """Give back a job of a task that is not known here: a newer release will know it."""

@@ -98,7 +98,6 @@ class Settler(Service):
 
     async def tick(self) -> int:
         """Settle what there is, up to a batch; where all of it is busy, wait for its turn."""
-        self._nudged.clear()
         now = boottime()
         batch = list(itertools.islice((i for i in self._items if i.again_at <= now), _BATCH))
         if not batch:

@@ -1,6 +1,7 @@
 """`tenure job retry`, `cancel`, `revoke`, `hold`, `resume`, `move`, `delete`: many, each answered
 for."""
 
+from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
 import typer
@@ -106,10 +107,7 @@ def revoke(
     """Take running jobs from their holders at once and end them as cancelled."""
     with opened(database_url, schema) as admin:
         came = admin.revoke(ids, by(who, reason), dry_run=dry_run)
-    answers = [
-        Answer(job_id, "revoked" if done else "not_running")
-        for job_id, done in zip(ids, came, strict=True)
-    ]
+    answers = _answers(ids, came, "revoked", "not_running")
     return _report(answers, as_json=as_json, dry_run=dry_run)
 
 
@@ -126,10 +124,7 @@ def hold(
     """Keep queued jobs from being claimed until they are resumed."""
     with opened(database_url, schema) as admin:
         came = admin.hold(ids, by(who, reason), dry_run=dry_run)
-    answers = [
-        Answer(job_id, "held" if done else "not_queued")
-        for job_id, done in zip(ids, came, strict=True)
-    ]
+    answers = _answers(ids, came, "held", "not_queued")
     return _report(answers, as_json=as_json, dry_run=dry_run)
 
 
@@ -146,10 +141,7 @@ def resume(
     """Let held jobs go on, in their old place."""
     with opened(database_url, schema) as admin:
         came = admin.resume(ids, by(who, reason), dry_run=dry_run)
-    answers = [
-        Answer(job_id, "resumed" if done else "not_held")
-        for job_id, done in zip(ids, came, strict=True)
-    ]
+    answers = _answers(ids, came, "resumed", "not_held")
     return _report(answers, as_json=as_json, dry_run=dry_run)
 
 
@@ -189,10 +181,7 @@ def move(
         came = admin.move(
             named, asked.by, queue=queue, priority=priority, run_at=due, dry_run=dry_run
         )
-    answers = [
-        Answer(job_id, "moved" if done else "not_queued")
-        for job_id, done in zip(named, came, strict=True)
-    ]
+    answers = _answers(named, came, "moved", "not_queued")
     return _report(answers, as_json=as_json, dry_run=dry_run)
 
 
@@ -218,6 +207,10 @@ def delete(
         came = admin.delete(named, asked.by, dry_run=dry_run)
     answers = [Answer(job_id, str(one)) for job_id, one in zip(named, came, strict=True)]
     return _report(answers, as_json=as_json, dry_run=dry_run)
+
+
+def _answers(ids: list[int], came: Sequence[bool], done: str, undone: str) -> list[Answer]:
+    return [Answer(job_id, done if yes else undone) for job_id, yes in zip(ids, came, strict=True)]
 
 
 def _report(answers: list[Answer], *, as_json: bool, dry_run: bool) -> Exit:

@@ -5,17 +5,17 @@ import sys
 
 def safe(text: object) -> str:
     """The text in one line, with signs that would steer a terminal written out."""
-    line = " ".join(str(text).split())
-    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in line)
+    return _written_out(" ".join(str(text).split()))
 
 
 def safe_lines(text: str) -> list[str]:
     """The text line by line as it is indented, with signs that would steer a terminal written
     out."""
-    return [
-        "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in line)
-        for line in text.expandtabs().splitlines()
-    ]
+    return [_written_out(line) for line in text.expandtabs().splitlines()]
+
+
+def _written_out(line: str) -> str:
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in line)
 
 
 def say(text: str) -> None:

@@ -90,7 +90,8 @@ def test_keys_lead_to_pages_and_to_the_search(seat: Seat) -> None:
     seat.go("/")
     seat.page.keyboard.press("g")
     seat.page.keyboard.press("q")
-    expect(seat.page).to_have_url(f"{seat.service.url}/queues")
+    # Until the new page is loaded: keys pressed before that are nobody's.
+    seat.page.wait_for_url(f"{seat.service.url}/queues")
     seat.page.keyboard.press("/")
     expect(seat.page.locator(".search input")).to_be_focused()
     seat.page.keyboard.press("Escape")

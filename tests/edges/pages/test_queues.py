@@ -99,6 +99,7 @@ def test_the_keyboard_is_enough(service: Service, seat: Seat) -> None:
     seat.go("/audit")
     seat.page.keyboard.press("g")
     seat.page.keyboard.press("q")
+    seat.page.wait_for_url(f"{service.url}/queues")
     expect(entry(seat, "a-keyed")).to_be_visible()
     seat.page.keyboard.press("j")
     expect(seat.page.locator("a:focus")).to_have_text("a-keyed")

@@ -11,14 +11,14 @@ from psycopg import conninfo
 _PLACE = {"host": "PGHOST", "hostaddr": "PGHOSTADDR", "port": "PGPORT"}
 
 
-def hosts(url: str) -> list[str]:
-    """The URL as a connection string for each of its hosts, in the order given."""
-    return [_at(url, place) for place in _places(url)]
+def count_hosts(url: str) -> int:
+    """How many hosts the URL names."""
+    return len(list(_places(url)))
 
 
 async def addresses(url: str, *, within: float) -> list[str]:
-    """The same for each address of each host. A name that is not told within so many seconds is
-    left as it is: who connects to it says what is wrong."""
+    """The URL as a connection string for each address of each host, in the order given. A name that
+    is not told within so many seconds is left as it is: who connects to it says what is wrong."""
     found = [
         _at(url, place | told) for place in _places(url) for told in await _told(place, within)
     ]

@@ -22,7 +22,7 @@ from psycopg import AsyncConnection, Connection, IsolationLevel
 from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolClosed, PoolTimeout
 
-from tenure._store.postgres.addresses import hosts
+from tenure._store.postgres.addresses import count_hosts
 from tenure._store.postgres.connecting import aconnect, callers, connect, own
 from tenure._store.postgres.performing import DEADLINE
 from tenure._store.postgres.reached import AsyncReached, Reached
@@ -56,7 +56,7 @@ class Pools:
         self._url = url
         self._schema = schema
         self._ring = ring
-        self._hosts = len(hosts(url))
+        self._hosts = count_hosts(url)
         self.size = size
         self._lock = threading.Lock()
         self._pid = os.getpid()
