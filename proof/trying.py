@@ -7,6 +7,7 @@ is no evidence that it was not there the first time.
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
@@ -47,14 +48,15 @@ def tried(
 
 def twice(run: Callable[[], T], path: Path, *, again: bool = True) -> T:
     """What it came to, of a second run if the first is excusable; the first report is then kept
-    beside the second, as NAME.first.json."""
+    beside the second, as NAME.first.json, and what the first left in NAME as NAME.first."""
     for suffix in _SUFFIXES:
         path.with_suffix(FIRST + suffix).unlink(missing_ok=True)
+    shutil.rmtree(path.with_suffix(FIRST), ignore_errors=True)
     judged = run()
     if not again or not judged.excusable:
         return judged
     print("\nmissed once; if it was the machine, it is met now:", flush=True)
-    for suffix in _SUFFIXES:
+    for suffix in ("", *_SUFFIXES):
         if path.with_suffix(suffix).exists():
             path.with_suffix(suffix).replace(path.with_suffix(FIRST + suffix))
     return run()

@@ -13,7 +13,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from tenure import AsyncJob, Job, Tenure
+from tenure import AsyncJob, Backoff, Job, Tenure
 from tenure.config import DEFAULTS
 
 app = Tenure(defaults=DEFAULTS.scaled(0.1))
@@ -180,6 +180,14 @@ def late_in_c(path: str) -> None:
     effect(path, "before")
     time.sleep(60)
     effect(path, "after")
+
+
+@app.task(timeout=1, max_attempts=2, backoff=Backoff(base=0.1))
+def late_at_first(job: Job, path: str) -> None:
+    """The same at the first attempt alone."""
+    effect(path)
+    if job.attempt == 1:
+        time.sleep(60)
 
 
 @app.task(timeout=1, max_attempts=1, process=True)

@@ -62,6 +62,21 @@ def test_it_is_stopped_and_then_recorded(
     assert worker.alive
 
 
+def test_one_that_ended_with_its_child_is_tried_again_when_its_task_says(
+    bed: Bed, hire: Hire, tell: Tell
+) -> None:
+    """The parent, which has loaded no task, ends it: the child has told how long the job waits.
+    Shows R14."""
+    hire(grace=GRACE)
+    [job_id] = bed.enqueue([handlers.late_at_first.bind(bed.path("again"))])
+    soon(lambda: not bed.job(job_id).state.is_live, 30, "it was not tried again")
+    first, second = bed.attempts(job_id)
+    assert (first.outcome, second.outcome) == ("timed_out", "completed")
+    waited = second.started_at.timestamp() - first.ended_at.timestamp()
+    assert waited < 10, "by default it would wait for 30 s"
+    tell(f"again {waited:.2f} s after its end was recorded")
+
+
 def test_a_program_that_a_process_waits_for_is_stopped_with_it(
     bed: Bed, hire: Hire, tell: Tell
 ) -> None:

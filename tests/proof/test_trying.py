@@ -107,13 +107,23 @@ def test_a_missed_zero_is_final(first: Tell, tmp_path: Path) -> None:
 
 
 def test_the_first_report_is_kept_beside_the_second(tmp_path: Path) -> None:
-    tried(Runs(slow, sound), tmp_path / "subject.json", short=True)
+    """With what the first has left behind: it may not come again."""
+    runs = Runs(slow, sound)
+
+    def run() -> Report:
+        (tmp_path / "subject").mkdir()
+        (tmp_path / "subject/history").write_text(str(runs.count + 1))
+        return runs()
+
+    tried(run, tmp_path / "subject.json", short=True)
 
     first = _read(tmp_path / "subject.first.json")
     assert first["number"] == 1
     assert first["missed"] == ["part: longest wait: 3 s, bar <= 2 s"]
     assert "**missed**" in (tmp_path / "subject.first.md").read_text()
     assert _read(tmp_path / "subject.json")["number"] == 2
+    assert (tmp_path / "subject.first/history").read_text() == "1"
+    assert (tmp_path / "subject/history").read_text() == "2"
 
 
 def test_a_run_that_needs_no_second_has_no_first_of_an_earlier_one_beside_it(

@@ -166,6 +166,7 @@ class Bench:
             "loop": asyncio.get_running_loop(),
             "thread": 0,
             "give_back": dispatcher.give_back if dispatcher else lambda _held: None,
+            "retry_after": dispatcher.retry_after if dispatcher else lambda _held: SECOND,
             "on_doomed": lambda held, why: self.doomed.append((held, why)),
             "defaults": self.defaults,
         }

@@ -68,6 +68,18 @@ def test_what_has_not_started_and_what_has_ended_need_not_be_stopped(fd: int) ->
     assert seen == [(NEVER, False), (100.0, False), (100.0, True), (NEVER, False)]
 
 
+def test_what_is_timed_out_says_how_long_its_job_waits(fd: int) -> None:
+    """In whole words beside the others: nothing else of the place changes. Shows R14."""
+    child, parent = Board(fd, places=3), Board(fd, places=3)
+    child.mark(put(child), Phase.STARTED)
+    child.time_out(put(child), timedelta(seconds=7.5))
+
+    [other, entry] = parent.entries(A)
+    assert (other.phase, other.retry_after) == (Phase.STARTED, timedelta(0))
+    assert (entry.phase, entry.retry_after) == (Phase.TIMED_OUT, timedelta(seconds=7.5))
+    assert (entry.lease, entry.stop_at, entry.attempt, entry.limit) == (LEASE, 100.0, 2, 5)
+
+
 def test_the_earliest_of_those_that_run_counts(fd: int) -> None:
     board = Board(fd, places=3)
     places = [put(board, stop_at) for stop_at in (30.0, 10.0, 20.0)]

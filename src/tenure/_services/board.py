@@ -17,13 +17,15 @@ from enum import IntEnum
 from tenure._model.ids import JobId, Token, WorkerId
 from tenure._model.lease import Lease
 
-# Job, token, length of the lease, the instant by which it must have ended, the attempt and its
-# limit, phase. A place is written while its phase is FREE, so that it is whole before it counts.
+# Job, token, length of the lease, the instant by which it must have ended, how long its job waits
+# if that is its end, the attempt and its limit, phase. A place is written while its phase is FREE,
+# so that it is whole before it counts.
 # What changes later is stored as one aligned word: `pack_into` zeroes before it writes, and a
 # parent that looked just then would see a deadline long past.
-_PLACE = struct.Struct("=qqddhhi")
+_PLACE = struct.Struct("=qqdddhhi")
 _STOP_AT = 3, _PLACE.size // 8
-_PHASE = 9, _PLACE.size // 4
+_RETRY_AFTER = 4, _PLACE.size // 8
+_PHASE = 11, _PLACE.size // 4
 NEVER = math.inf
 
 
@@ -54,6 +56,8 @@ class Entry:
     stop_at: float
     attempt: int
     limit: int
+    # For one that is timed out: the child knows the task's backoff, and the parent does not.
+    retry_after: timedelta = timedelta(0)
 
 
 class Board:
@@ -84,7 +88,16 @@ class Board:
         at = place * _PLACE.size
         ttl = lease.ttl.total_seconds()
         _PLACE.pack_into(
-            self._memory, at, lease.job_id, lease.token, ttl, stop_at, attempt, limit, Phase.FREE
+            self._memory,
+            at,
+            lease.job_id,
+            lease.token,
+            ttl,
+            stop_at,
+            0.0,
+            attempt,
+            limit,
+            Phase.FREE,
         )
         self.mark(place, Phase.UNSTARTED)
         return place
@@ -93,6 +106,12 @@ class Board:
         """Note how far the lease has come."""
         first, stride = _PHASE
         self._ints[place * stride + first] = phase
+
+    def time_out(self, place: int, retry_after: timedelta) -> None:
+        """Note that it should have ended and has not, and how long its job is to wait then."""
+        first, stride = _RETRY_AFTER
+        self._doubles[place * stride + first] = retry_after.total_seconds()
+        self.mark(place, Phase.TIMED_OUT)
 
     def extend(self, place: int, stop_at: float) -> None:
         """Note the new instant by which the lease must have ended."""
@@ -106,17 +125,19 @@ class Board:
 
     def entries(self, worker: WorkerId) -> Iterator[Entry]:
         """The leases on the board, as the parent reads them."""
-        for job, token, ttl, stop_at, attempt, limit, phase in _PLACE.iter_unpack(self._memory[:]):
+        for place in _PLACE.iter_unpack(self._memory[:]):
+            job, token, ttl, stop_at, retry_after, attempt, limit, phase = place
             if phase != Phase.FREE:
                 lease = Lease(JobId(job), Token(token), worker, timedelta(seconds=ttl))
-                yield Entry(lease, Phase(phase), stop_at, attempt, limit)
+                wait = timedelta(seconds=retry_after)
+                yield Entry(lease, Phase(phase), stop_at, attempt, limit, wait)
 
     def look(self) -> tuple[float, bool]:
         """The instant by which the first handler that still runs must have ended, and whether one
         is out of time and has not."""
         earliest, stuck = NEVER, False
         for place in _PLACE.iter_unpack(self._memory[:]):
-            phase = place[6]
+            phase = place[7]
             if phase in _RUNNING:
                 earliest = min(earliest, place[3])
                 stuck = stuck or phase == Phase.TIMED_OUT

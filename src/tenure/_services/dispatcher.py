@@ -255,9 +255,7 @@ class Dispatcher:
             outcome,
             attempt=held.job.attempt,
             limit=held.job.max_attempts,
-            backoff=self._waits(held.task.backoff or self._notes.backoff, held)
-            if isinstance(outcome, Failed)
-            else timedelta(0),
+            backoff=self.retry_after(held) if isinstance(outcome, Failed) else timedelta(0),
         )
         if isinstance(outcome, Failed):
             # Why arguments do not fit is told by quoting them; the attempt has it all.
@@ -272,6 +270,10 @@ class Dispatcher:
             follow_ups=follow_ups,
             handed_over=succeeded and held.grip.handed_over,
         )
+
+    def retry_after(self, held: Held) -> timedelta:
+        """How long its job waits if this attempt fails."""
+        return self._waits(held.task.backoff or self._notes.backoff, held)
 
     def _waits(self, policy: Backoff, held: Held) -> timedelta:
         chance = random.random()  # noqa: S311 - spreads retries

@@ -130,14 +130,14 @@ class Held:
         if self._board is not None and self.place is not None:
             self._board.mark(self.place, phase)
 
-    def time_out(self) -> None:
-        """Note that it should have ended and has not. From the keeper's thread: by now the place
-        may be another's."""
+    def time_out(self, retry_after: timedelta) -> None:
+        """Note that it should have ended and has not, and how long its job is to wait then. From
+        the keeper's thread: by now the place may be another's."""
         self.phase = Phase.TIMED_OUT
         if self._board is not None:
             with self._board.lock:
                 if self.place is not None:
-                    self._board.mark(self.place, Phase.TIMED_OUT)
+                    self._board.time_out(self.place, retry_after)
 
     def let_go(self) -> None:
         """Take the lease off the board: it is settled. With the board's lock."""

@@ -36,6 +36,7 @@ class Watcher(Service):
         loop: asyncio.AbstractEventLoop,
         thread: int,
         give_back: Callable[[Held], None],
+        retry_after: Callable[[Held], timedelta],
         on_doomed: Callable[[Held, Why], None],
         defaults: Defaults,
     ) -> None:
@@ -44,6 +45,7 @@ class Watcher(Service):
         self._loop = loop
         self._thread = thread
         self._give_back = give_back
+        self._retry_after = retry_after
         self._on_doomed = on_doomed
         self._blocked_after = defaults.blocked_after.total_seconds()
         self._asked_at = NEVER
@@ -97,7 +99,7 @@ class Watcher(Service):
         elif why in (Why.LEASE, Why.TIMEOUT):
             held.stop_asked_at = NEVER
             if why is Why.TIMEOUT:
-                held.time_out()
+                held.time_out(self._retry_after(held))
             self._on_doomed(held, why)
 
     def _look_at_loop(self, now: float) -> None:

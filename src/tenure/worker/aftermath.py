@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import timedelta
 from itertools import compress
 from typing import TYPE_CHECKING
 
@@ -128,6 +127,6 @@ def _ended(entry: Entry) -> Ended:
         outcome,
         attempt=entry.attempt,
         limit=entry.limit,
-        backoff=min(DEFAULTS.backoff.base, timedelta(seconds=30)),
+        backoff=entry.retry_after,
     )
     return Ended(entry.lease, settlement)

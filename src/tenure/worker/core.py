@@ -182,6 +182,7 @@ class Core:
             loop=self._loop,
             thread=self._thread,
             give_back=self._dispatcher.give_back,
+            retry_after=self._dispatcher.retry_after,
             on_doomed=self._on_doomed,
             defaults=self._defaults,
         )
