@@ -10,7 +10,8 @@ export UV_COMPILE_BYTECODE := "1"
 bin := ".venv/bin"
 pages := "tests/docs/test_snippets.py tests/docs/test_first_minutes.py"
 commands := "tests/edges/cli tests/edges/test_mistakes.py tests/doctor"
-served := "tests/edges/server tests/edges/pages tests/deploy tests/worker/test_metrics.py tests/contrib/test_otel.py"
+served := "tests/edges/server tests/edges/pages tests/deploy tests/worker/test_metrics.py"
+frameworks := "tests/contrib tests/drivers tests/testing"
 
 # List the recipes.
 default:
@@ -58,27 +59,31 @@ fix:
     {{ bin }}/ruff check --fix .
 
 # Everything on PostgreSQL 15 but the crash suites (`just prove`), what pages show (`just pages`), what is
-# served and observed (`just served`), the command line (`just commands`), and the proofs' own tests with the
-# suites once more under each seeded bug (`just seeded`).
+# served and observed (`just served`), the command line (`just commands`), what meets code of others
+# (`just frameworks`), and the proofs' own tests with the suites once more under each seeded bug (`just seeded`).
 test *args:
-    {{ bin }}/python -m pytest {{ if args == "" { "--numprocesses=2 --ignore=tests/crash --ignore=tests/bugs --ignore=tests/proof --ignore=" + replace(pages + " " + served + " " + commands, " ", " --ignore=") } else { "" } }} "$@"
+    {{ bin }}/python -m pytest {{ if args == "" { "--numprocesses=2 --ignore=tests/crash --ignore=tests/bugs --ignore=tests/proof --ignore=" + replace(pages + " " + served + " " + commands + " " + frameworks, " ", " --ignore=") } else { "" } }} "$@"
 
 # The command line: every command as a process of its own, the live view in a real terminal, the doctor with
 # every fault planted.
 commands *args:
     {{ bin }}/python -m pytest --numprocesses=2 {{ commands }} "$@"
 
-# The server, the dashboard in a real browser, metrics, alert rules and traces: real processes over HTTP.
+# The server, the dashboard in a real browser, metrics and alert rules: real processes over HTTP.
 served *args:
     {{ bin }}/python -m pytest --numprocesses=2 {{ served }} "$@"
+
+# Where code of others meets ours: Django, Starlette and FastAPI, drivers, traces, pytest.
+frameworks *args:
+    {{ bin }}/python -m pytest --numprocesses=2 {{ frameworks }} "$@"
 
 # The proofs' own tests: the checker, the models, strikes that are seen; and each seeded bug must make the suite
 # fail that the catalogue names.
 seeded:
     {{ bin }}/python -m pytest --numprocesses=2 tests/proof tests/bugs
 
-# What failed in the last run of `test`, `commands`, `served`, `test18`, `seeded` or `pages`, alone and one by one; for CI, where a
-# neighbour's load is no defect of ours. Refuses more than a few. Both runs are in the log.
+# What failed in the last run of `test`, `commands`, `served`, `frameworks`, `test18`, `seeded` or `pages`, alone and
+# one by one; for CI, where a neighbour's load is no defect of ours. Refuses more than a few. Both runs are in the log.
 again *args:
     {{ bin }}/python -m support.again "$@"
 
