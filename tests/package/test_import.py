@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 MOST_MILLISECONDS = 150
 DRIVER = {"psycopg", "psycopg_pool", "psycopg_binary", "typing_extensions"}
-RUNS = 9
+RUNS = 40
 
 # What Python has loaded before it comes to the program is not counted.
 IMPORT = """
@@ -47,20 +48,26 @@ def importing(code: str) -> tuple[float, set[str]]:
     return float(used), ours - sys.stdlib_module_names
 
 
-# The least of the runs: what a shared machine adds, caches and neighbours, is never less than none.
+def quickest(code: str) -> float:
+    """The least of some runs, until one is quick enough: what a shared machine adds, caches and
+    neighbours, is never less than none. Each loads the standard library alone."""
+    least = math.inf
+    for _ in range(RUNS):
+        used, loaded = importing(code)
+        assert loaded == {"tenure"}
+        least = min(least, used)
+        if least <= MOST_MILLISECONDS:
+            break
+    return least
 
 
 def test_an_import_is_quick_and_loads_only_the_standard_library() -> None:
-    runs = [importing("import tenure") for _ in range(RUNS)]
-    assert all(loaded == {"tenure"} for _, loaded in runs)
-    assert min(used for used, _ in runs) <= MOST_MILLISECONDS
+    assert quickest("import tenure") <= MOST_MILLISECONDS
 
 
 def test_a_program_that_declares_its_tasks_loads_only_the_standard_library_too() -> None:
     code = "from tenure import Job, Tenure\napp = Tenure()\n@app.task\ndef hello(name: str): ..."
-    runs = [importing(code) for _ in range(RUNS)]
-    assert all(loaded == {"tenure"} for _, loaded in runs)
-    assert min(used for used, _ in runs) <= MOST_MILLISECONDS
+    assert quickest(code) <= MOST_MILLISECONDS
 
 
 def test_the_first_need_of_the_database_loads_the_driver_and_no_more() -> None:
