@@ -104,7 +104,7 @@ test18 *args:
         if [ -d "tests/$suite" ]; then suites+=("tests/$suite"); fi
     done
     if [ "${#suites[@]}" -gt 0 ]; then
-        {{ bin }}/python -m pytest --postgres=18 "${suites[@]}" "$@"
+        {{ bin }}/python -m pytest --numprocesses=2 --postgres=18 "${suites[@]}" "$@"
     fi
 
 # The site, into .cache/docs/html; a warning fails it. Fresh each time: pages that were read before
