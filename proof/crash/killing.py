@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 # few slots and not too many kills at once, or what is measured is the machine.
 SHAPE = Shape(workers=3, processes=2, slots=2)
 BAR = 1.3
-# Of few kills the p99 is the worst of all, and that is the machine's as often as ours.
-_MANY, _BAR_OF_FEW = 50, 2.0
 _BUSY = SHAPE.all_slots // 2
 _GAP = (0.8, 2.6)
 _AIM_WITHIN = 1.5
@@ -42,11 +40,6 @@ class Plan:
     jobs: int
     waiting: int = 0
     through: str | None = None
-
-    @property
-    def bar(self) -> float:
-        """Within how many leases a lost job is to run elsewhere."""
-        return BAR if self.kills >= _MANY else _BAR_OF_FEW
 
     @property
     def longest(self) -> float:
@@ -92,7 +85,7 @@ def run(bed: Bed, report: Report, plan: Plan, way: Way) -> None:
                 report.at_most(
                     f"until running elsewhere, a slot being free, p99{of}",
                     losses.quantile((loss.slot_free for loss in struck), 0.99),
-                    plan.bar * jobs.LEASE,
+                    BAR * jobs.LEASE,
                     " s",
                 )
 
