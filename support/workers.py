@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 
 class Worker:
-    """One `tenure worker`, from its start to its end; what it says goes to a file."""
+    """One `tenure worker`, from its start to its end; what it says goes to a file, unless its
+    stderr is another's."""
 
     def __init__(
         self,
@@ -42,6 +43,8 @@ class Worker:
         url: str,
         directory: Path,
         environment: Mapping[str, str] | None = None,
+        stderr: int | None = None,
+        /,
         **options: object,
     ) -> None:
         self._log = directory / f"worker-{time.monotonic_ns()}.log"
@@ -54,7 +57,7 @@ class Worker:
                 env={**os.environ, **addresses, **(environment or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
-                stderr=log,
+                stderr=log if stderr is None else stderr,
                 start_new_session=True,
                 preexec_fn=die_with_parent(signal.SIGKILL),  # noqa: PLW1509 - it takes no lock
             )

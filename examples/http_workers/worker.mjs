@@ -36,7 +36,7 @@ async function run(job) {
 while (!stopping) {
   const worker = { name: `node-${process.pid}`, language: "node" };
   try {
-    const got = await say("acquire", { queues: ["numbers"], worker, session, count: 4, wait: 5 }, 20_000);
+    const got = await say("acquire", { queues: ["numbers"], worker, session, count: 4, holding: 0, wait: 5 }, 20_000);
     session = got.session;
     await Promise.all(got.jobs.map(run));
   } catch (error) {

@@ -17,7 +17,7 @@ keep() { # lease, seconds: renews until the shell that started it ends it
 
 while [ -z "${stopping:-}" ]; do
     asked=$(jq -nc --argjson s "$session" --arg n "bash-$$" \
-        '{queues: ["numbers"], worker: {name: $n, language: "bash"}, session: $s, wait: 5}')
+        '{queues: ["numbers"], worker: {name: $n, language: "bash"}, session: $s, holding: 0, wait: 5}')
     got=$(say acquire "$asked") || { sleep 0.5; continue; }
     session=$(jq -c .session <<<"$got")
     job=$(jq -c '.jobs[0] // empty' <<<"$got")

@@ -23,9 +23,9 @@ from tenure.decorating import AJ, A, D, Decorator, E, J, L, M, P, R, T, W
 from tenure.errors import InvalidValue
 from tenure.handle import Handle
 from tenure.reach import Reach
-from tenure.registry import UNSET, Registry, Unset, several
+from tenure.registry import UNSET, Registry, Unset, memory_size, several
 from tenure.sources import setting
-from tenure.task import Bound, JobTask, Registered, Seconds, Task
+from tenure.task import Bound, JobTask, OnLoss, Registered, Seconds, Task
 
 if TYPE_CHECKING:
     from tenure.admin import Admin, Schedules
@@ -106,6 +106,7 @@ class Tenure(Reach):
         priority: int = DEFAULT_PRIORITY,
         max_attempts: int | None = None,
         max_losses: int | None = None,
+        on_loss: OnLoss = "retry",
         timeout: Seconds | Unset | None = UNSET,
         lease: Seconds | None = None,
         stop_within: Seconds | None = None,
@@ -113,6 +114,7 @@ class Tenure(Reach):
         give_up_on: Sequence[type[BaseException]] = (),
         expires_in: Seconds | None = None,
         process: bool = False,
+        memory: str | int | None = None,
     ) -> Decorator: ...
     def task(
         self,
@@ -125,6 +127,7 @@ class Tenure(Reach):
         priority: int = DEFAULT_PRIORITY,
         max_attempts: int | None = None,
         max_losses: int | None = None,
+        on_loss: OnLoss = "retry",
         timeout: Seconds | Unset | None = UNSET,
         lease: Seconds | None = None,
         stop_within: Seconds | None = None,
@@ -132,19 +135,24 @@ class Tenure(Reach):
         give_up_on: Sequence[type[BaseException]] = (),
         expires_in: Seconds | None = None,
         process: bool = False,
+        memory: str | int | None = None,
     ) -> Any:
         """Register a `def` or an `async def` as a task; the job's handle, where it is wanted, is
-        the first parameter. `timeout=None` must be written to have none."""
+        the first parameter. `timeout=None` must be written to have none. `on_loss="fail"` ends a
+        job whose attempt had begun and was lost or given back, instead of running it again.
+        `memory` limits what the process of a `process=True` task may take, as in "1GiB"."""
 
         said = {
             "queue": queue,
             "priority": priority,
             "max_attempts": max_attempts,
             "max_losses": max_losses,
+            "on_loss": on_loss,
             "backoff": backoff,
             "give_up_on": give_up_on,
             "expires_in": None if expires_in is None else duration(expires_in),
             "process": process,
+            "memory": None if memory is None else memory_size(memory),
         }
 
         def decorate(function: Callable[..., Any]) -> Registered[..., Any]:

@@ -45,6 +45,8 @@ class Defaults:
     margin: timedelta = timedelta(seconds=1)
     slack: timedelta = timedelta(seconds=1)
     floor_lag: timedelta = timedelta(seconds=2)
+    # How long the first claim of a lane may walk over dead entries: about a million of them.
+    first_claim: timedelta = timedelta(seconds=1)
     poll: timedelta = timedelta(seconds=1)
     sweep: timedelta = timedelta(seconds=5)
     beat: timedelta = timedelta(seconds=5)

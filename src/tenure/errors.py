@@ -16,7 +16,7 @@ TenureError
 └── StoreError
     ├── OutcomeUnknown      it may or may not have happened: ask again, with the same key or lease
     ├── Unreachable         the database did not answer: try again later
-    └── QueryFailed         the database refused a statement
+    └── QueryFailed         the database refused a statement: `is_temporary` if it may pass later
 """
 
 from typing import TYPE_CHECKING
@@ -114,22 +114,52 @@ class QueryFailed(StoreError):
     """The database refused a statement; `sqlstate` says why."""
 
     def __init__(
-        self, message: str, *, sqlstate: str, statement: str, constraint: str | None = None
+        self,
+        message: str,
+        *,
+        sqlstate: str,
+        statement: str,
+        constraint: str | None = None,
+        source: str | None = None,
     ) -> None:
         super().__init__(f"{statement}: {message} (SQLSTATE {sqlstate})")
         self.sqlstate = sqlstate
         self.statement = statement
         self.constraint = constraint
+        # The server's own function that refused it: texts are in the server's language.
+        self.source = source
 
     @property
     def is_data_error(self) -> bool:
         """Whether a value in the statement is to blame, so that others may pass without it."""
-        return self.sqlstate[:2] in {"22", "54"}
+        return self.sqlstate[:2] in {"22", "54"} and not self._is_notify_queue_full
 
     @property
     def is_conflict(self) -> bool:
         """Whether the same statement may pass when sent again: a deadlock or a lost race."""
         return self.sqlstate in {"40001", "40P01", "55P03"}
+
+    @property
+    def is_temporary(self) -> bool:
+        """Whether nothing was done, and the same may pass later: a full disk, no memory or
+        connection left, a lock that was waited for too long, a statement that took too long, a
+        deadlock, a server that takes no writes for now."""
+        return (
+            self.is_conflict
+            or self.is_timeout
+            or self._is_notify_queue_full
+            or self.sqlstate[:2] == "53"
+            or self.sqlstate in {"25006", "58030"}
+        )
+
+    @property
+    def _is_notify_queue_full(self) -> bool:
+        return self.sqlstate == "54000" and self.source == "PreCommit_Notify"
+
+    @property
+    def is_timeout(self) -> bool:
+        """Whether the statement took longer than it may (`statement_timeout`), or was canceled."""
+        return self.sqlstate == "57014"
 
     @property
     def is_missing_schema(self) -> bool:

@@ -46,8 +46,8 @@ class Grip:
     """How a running period stands: written by the worker's services and by the handle alike."""
 
     __slots__ = (
-        "cancel_requested", "connection", "extended", "follow_ups", "handed_over", "lease", "log",
-        "lost", "settled",
+        "cancel_requested", "connection", "extended", "follow_ups", "handed_over", "interrupt",
+        "lease", "log", "lost", "settled",
     )  # fmt: skip
 
     def __init__(self, lease: Lease, *, extended: Callable[[float], None] = unheeded) -> None:
@@ -60,11 +60,16 @@ class Grip:
         self.follow_ups: list[NewJob] = []
         self.connection: Any = None
         self.log: Callable[[], str | None] = lambda: None
+        # Raises `Stopped` if the handler's thread is to stop.
+        self.interrupt: Callable[[], None] | None = None
 
     def check(self, job_id: JobId) -> None:
-        """LeaseLost once nothing more may be done in the lease's name."""
+        """LeaseLost once nothing more may be done in the lease's name; Stopped if the handler is to
+        stop for another reason."""
         if self.lost:
             raise LeaseLost(f"job {job_id}: the lease is lost; stop")
+        if self.interrupt is not None:
+            self.interrupt()
         if self.settled or self.handed_over:
             raise InvalidValue(
                 f"job {job_id} was already completed in a transaction; nothing can follow it"
@@ -118,6 +123,11 @@ class _Handle:
     def max_attempts(self) -> int:
         """How many attempts there are."""
         return self._row.max_attempts
+
+    @property
+    def deaths(self) -> int:
+        """How often the job was lost before with a process or a worker; no attempt is charged."""
+        return self._row.deaths
 
     @property
     def key(self) -> str | None:

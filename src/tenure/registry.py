@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+from tenure import sources
 from tenure._model.job import PRIORITIES
 from tenure._rules import payload
 from tenure._rules.arguments import Parameters
 from tenure._rules.leasing import check_ttl
 from tenure.config import Backoff, Defaults, duration
-from tenure.errors import InvalidValue
+from tenure.errors import ConfigError, InvalidValue
 from tenure.job import AsyncJob, Job
 from tenure.program import module_name
 from tenure.task import Definition, Seconds
@@ -112,6 +113,14 @@ class Registry:
             )
         for name, count in (("max_attempts", task.max_attempts), ("max_losses", task.max_losses)):
             payload.check_count(count, name)
+        if task.memory is not None and not task.process:
+            raise InvalidValue("memory needs process=True: only a process has a limit of its own")
+        if task.on_loss not in ("retry", "fail"):
+            raise InvalidValue(f'on_loss must be "retry" or "fail", got {task.on_loss!r}')
+        if task.fails_on_loss and task.max_losses is not None:
+            raise InvalidValue(
+                'max_losses has no effect with on_loss="fail": the first loss is the end; omit it'
+            )
         if not isinstance(task.backoff, Backoff | None):
             raise InvalidValue(
                 f"backoff is {task.backoff!r}, which is no Backoff; "
@@ -187,3 +196,12 @@ def _place(function: Callable[..., Any]) -> str:
     code = getattr(inspect.unwrap(function), "__code__", None)
     where = f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
     return f"{function.__module__}.{function.__qualname__}{where}"
+
+
+def memory_size(said: str | int) -> int:
+    """The bytes of a size that a task names; InvalidValue if it is none."""
+    try:
+        size = sources.size("memory", str(said))
+    except ConfigError as error:
+        raise InvalidValue(str(error)) from error
+    return size or 0

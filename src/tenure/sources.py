@@ -6,6 +6,7 @@ else built in. What can be changed at run time is elsewhere, in the database.
 
 import fcntl
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +15,8 @@ from tenure.errors import ConfigError
 
 # Where `tenure dev` keeps what belongs to it, in the project's directory.
 OWN = ".tenure"
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([KMG]i?B?|B|)", re.IGNORECASE)
+_BYTES = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
@@ -41,6 +44,9 @@ PROGRAM: Mapping[str, Source] = {
     "concurrency": Source(int, 10, "--concurrency", least=1),
     "processes": Source(int, 1, "--processes", least=1),
     "grace": Source(float, 25.0, "--grace", least=0),
+    "load_timeout": Source(float, 60.0, "--load-timeout", least=1),
+    "max_jobs": Source(int, None, "--max-jobs", least=1),
+    "max_memory": Source(str, None, "--max-memory"),
     "name": Source(str, None, "--name"),
     "host": Source(str, "127.0.0.1", "--host"),
     "port": Source(int, 8400, "--port", least=0),
@@ -84,6 +90,18 @@ def database_url(given: str | None = None) -> str:
             'database_url = "postgresql://user@host/database" in tenure.toml'
         )
     return url
+
+
+def size(name: str, text: str | None) -> int | None:
+    """The bytes that a size says: a number with KiB, MiB or GiB, or of bytes."""
+    if text is None:
+        return None
+    found = _SIZE.fullmatch(text.strip())
+    if found is None or not float(found[1]):
+        raise ConfigError(
+            f"{name} must be a size of memory, got {text!r}; write it as in 512MiB or 1.5GiB"
+        )
+    return int(float(found[1]) * _BYTES[found[2].lower().removesuffix("b").removesuffix("i")])
 
 
 def target(given: str | None = None) -> str:

@@ -6,7 +6,7 @@ How it is run is the worker's business; who registers it is the app's.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from tenure._hooks.hooks import Hooks
 from tenure._model.ids import Json
@@ -47,6 +47,10 @@ class Options:
     connection: Any = None
 
 
+# What the loss of an attempt that had begun means: another try, or the end of the job.
+OnLoss = Literal["retry", "fail"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
     """What a task's decorator says of it; what enqueue and worker go by."""
@@ -67,7 +71,15 @@ class Definition:
     give_up_on: tuple[type[BaseException], ...] = ()
     expires_in: timedelta | None = None
     process: bool = False
+    # Bytes that its process may have of its own.
+    memory: int | None = None
+    on_loss: OnLoss = "retry"
     aliases: Sequence[str] = field(default=())
+
+    @property
+    def fails_on_loss(self) -> bool:
+        """Whether a loss is the end of its jobs."""
+        return self.on_loss == "fail"
 
 
 class Enqueuer(Protocol):
@@ -295,7 +307,7 @@ def new_job(task: Definition, options: Options, args: Json) -> NewJob:
         key=options.key,
         key_for=_seconds(options.key_for),
         max_attempts=_first(options.max_attempts, task.max_attempts),
-        max_losses=task.max_losses,
+        max_losses=0 if task.fails_on_loss else task.max_losses,
         lease=_first(_seconds(options.lease), task.lease),
         target=options.target,
         meta=meta,

@@ -292,3 +292,22 @@ def test_one_text_in_place_of_several_is_refused(app: Tenure, option: str) -> No
         else (lambda: Tenure(imports="shop.tasks"))
     )
     assert option in refusal(act)
+
+
+@pytest.mark.parametrize(
+    ("said", "size"),
+    [("1GiB", 2**30), ("512MiB", 2**29), ("1.5 gib", 3 * 2**29), ("64K", 2**16), (4096, 4096)],
+)
+def test_the_memory_of_a_process_is_a_size(app: Tenure, said: str | int, size: int) -> None:
+    app.task(process=True, memory=said)(plain)
+    assert app.tasks[f"{HERE}.plain"].memory == size
+
+
+@pytest.mark.parametrize("said", ["much", "", 0, -1, "1TiB"])
+def test_a_memory_that_is_no_size_is_refused(app: Tenure, said: str | int) -> None:
+    told = refusal(lambda: app.task(process=True, memory=said)(plain))
+    assert told.startswith("memory must be a size of memory, got")
+
+
+def test_a_limit_of_memory_needs_a_process(app: Tenure) -> None:
+    assert "needs process=True" in refusal(lambda: app.task(memory="1GiB")(plain))

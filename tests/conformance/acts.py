@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from support.store import SECOND, A, lanes
 from tenure._model.audit import By
 from tenure._model.job import NewJob, State
-from tenure._model.outcome import Ended, Error, Failed
+from tenure._model.lease import Renewed
+from tenure._model.outcome import Ended, Error, Failed, Loss, Lost, Released
 from tenure._model.queue import EVERY_QUEUE
 from tenure._rules import lifecycle
 from tenure._store.postgres.sessions import AsyncSession
@@ -19,13 +20,17 @@ if TYPE_CHECKING:
     from support.store import Database, Party
     from tenure._model.ids import JobId, WorkerId
     from tenure._model.job import JobRow
-    from tenure._model.lease import Claimed, Claims, Settled
+    from tenure._model.lease import Claimed, Claims, Rescued, Settled
     from tenure._model.outcome import Outcome
     from tenure._store.port import Op
 
 BY = By("ada", source="suite", reason="because")
 DAY = timedelta(days=1)
 ERROR = Error("ValueError", "no such thing")
+DEATH = Error("ProcessDied", "its process was ended by SIGKILL")
+DIED = Lost(Loss.SHARED, DEATH)
+OWN = Lost(Loss.OWN, DEATH)
+OUTAGE = Released(begun=True, error=Error("Outage", "the database did not answer"))
 
 
 def a_job(task: str = "task", **fields: Any) -> NewJob:
@@ -58,6 +63,16 @@ async def claim_one(db: Database, *, worker: WorkerId = A) -> Claimed:
     return claimed
 
 
+async def claim_a_suspect(db: Database, *, worker: WorkerId = A) -> Claimed:
+    """Claim the one job that is due, however many workers it has taken down, and confirm it."""
+    most = lifecycle.MAX_WORKER_LOSSES
+    claims = await db.run(db.store.claim(lanes("q"), count=1, worker=worker, suspects=most))
+    [claimed] = claims.jobs
+    if claimed.confirm:
+        assert await db.run(db.store.confirm([claimed.lease])) == [True]
+    return claimed
+
+
 async def running(db: Database, task: str = "task", **fields: Any) -> Claimed:
     """Enqueue a job and claim it."""
     job_id = await enqueue(db, task, **fields)
@@ -83,11 +98,24 @@ async def settle(db: Database, claimed: Claimed, outcome: Outcome) -> Settled:
     return answer
 
 
-async def lose(db: Database, claimed: Claimed) -> None:
-    """Let this lease run out and be rescued."""
+async def begin(db: Database, claimed: Claimed) -> None:
+    """Renew this lease for a handler that has begun: from here on its loss is known to be one."""
+    [renewal] = await db.run(db.store.renew([claimed.lease]))
+    assert renewal.answer is Renewed.RENEWED
+
+
+async def expire(db: Database, claimed: Claimed) -> Rescued:
+    """Let this lease run out and be rescued, whatever is known of its handler."""
     db.clock.advance(claimed.lease.ttl)
     rescues = await db.run(db.store.rescue())
-    assert claimed.lease.job_id in [rescued.job_id for rescued in rescues.jobs]
+    [rescued] = [one for one in rescues.jobs if one.job_id == claimed.lease.job_id]
+    return rescued
+
+
+async def lose(db: Database, claimed: Claimed) -> Rescued:
+    """Lose a job with its whole worker: its handler began, then the lease ran out."""
+    await begin(db, claimed)
+    return await expire(db, claimed)
 
 
 async def dead_letter(db: Database, task: str = "task", **fields: Any) -> JobId:
@@ -103,6 +131,12 @@ async def get(db: Database, job_id: JobId) -> JobRow:
     job = await db.run(db.store.get(job_id))
     assert job is not None
     return job
+
+
+async def counters(db: Database, job_id: JobId) -> tuple[int, int, int]:
+    """The losses, worker losses and deaths of a job."""
+    job = await get(db, job_id)
+    return job.losses, job.worker_losses, job.deaths
 
 
 async def count(db: Database, table: str, where: str = "true") -> int:

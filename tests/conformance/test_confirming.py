@@ -1,122 +1,204 @@
-"""A suspect's claim is confirmed before anything begins; before that nothing is counted."""
+"""A job that was lost before is confirmed before it begins; until then only a death is counted."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from support.store import SECOND, A, B, lanes
 from tenure._model.ending import Ending
 from tenure._model.job import State
-from tenure._store.port import Query
-from tenure._store.runner import arun
-from tests.conformance.acts import BY, claim_one, count, get, lose, running
+from tenure._model.lease import Renewed
+from tenure._model.outcome import Released
+from tests.conformance.acts import (
+    BY,
+    a_job,
+    claim,
+    claim_one,
+    count,
+    enqueue,
+    expire,
+    get,
+    lose,
+    running,
+    settle,
+)
 
 if TYPE_CHECKING:
     from support.store import Database
-    from tenure._model.ids import JobId
-    from tenure._model.lease import Claims
-    from tenure._store.port import Rows, Step
+    from tenure._model.lease import Claimed
 
 
-class Gone(Exception):
-    """The holder, before the answer to its claim."""
-
-
-async def a_suspect(db: Database, **fields: Any) -> JobId:
-    claimed = await running(db, **fields)
-    await lose(db, claimed)
-    return claimed.job.id
-
-
-async def claim_and_then(db: Database, what: str) -> Claims:
-    """Claim; the answer comes after the lease is over, or its holder is gone before it."""
-    claimer = await db.party("claimer")
-
-    async def perform(step: Step) -> Rows:
-        rows = await claimer._perform(step)
-        if isinstance(step, Query) and step.name.startswith("claim"):
-            if what == "die":
-                raise Gone
-            db.clock.advance(30 * SECOND)
-        return rows
-
-    return await arun(db.store.claim(lanes("q"), count=1, worker=A), perform)
+async def confirm(db: Database, claimed: Claimed, *, fail_on_loss: bool = False) -> bool:
+    [confirmed] = await db.run(db.store.confirm([claimed.lease], fail_on_loss=[fail_on_loss]))
+    return confirmed
 
 
 @pytest.mark.parametrize("limit", [None, 1])
-async def test_a_suspect_whose_claim_nobody_heard_of_is_charged_with_nothing(
+async def test_a_fresh_job_begins_without_a_confirmation_and_one_that_was_lost_with_it(
+    db: Database, limit: int | None
+) -> None:
+    """Shows R6. Fresh jobs pay no statement."""
+    if limit:
+        await db.run(db.store.limit_queue("q", limit, BY))
+    claimed = await running(db)
+    assert not claimed.confirm
+    await expire(db, claimed)
+
+    assert (await claim_one(db)).confirm
+
+
+async def test_a_job_that_fails_on_loss_is_confirmed_from_its_first_claim_on(db: Database) -> None:
+    assert (await running(db, max_losses=0)).confirm
+
+
+async def test_a_job_that_was_only_given_back_needs_no_confirmation(db: Database) -> None:
+    claimed = await running(db)
+    await settle(db, claimed, Released(begun=True))
+
+    assert not (await claim_one(db)).confirm
+
+
+@pytest.mark.parametrize("limit", [None, 1])
+async def test_a_claim_that_nobody_heard_of_counts_a_death_and_no_loss(
     db: Database, limit: int | None
 ) -> None:
     """Shows R6. Shows R15."""
-    job_id = await a_suspect(db, max_attempts=2)
+    job_id = await enqueue(db, max_attempts=2)
+    await lose(db, await claim_one(db))
     if limit:
         await db.run(db.store.limit_queue("q", limit, BY))
     for _ in range(5):
-        with pytest.raises(Gone):
-            await claim_and_then(db, "die")
-        db.clock.advance(30 * SECOND)
-        await db.run(db.store.rescue())
+        await expire(db, await claim_one(db))
 
     job = await get(db, job_id)
-    assert (job.state, job.attempt, job.losses) == (State.QUEUED, 1, 1)
-    again = await claim_one(db, worker=B)
-    assert (again.job.attempt, again.job.losses) == (2, 1)
+    assert (job.state, job.attempt, job.suspect) == (State.QUEUED, 0, False)
+    assert (job.losses, job.worker_losses, job.deaths) == (0, 1, 6)
+    assert (await claim_one(db, worker=B)).job.attempt == 1
 
 
-async def test_a_claim_that_nobody_heard_of_is_on_record_as_released(db: Database) -> None:
+async def test_a_claim_that_nobody_heard_of_is_on_record_as_lost_and_says_so(db: Database) -> None:
     """Shows R6."""
-    job_id = await a_suspect(db)
-    with pytest.raises(Gone):
-        await claim_and_then(db, "die")
+    claimed = await running(db)
+    await expire(db, claimed)
+
+    [attempt] = await db.run(db.store.attempts(claimed.job.id))
+    assert (attempt.outcome, attempt.renewals) == (Ending.LOST, 0)
+    assert attempt.error_type == "LeaseExpired"
+    assert "the handler is not known to have begun" in str(attempt.error_message)
+    assert "not known to have begun" in str(attempt.error_signature)
+
+
+async def test_what_was_renewed_before_it_began_is_not_known_to_have_begun(db: Database) -> None:
+    """Prefetched jobs are renewed too."""
+    await db.run(db.store.enqueue([a_job(), a_job()]))
+    first, second = await claim(db, count=2)
+    leases = [first.lease, second.lease]
+    answers = await db.run(db.store.renew(leases, began=[False, True]))
+    assert [one.answer for one in answers] == [Renewed.RENEWED] * 2
     db.clock.advance(30 * SECOND)
     await db.run(db.store.rescue())
 
-    attempts = await db.run(db.store.attempts(job_id))
-    assert [(one.outcome, one.renewals) for one in attempts] == [
-        (Ending.LOST, 0),
-        (Ending.RELEASED, 0),
-    ]
+    jobs = [await get(db, one.job.id) for one in (first, second)]
+    assert [(job.worker_losses, job.deaths) for job in jobs] == [(0, 1), (1, 1)]
 
 
-async def test_a_suspect_whose_lease_is_over_when_the_answer_comes_is_not_handed_out(
-    db: Database,
-) -> None:
-    """Shows R7."""
-    job_id = await a_suspect(db)
-    claims = await claim_and_then(db, "wait")
+async def test_a_renewal_that_knows_of_no_beginning_does_not_forget_one(db: Database) -> None:
+    claimed = await running(db)
+    for began in (True, False):
+        await db.run(db.store.renew([claimed.lease], began=[began]))
+    await expire(db, claimed)
 
-    assert (claims.jobs, claims.found) == ([], 1)
+    assert (await get(db, claimed.job.id)).worker_losses == 1
+
+
+async def test_a_report_of_progress_says_that_the_handler_began(db: Database) -> None:
+    claimed = await running(db)
+    await db.run(db.store.progress(claimed.lease, done=1))
+    await expire(db, claimed)
+
+    assert (await get(db, claimed.job.id)).worker_losses == 1
+
+
+async def test_a_lease_that_is_over_is_not_confirmed(db: Database) -> None:
+    """Shows R7. Nothing may begin, whether it was rescued yet or not."""
+    claimed = await running(db)
+    db.clock.advance(claimed.lease.ttl)
+    assert not await confirm(db, claimed)
+    assert await count(db, "job", "renewals = -1") == 1
     await db.run(db.store.rescue())
-    assert (await get(db, job_id)).losses == 1
+    assert not await confirm(db, claimed)
+
+    assert (await get(db, claimed.job.id)).worker_losses == 0
+
+
+async def test_a_lease_that_another_has_now_is_not_confirmed(db: Database) -> None:
+    claimed = await running(db)
+    await expire(db, claimed)
+    other = await claim_one(db, worker=B)
+
+    assert not await confirm(db, claimed)
+    assert await confirm(db, other)
+
+
+async def test_many_are_confirmed_at_once_and_answered_in_the_order_asked(db: Database) -> None:
+    await db.run(db.store.enqueue([a_job() for _ in range(3)]))
+    leases = [one.lease for one in await claim(db, count=3)]
+    await db.run(db.store.revoke([leases[1].job_id], BY))
+    answers = await db.run(db.store.confirm(leases[::-1], fail_on_loss=[True, False, False]))
+
+    assert answers == [True, False, True]
+    [row] = await db.fetch("SELECT id FROM tenure.job WHERE max_losses = 0")
+    assert row["id"] == leases[2].job_id
 
 
 async def test_from_its_confirmation_on_a_loss_counts(db: Database) -> None:
     """Shows R15."""
-    job_id = await a_suspect(db, max_attempts=9)
+    job_id = await enqueue(db)
+    await lose(db, await claim_one(db))
     claimed = await claim_one(db, worker=B)
-    assert await count(db, "job", "renewals = 0") == 1
-    await lose(db, claimed)
+    assert await confirm(db, claimed)
+    await expire(db, claimed)
 
-    assert (await get(db, job_id)).losses == 2
+    assert (await get(db, job_id)).worker_losses == 2
 
 
-async def test_a_confirmation_counts_the_lease_anew(db: Database) -> None:
+async def test_a_confirmation_extends_the_lease_by_its_own_length(db: Database) -> None:
     """It is the first renewal: the claim's own time may have gone by in a wait."""
-    await a_suspect(db)
-    claimed = await claim_one(db)
+    claimed = await running(db)
+    db.clock.advance(claimed.lease.ttl - SECOND)
+    assert await confirm(db, claimed)
     [row] = await db.fetch("SELECT lease_expires_at, renewed_at FROM tenure.job")
 
-    assert row["lease_expires_at"] - row["renewed_at"] == claimed.lease.ttl
+    assert row["renewed_at"] == db.clock.now
+    assert row["lease_expires_at"] == db.clock.now + claimed.lease.ttl
 
 
 async def test_a_revoked_claim_that_was_not_confirmed_has_no_renewals(db: Database) -> None:
     """Shows R36."""
-    job_id = await a_suspect(db)
-    with pytest.raises(Gone):
-        await claim_and_then(db, "die")
-    await db.run(db.store.revoke([job_id], BY))
+    claimed = await running(db)
+    await db.run(db.store.revoke([claimed.job.id], BY))
 
-    attempts = await db.run(db.store.attempts(job_id))
-    assert sorted(one.renewals for one in attempts) == [0, 0]
+    [attempt] = await db.run(db.store.attempts(claimed.job.id))
+    assert attempt.renewals == 0
+
+
+async def test_a_lease_that_was_not_confirmed_is_listed_without_renewals(db: Database) -> None:
+    claimed = await running(db)
+    [lease] = await db.run(db.store.leases())
+    assert (lease.job_id, lease.renewals) == (claimed.job.id, 0)
+
+
+async def test_a_claim_hands_out_no_suspect_that_took_too_many_workers_down(db: Database) -> None:
+    """Shows R7. Who holds something else asks for none of them."""
+    job_id = await enqueue(db)
+    for losses in (1, 2, 3):
+        [claimed] = await claim(db)
+        assert await confirm(db, claimed)
+        await expire(db, claimed)
+        assert (await get(db, job_id)).suspect == (losses >= 2)
+
+    for suspects, ids in ((0, []), (3, []), (4, [job_id])):
+        claims = await db.run(db.store.claim(lanes("q"), count=9, worker=A, suspects=suspects))
+        assert [one.job.id for one in claims.jobs] == ids

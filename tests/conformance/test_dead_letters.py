@@ -12,6 +12,7 @@ from tenure._model.outcome import Failed, Succeeded
 from tests.conformance.acts import (
     BY,
     ERROR,
+    OWN,
     a_job,
     claim,
     claim_one,
@@ -37,15 +38,19 @@ async def test_a_retry_begins_a_new_life(db: Database) -> None:
         db, args={"n": 1}, priority=7, max_attempts=2, key="k", meta={"m": 1}, lease=20 * SECOND
     )
     await lose(db, await claim_one(db))
+    await settle(db, await claim_one(db), OWN)
+    await settle(db, await claim_one(db), Failed(ERROR, after=0 * SECOND))
     await settle(db, await claim_one(db), Failed(ERROR))
     dead = await get(db, job_id)
-    assert (dead.state, dead.attempt, dead.losses) == (State.FAILED, 2, 1)
+    assert (dead.state, dead.attempt, dead.done_reason) == (State.FAILED, 2, "attempts")
+    assert (dead.losses, dead.worker_losses, dead.deaths) == (1, 1, 2)
     db.clock.advance(60 * SECOND)
     assert await db.run(db.store.retry([job_id], BY)) == [BACK]
 
     job = await get(db, job_id)
     assert job.state is State.QUEUED
-    assert (job.attempt, job.losses) == (0, 0)
+    assert (job.attempt, job.losses, job.worker_losses, job.deaths) == (0, 0, 0, 0)
+    assert not job.suspect
     assert job.token > dead.token
     assert (job.args, job.priority, job.max_attempts) == ({"n": 1}, 7, 2)
     assert (job.key, job.meta, job.created_at) == ("k", {"m": 1}, dead.created_at)

@@ -110,6 +110,21 @@ async def test_an_older_version_changes_nothing_that_a_newer_one_wrote(db: Datab
     assert await declare(db, *new, version=(1, 10)) == Declaring()
 
 
+async def test_an_older_version_makes_nothing_beside_a_newer_one(db: Database) -> None:
+    """What is not there, the newer one does not declare: nothing would retire it."""
+    db.clock.now = NOON
+    await declare(db, a_schedule("same"), version=(2,))
+    await declare(db, a_schedule("others"), program="other", version=(1,))
+    old = [a_schedule("same"), a_schedule("dropped"), a_schedule("others")]
+    assert await declare(db, *old, version=(1,)) == Declaring(newer=("dropped", "others", "same"))
+    names = [row["name"] for row in await db.fetch("SELECT name FROM tenure.schedule ORDER BY 1")]
+    assert names == ["others", "same"]
+    assert (await found(db, "others")).program == "other"
+    assert await declare(db, *old, version=(3,)) == Declaring(
+        made=("dropped",), changed=("others",)
+    )
+
+
 async def test_one_that_vanished_is_retired_and_kept(db: Database) -> None:
     db.clock.now = NOON
     await declare(db, a_schedule())

@@ -130,6 +130,35 @@ async def test_a_call_with_and_without_keys_is_one_transaction(db: Database) -> 
     assert await count(db, "job", "task = 'plain'") == 0
 
 
+@pytest.mark.parametrize("setting", ["lock_timeout", "statement_timeout"])
+async def test_an_enqueue_that_waits_too_long_for_a_lock_may_pass_later(
+    db: Database, setting: str
+) -> None:
+    hasty = await db.party("hasty", **{setting: "50ms"})
+    busy = await db.caller("busy")
+    async with busy.transaction():
+        await busy.connection.execute("LOCK TABLE tenure.job IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(QueryFailed) as refusal:
+            await hasty.run(db.store.enqueue([a_job("plain")]))
+
+    assert refusal.value.is_temporary
+    assert await count(db, "job", "task = 'plain'") == 0
+    await hasty.run(db.store.enqueue([a_job("plain")]))
+    assert await count(db, "job", "task = 'plain'") == 1
+
+
+@pytest.mark.parametrize(
+    ("sqlstate", "temporary"),
+    [("53100", True), ("53200", True), ("25006", True), ("22003", False), ("54000", False)],
+)
+def test_a_refusal_says_whether_the_same_may_pass_later(sqlstate: str, *, temporary: bool) -> None:
+    refusal = QueryFailed("no", sqlstate=sqlstate, statement="enqueue")
+    assert (refusal.is_temporary, refusal.is_data_error) == (
+        temporary,
+        sqlstate[:2] in {"22", "54"},
+    )
+
+
 async def test_a_call_that_is_refused_has_enqueued_nothing_in_a_callers_transaction(
     db: Database,
 ) -> None:

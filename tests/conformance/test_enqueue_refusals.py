@@ -63,7 +63,8 @@ def test_values_that_cannot_be_stored_are_refused(field: str, args: Any, words: 
         ({"run_at": datetime(2026, 1, 1, tzinfo=UTC), "delay": DAY}, "run_at or delay, not both"),
         ({"run_at": datetime(2026, 1, 1)}, "no time zone"),  # noqa: DTZ001 - that is the point
         ({"max_attempts": 0}, "1 to 32,767"),
-        ({"max_losses": 40_000}, "1 to 32,767"),
+        ({"max_losses": -1}, "0 to 32,767"),
+        ({"max_losses": 40_000}, "0 to 32,767"),
         ({"target": 0}, "it must be 1 to"),
         ({"lease": SECOND}, "too short.*choose a longer lease"),
         ({"lease": 2 * DAY}, "too long.*renews it"),

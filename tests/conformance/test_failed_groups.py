@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.store import SECOND
-from tenure._model.outcome import Error, Failed
+from support.store import SECOND, A, B
+from tenure._model.outcome import Error, Failed, Released
 from tenure._model.stats import Count
 from tenure._store.postgres import groups as rooms
-from tests.conformance.acts import enqueue, lose, running, settle
+from tests.conformance.acts import claim_one, enqueue, lose, running, settle
 
 if TYPE_CHECKING:
     from support.store import Database
@@ -28,11 +28,10 @@ async def failed(db: Database, task: str, message: str) -> JobId:
     return claimed.job.id
 
 
-async def lost(db: Database, task: str) -> JobId:
-    """A dead letter without an error."""
-    claimed = await running(db, task, max_attempts=1)
-    await lose(db, claimed)
-    return claimed.job.id
+async def silent(db: Database, task: str) -> None:
+    """A dead letter without an error: given back by a worker that did not say why."""
+    claimed = await running(db, task, max_losses=0)
+    await settle(db, claimed, Released(begun=True))
 
 
 async def groups(db: Database, **asked: Any) -> list[FailedGroup]:
@@ -59,8 +58,8 @@ async def dead(db: Database) -> Database:
         await failed(db, "a", f"one {number}")
     await failed(db, "b", "two")
     await failed(db, "a", "two")
-    await lost(db, "a")
-    await lost(db, "c")
+    await silent(db, "a")
+    await silent(db, "c")
     await enqueue(db, "d")
     return db
 
@@ -70,6 +69,22 @@ async def test_a_group_is_a_task_and_a_signature_and_those_without_one_come_last
 ) -> None:
     """Shows R15."""
     assert names(await groups(dead)) == ORDER
+
+
+async def test_losses_by_rescue_are_one_group_whoever_held_the_lease_and_whenever(
+    db: Database,
+) -> None:
+    """Shows R15."""
+    for worker in (A, B):
+        await enqueue(db, "a", max_losses=0)
+        last = await claim_one(db, worker=worker)
+        await lose(db, last)
+    [group] = await groups(db)
+
+    signature = "LeaseExpired: the lease expired and its worker did not give it back"
+    assert (group.signature, group.count) == (signature, Count(2))
+    assert (group.task, group.error_type) == ("a", "LeaseExpired")
+    assert str(B) in str(group.error_message)
 
 
 async def test_a_group_says_how_many_since_when_and_shows_its_last(db: Database) -> None:
@@ -93,10 +108,10 @@ async def test_a_group_says_when_they_ended_hour_by_hour(
     db.clock.advance(23 * HOUR)
     for number in (2, 3):
         await failed(db, "a", f"one {number}")
-    await lost(db, "a")
-    [errors, losses] = await groups(db)
+    await silent(db, "a")
+    [errors, others] = await groups(db)
     assert (errors.hours[0], sum(errors.hours[1:-1]), errors.hours[-1]) == (1, 0, 2)
-    assert (sum(losses.hours), losses.hours[-1]) == (1, 1)
+    assert (sum(others.hours), others.hours[-1]) == (1, 1)
     assert [sum(group.hours) for group in await groups(db, queue="q")] == [3, 1]
 
     db.clock.advance(HOUR)

@@ -12,6 +12,7 @@ from tenure._model.outcome import Cancelled, Failed, Released, Snoozed, Succeede
 from tests.conformance.acts import (
     BY,
     ERROR,
+    OWN,
     a_job,
     claim_one,
     count,
@@ -101,13 +102,19 @@ async def ended_by_revoke(db: Database) -> JobId:
     return claimed.job.id
 
 
-async def ended_by_rescue(db: Database) -> JobId:
+async def ended_by_loss(db: Database) -> JobId:
     claimed = await running(db, key="k", max_losses=1)
+    await settle(db, claimed, OWN)
+    return claimed.job.id
+
+
+async def ended_by_rescue(db: Database) -> JobId:
+    claimed = await running(db, key="k", max_losses=0)
     await lose(db, claimed)
     return claimed.job.id
 
 
-@pytest.mark.parametrize("end", [ended_by_cancel, ended_by_revoke, ended_by_rescue])
+@pytest.mark.parametrize("end", [ended_by_cancel, ended_by_revoke, ended_by_loss, ended_by_rescue])
 async def test_a_key_is_free_however_its_job_was_ended(db: Database, end: object) -> None:
     assert callable(end)
     job_id = await end(db)
@@ -127,15 +134,17 @@ async def test_a_key_can_be_kept_for_a_while_after_the_end(db: Database) -> None
     assert (await again(db)).created
 
 
-@pytest.mark.parametrize("end", ["cancel", "revoke", "rescue"])
+@pytest.mark.parametrize("end", ["cancel", "revoke", "loss", "rescue"])
 async def test_every_end_keeps_the_key_as_long_as_was_asked(db: Database, end: str) -> None:
-    job_id = await enqueue(db, key="k", key_for=60 * SECOND, max_losses=1)
+    job_id = await enqueue(db, key="k", key_for=60 * SECOND, max_losses=0)
     match end:
         case "cancel":
             await db.run(db.store.cancel([job_id], BY))
         case "revoke":
             await claim_one(db)
             await db.run(db.store.revoke([job_id], BY))
+        case "loss":
+            await settle(db, await claim_one(db), OWN)
         case _:
             await lose(db, await claim_one(db))
     db.clock.advance(59 * SECOND)

@@ -10,12 +10,12 @@ from support.store import SECOND, A, lanes
 from tenure._model.outcome import Failed, Released, Snoozed
 from tests.conformance.acts import (
     BY,
+    DIED,
     ERROR,
     a_job,
     claim,
     claim_one,
     enqueue,
-    lose,
     running,
     settle,
 )
@@ -100,34 +100,46 @@ async def test_queues_are_served_in_the_order_of_the_lanes(db: Database) -> None
 
 async def test_a_suspect_is_claimed_alone(db: Database) -> None:
     """Shows R7."""
-    lost = await running(db)
+    suspect = await running(db)
     fresh = [await enqueue(db), await enqueue(db)]
-    await lose(db, lost)
+    await settle(db, suspect, DIED)
     claims = await db.run(db.store.claim(lanes("q"), count=9, worker=A))
 
-    assert [claimed.job.id for claimed in claims.jobs] == [lost.job.id]
-    assert claims.jobs[0].job.losses == 1
+    assert [claimed.job.id for claimed in claims.jobs] == [suspect.job.id]
+    assert claims.jobs[0].job.suspect
     assert claims.found == 3
     assert await order(db) == fresh
 
 
 async def test_a_suspect_does_not_come_with_what_is_more_urgent(db: Database) -> None:
-    lost = await running(db)
-    await lose(db, lost)
+    suspect = await running(db)
+    await settle(db, suspect, DIED)
     urgent = [await enqueue(db, priority=9), await enqueue(db, priority=9)]
 
     assert await order(db) == urgent
-    assert await order(db) == [lost.job.id]
+    assert await order(db) == [suspect.job.id]
 
 
 async def test_two_suspects_are_claimed_one_at_a_time(db: Database) -> None:
     ids = [answer.id for answer in await db.run(db.store.enqueue([a_job(), a_job()]))]
-    await claim(db, count=2)
-    db.clock.advance(30 * SECOND)
-    await db.run(db.store.rescue())
+    for claimed in await claim(db, count=2):
+        await settle(db, claimed, DIED)
 
     assert await order(db) == ids[:1]
     assert await order(db) == ids[1:]
+
+
+async def test_what_was_lost_once_with_its_worker_comes_with_others(db: Database) -> None:
+    """The first loss of a whole worker is nearly always a machine's."""
+    ids = [answer.id for answer in await db.run(db.store.enqueue([a_job(), a_job()]))]
+    claimed = await claim(db, count=2)
+    await db.run(db.store.renew([one.lease for one in claimed]))
+    db.clock.advance(30 * SECOND)
+    await db.run(db.store.rescue())
+
+    again = await claim(db, count=2)
+    assert [one.job.id for one in again] == ids
+    assert [one.job.worker_losses for one in again] == [1, 1]
 
 
 async def test_next_due_is_the_earliest_time_ahead(db: Database) -> None:

@@ -10,8 +10,9 @@ import pytest
 from support.cluster import Cluster
 from support.databases import Databases
 from support.store import SECOND, Database, install
+from tenure._model.ending import Ending
 from tenure._model.job import State
-from tests.conformance.acts import claim_one, enqueue, get, lose, running
+from tests.conformance.acts import begin, claim_one, enqueue, expire, get, lose, running
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -48,12 +49,17 @@ async def test_no_loss_is_counted_when_the_server_restarted_after_the_last_renew
     db: Database, own_cluster: Cluster
 ) -> None:
     """Shows R6."""
-    claimed = await running(db, max_losses=1)
+    claimed = await running(db)
+    await begin(db, claimed)
     after = await restarted(db, own_cluster)
-    await lose(after, claimed)
+    await expire(after, claimed)
 
     job = await get(after, claimed.job.id)
-    assert (job.state, job.losses, job.attempt) == (State.QUEUED, 0, 1)
+    assert (job.state, job.attempt, job.suspect) == (State.QUEUED, 0, False)
+    assert (job.losses, job.worker_losses, job.deaths) == (0, 0, 0)
+    [attempt] = await after.run(after.store.attempts(job.id))
+    assert (attempt.outcome, attempt.error_type) == (Ending.RELEASED, "Outage")
+    assert str(attempt.error_message).startswith("the database was restarted or failed over")
     again = await claim_one(after)
     assert again.returned
     await after.close()
@@ -65,11 +71,23 @@ async def test_a_lease_renewed_since_the_restart_is_lost_like_any_other(
     """Shows R6."""
     claimed = await running(db, lease=600 * SECOND)
     after = await restarted(db, own_cluster)
-    [renewal] = await after.run(after.store.renew([claimed.lease]))
-    assert renewal.answer == "renewed"
     await lose(after, claimed)
 
-    assert (await get(after, claimed.job.id)).losses == 1
+    assert (await get(after, claimed.job.id)).worker_losses == 1
+    await after.close()
+
+
+async def test_a_job_that_fails_on_loss_fails_of_a_restart_too(
+    db: Database, own_cluster: Cluster
+) -> None:
+    """A handler that began and did not end in time is one too many, whoever is to blame."""
+    claimed = await running(db, max_losses=0)
+    await begin(db, claimed)
+    after = await restarted(db, own_cluster)
+    await expire(after, claimed)
+
+    job = await get(after, claimed.job.id)
+    assert (job.state, job.done_reason, job.deaths) == (State.FAILED, "lost", 0)
     await after.close()
 
 

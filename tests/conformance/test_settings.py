@@ -8,7 +8,7 @@ import pytest
 
 from tenure._rules.settings import SETTINGS
 from tenure.errors import InvalidValue
-from tests.conformance.acts import BY, a_job, claim_one, count, enqueue, get, lose
+from tests.conformance.acts import BY, OWN, a_job, claim_one, count, enqueue, get, settle
 
 if TYPE_CHECKING:
     from support.store import Database
@@ -38,7 +38,7 @@ async def test_attempts_and_losses_hold_from_the_next_enqueue_on(db: Database) -
     assert (await get(db, first.id)).max_attempts == 8
     assert (await get(db, keyed.id)).max_attempts == 8
     assert (await get(db, own.id)).max_attempts == 2
-    await lose(db, await claim_one(db))
+    await settle(db, await claim_one(db), OWN)
     assert (await get(db, first.id)).done_reason == "poison"
 
 

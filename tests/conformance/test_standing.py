@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -15,7 +16,7 @@ from tenure._model.standing import StandingCode
 from tenure._model.stats import Count
 from tenure._model.worker import NewWorker, Presence
 from tenure._rules import standing as rules
-from tests.conformance.acts import BY, DAY, enqueue, get, running, settle
+from tests.conformance.acts import BY, DAY, begin, enqueue, get, running, settle
 
 if TYPE_CHECKING:
     from support.store import Database
@@ -59,6 +60,8 @@ async def test_a_running_job_says_who_holds_it_and_until_when(db: Database) -> N
     assert found.until == claimed.job.lease_expires_at
     assert (found.now, found.renewed_at) == (db.clock.now, claimed.job.claimed_at)
     assert found.renewals == 0
+    await begin(db, claimed)
+    assert (await why(db, claimed.job.id)).renewals == 1
 
 
 async def test_a_lease_that_is_over_says_so_until_it_is_rescued(db: Database) -> None:
@@ -82,6 +85,27 @@ async def test_a_lease_that_is_over_and_locked_says_by_whom(db: Database) -> Non
     pid = locker.connection.info.backend_pid
     assert (found.code, found.by) == (StandingCode.LEASE_OVER, f"pid {pid} (report)")
     assert "has its row locked since" in found.sentence
+
+
+async def test_a_due_job_that_is_locked_says_by_whom_and_since_when(db: Database) -> None:
+    """Slots are free, and workers pass it over: it is not that it waits for one."""
+    await db.party("main")
+    await worker(db)
+    job_id = await enqueue(db)
+    locker = await db.caller("report")
+    async with locker.transaction():
+        await locker.connection.execute("SELECT FROM tenure.job FOR UPDATE")
+        assert (await why(db, job_id)).code is StandingCode.NEXT, "a claim locks it, too"
+        db.clock.advance(3600 * SECOND)
+        await worker(db)
+        found = await why(db, job_id)
+        [locked] = await db.run(db.store.locked(["q"], timedelta(0), count=3))
+    pid = locker.connection.info.backend_pid
+    assert (found.code, found.by) == (StandingCode.LOCKED, f"pid {pid} (report)")
+    assert "has its row locked since" in found.sentence
+    assert (locked.job_id, locked.pid, locked.application) == (job_id, pid, "report")
+    assert (await why(db, job_id)).code is StandingCode.NEXT
+    assert await db.run(db.store.locked(["q"], timedelta(0), count=3)) == []
 
 
 async def test_a_held_job_says_who_holds_it_back_and_why(db: Database) -> None:

@@ -61,7 +61,7 @@ def hire(bed: Bed, tmp_path: Path) -> Iterator[Hire]:
     hired: list[Worker] = []
 
     def hire(url: str | None = None, **options: object) -> Worker:
-        hired.append(Worker(TARGET, url or bed.url, tmp_path, None, **options))
+        hired.append(Worker(TARGET, url or bed.url, tmp_path, None, None, **options))
         return hired[-1]
 
     yield hire

@@ -113,13 +113,13 @@ def _leave_a_daemon(path: str) -> None:
     os._exit(3)
 
 
-@app.task(max_attempts=1)
+@app.task(on_loss="fail")
 def daemon_in_thread(path: str) -> None:
     """Take the child down, and leave a daemon."""
     _leave_a_daemon(path)
 
 
-@app.task(max_attempts=1, process=True)
+@app.task(on_loss="fail", process=True)
 def daemon_in_process(path: str) -> None:
     """Take its own process down, and leave a daemon."""
     _leave_a_daemon(path)
@@ -258,3 +258,17 @@ def pill(path: str, way: str) -> None:
             ctypes.string_at(0)
         case _:
             raise ValueError(way)
+
+
+@app.task(max_attempts=1, process=True)
+def huge_in_process(path: str, size: int) -> str:
+    """Return more than any result may be, from a process of its own."""
+    effect(path)
+    return "x" * size
+
+
+@app.task(max_attempts=1)
+def huge_in_thread(path: str, size: int) -> str:
+    """Return more than any result may be, from a thread."""
+    effect(path)
+    return "x" * size

@@ -109,6 +109,7 @@ def test_an_operators_drain_holds_also_where_a_handler_outlives_the_grace(
     bed.enqueue([handlers.deaf.bind(bed.path("deaf"), 60)])
     worker = hire(concurrency=2, grace=2.0)
     soon(lambda: len(bed.effects("deaf").at) > 0, 30, "the worker did not begin")
+    soon(lambda: len(bed.workers()) == 1, 10, "the worker is not known")
     [row] = bed.workers()
     bed.drain(row.id)
 

@@ -20,7 +20,9 @@ WAYS = ("exit", "kill", "segfault")
 
 
 def _found_out(bed: Bed, pills: list[JobId]) -> None:
-    """Wait until all has ended, and see that of these each failed as poison after three losses."""
+    """Wait until all has ended, and see that of these each failed as poison after three deaths of
+    its own process, after at most two of a process that it shared: with others at the same time,
+    and with one that had ended in it less than a second before."""
     live = "SELECT count(*) FROM tenure.job"
     soon(lambda: bed.count(live) == 0, 60, "not all ended")
     for job_id in pills:
@@ -28,7 +30,8 @@ def _found_out(bed: Bed, pills: list[JobId]) -> None:
         assert (row.state, row.done_reason, row.losses) == ("failed", "poison", 3)
         # What was claimed with another pill and had not begun is given back, uncharged.
         endings = [ended.outcome for ended in bed.attempts(job_id)]
-        assert [ending for ending in endings if ending != "released"] == ["lost"] * 3
+        assert [ending for ending in endings if ending != "released"] == ["lost"] * row.deaths
+        assert row.deaths - row.losses == row.worker_losses <= 2
 
 
 def _charged(bed: Bed) -> str:
@@ -60,7 +63,7 @@ def test_a_pill_among_many_is_found_out_alone(bed: Bed, hire: Hire, tell: Tell, 
     _found_out(bed, [jobs[half]])
 
     assert bed.ended() == NEIGHBOURS
-    assert len(bed.effects("pill").at) == 3
+    assert len(bed.effects("pill").at) == bed.job(jobs[half]).deaths
     assert worker.alive
     tell(_charged(bed))
 

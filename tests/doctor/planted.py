@@ -124,6 +124,12 @@ def locked_job(bed: Bed) -> None:
     bed.connection().execute("SELECT FROM tenure.job FOR UPDATE")
 
 
+def locked_due_job(bed: Bed) -> None:
+    worker(bed, 1)
+    bed.admin().enqueue("work", {}, BY, queue="mail")
+    bed.connection().execute("SELECT FROM tenure.job FOR UPDATE")
+
+
 def late_schedule(bed: Bed) -> None:
     bed.admin().schedules.create("nightly", "work", BY, every=3600, queue="mail")
     bed.sql("UPDATE tenure.schedule SET next_at = now() - interval '5 minutes'")
@@ -224,6 +230,7 @@ PLANTED = {
         lambda bed: worker(bed, 1, unknown_tasks=["work"]),
         lambda bed: bed.run("tenure worker doctored:app"),
     ),
+    "a due job that is locked": Planted(Fault.JOB_LOCKED, "queues", locked_due_job),
     "a lease nobody ends": Planted(Fault.LEASE_OVER, "leases", lost_job),
     "a lease that is locked": Planted(Fault.LEASE_OVER, "leases", locked_job),
     "a schedule nobody fires": Planted(Fault.SCHEDULE_OVERDUE, "schedules", late_schedule),

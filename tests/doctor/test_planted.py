@@ -18,14 +18,14 @@ from support.daemons import PgBouncer, Redis
 from support.processes import wait_for
 from tenure import Tenure
 from tenure._rules import holding
-from tenure.admin import Fault, Level, examine
+from tenure.admin import Fault, Level, doctor, examine
 from tests.doctor.planted import PLANTED
 
 if TYPE_CHECKING:
     from tests.doctor.conftest import Bed
 
 # What is planted in tests of its own below, and what no server of ours can be brought to.
-BESIDE = {Fault.CLOCK_DIFFERS, Fault.POOLER, Fault.REDIS_AWAY}
+BESIDE = {Fault.CLOCK_DIFFERS, Fault.POOLER, Fault.REDIS_AWAY, Fault.NOTIFY_QUEUE_FULL}
 IMPOSSIBLE = {Fault.SERVER_TOO_OLD, Fault.NOT_HEARD}
 
 
@@ -51,6 +51,8 @@ def test_a_fault_is_found_and_its_remedy_mends_it(
     if PLANTED[name].fault is Fault.HORIZON_HELD:
         monkeypatch.setattr(holding, "HELD_FOR", timedelta(0))
         monkeypatch.setattr(holding, "HELD_TRANSACTIONS", 0)
+    if PLANTED[name].fault is Fault.JOB_LOCKED:
+        monkeypatch.setattr(doctor, "PASSED_OVER_FOR", timedelta(0))
     planted = PLANTED[name]
     url = planted.plant(bed)
 

@@ -29,15 +29,21 @@ from tenure._model.outcome import (
     Ended,
     Error,
     Failed,
+    Loss,
+    Lost,
     Released,
     Snoozed,
     Succeeded,
 )
 from tenure._rules.lifecycle import settle
+from tenure._store.postgres import leases as leases_module
+from tenure._store.postgres import settling as settling_module
 from tenure._store.postgres.connecting import connect
 from tenure._store.postgres.sessions import Session
 from tenure._store.postgres.store import PostgresStore
-from tests.machine.model import Job, Model
+from tenure.errors import LeaseLost
+from tests.machine.model import MAX_DEATHS, MAX_WORKER_LOSSES, Job, Model
+from tests.machine.tables import EMPTY, LOOK, seen
 
 if TYPE_CHECKING:
     import psycopg
@@ -55,27 +61,16 @@ TEN = timedelta(seconds=10)
 OUTCOMES: dict[str, Outcome] = {
     "succeed": Succeeded({"ok": True}),
     "fail": Failed(Error("ValueError", "no")),
+    "time out": Failed(Error("TimedOut", "no"), timed_out=True),
     "give up": Failed(Error("ValueError", "no"), retryable=False),
     "snooze": Snoozed(TEN),
     "release": Released(),
+    "release, begun": Released(begun=True),
+    "own death": Lost(Loss.OWN, Error("ProcessDied", "SIGSEGV")),
+    "shared death": Lost(Loss.SHARED, Error("ProcessDied", "SIGKILL")),
     "cancel": Cancelled("enough"),
 }
 EXAMPLES, STEPS = 250, 100
-_EMPTY = """
-TRUNCATE tenure.job, tenure.job_failed, tenure.job_archive, tenure.attempt, tenure.job_key,
-    tenure.queue, tenure.audit
-"""
-_LOOK = """
-SELECT
-    (SELECT json_agg(json_build_array(j.id, j.state, j.token, j.attempt, j.losses, j.held,
-        j.cancel_requested, j.claimed_by IS NOT NULL) ORDER BY j.id) FROM tenure.job AS j) AS live,
-    (SELECT json_agg(json_build_array(f.id, 'failed', f.token, f.attempt, f.losses, false, false,
-        false) ORDER BY f.id) FROM tenure.job_failed AS f) AS failed,
-    (SELECT json_agg(json_build_array(a.id, a.state, a.token, a.attempt) ORDER BY a.id)
-     FROM tenure.job_archive AS a) AS archive,
-    (SELECT json_agg(json_build_array(t.job_id, t.token, t.outcome) ORDER BY t.job_id, t.token)
-     FROM tenure.attempt AS t) AS attempts
-"""
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -90,7 +85,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.model = Model(datetime.now(UTC).replace(microsecond=0) + timedelta(minutes=1))
         self.store = PostgresStore(clock=lambda: self.model.now)
         self.session = Session(self.connection)
-        self.connection.execute(_EMPTY)
+        self.connection.execute(EMPTY)
         self.leases: list[Lease] = []
         self.grants: dict[int, list[tuple[datetime, datetime]]] = {}
         self.accepted: dict[int, int] = {}
@@ -102,46 +97,104 @@ class StoreMachine(RuleBasedStateMachine):
         queue=st.sampled_from(QUEUES),
         priority=st.sampled_from([0, 5, 9]),
         attempts=st.integers(1, 3),
+        losses=st.sampled_from([3, 3, 2, 0]),
         key=st.sampled_from([None, None, "k1", "k2"]),
         delay=st.sampled_from([0, 0, 30]),
     )
     def enqueue(
-        self, queue: str, priority: int, attempts: int, key: str | None, delay: int
+        self, queue: str, priority: int, attempts: int, losses: int, key: str | None, delay: int
     ) -> None:
         wait = timedelta(seconds=delay)
-        new = NewJob("t", queue, {}, priority, delay=wait, key=key, max_attempts=attempts)
+        new = NewJob(
+            *("t", queue, {}, priority),
+            delay=wait,
+            key=key,
+            max_attempts=attempts,
+            max_losses=losses,
+        )
         [answer] = self.session.run(self.store.enqueue([new], wake=False))
-        job = Job(answer.id, queue, priority, self.model.now + wait, attempts, key)
+        job = Job(answer.id, queue, priority, self.model.now + wait, attempts, key, losses)
         assert answer.created == (answer.id not in self._known())
         assert self.model.enqueue(job) == answer.id
 
-    @rule(worker=st.sampled_from([A, B]), count=st.integers(1, 3), queues=st.permutations(QUEUES))
-    def claim(self, worker: WorkerId, count: int, queues: list[str]) -> None:
+    @rule(
+        worker=st.sampled_from([A, B]),
+        count=st.integers(1, 3),
+        queues=st.permutations(QUEUES),
+        suspects=st.sampled_from([0, 2, MAX_WORKER_LOSSES, MAX_WORKER_LOSSES]),
+        keeps=st.booleans(),
+    )
+    def claim(
+        self, worker: WorkerId, count: int, queues: list[str], suspects: int, *, keeps: bool
+    ) -> None:
+        kept = self._kept(worker) if keeps else []
         if self.model.limits.keys() & {*queues, "*"}:
-            self.model.rescue(None if "*" in self.model.limits else set(queues))
-        expected = self.model.claimable(queues, count)
-        claims = self.session.run(self.store.claim(lanes(*queues), count=count, worker=worker))
+            self.model.rescue(
+                None if "*" in self.model.limits else set(queues),
+                holder=worker,
+                kept={lease.job_id for lease in kept},
+            )
+        expected = self.model.claimable(queues, count, suspects)
+        claims = self.session.run(
+            self.store.claim(
+                lanes(*queues), count=count, worker=worker, suspects=suspects, kept=kept
+            )
+        )
         assert [c.job.id for c in claims.jobs] == [job.id for job in expected]
         for job, claimed in zip(expected, claims.jobs, strict=True):
             self.model.claim(job, worker)
             assert (claimed.job.token, claimed.job.attempt) == (job.token, job.attempt)
+            assert claimed.confirm == (job.deaths > 0 or job.max_losses == 0)
             self.leases.append(claimed.lease)
             end = claimed.job.lease_expires_at
             assert end is not None
             self.grants.setdefault(job.id, []).append((self.model.now, end))
 
     @precondition(lambda self: self.leases)
-    @rule(data=st.data())
-    def renew(self, data: st.DataObject) -> None:
+    @rule(data=st.data(), began=st.booleans())
+    def renew(self, data: st.DataObject, *, began: bool) -> None:
         lease = self._lease(data)
-        [answer] = self.session.run(self.store.renew([lease]))
+        [answer] = self.session.run(self.store.renew([lease], began=[began]))
         job = self.model.holder(lease.job_id, lease.token, lease.claimed_by)
-        kept = job is not None and self.model.renew(job)
-        assert (answer.answer is Renewed.RENEWED) == kept
-        if kept and job is not None and job.expires is not None:
+        renewed = job is not None and self.model.renew(job, began=began)
+        assert (answer.answer is Renewed.RENEWED) == renewed
+        if renewed and job is not None:
             assert answer.cancel_requested == job.cancelled
-            began, _ = self.grants[job.id][-1]
-            self.grants[job.id][-1] = (began, job.expires)
+            self._extend(job)
+
+    @precondition(lambda self: self.leases)
+    @rule(data=st.data(), fails=st.sampled_from([False, False, False, True]))
+    def confirm(self, data: st.DataObject, *, fails: bool) -> None:
+        lease = self._lease(data)
+        [answer] = self.session.run(self.store.confirm([lease], fail_on_loss=[fails]))
+        job = self.model.holder(lease.job_id, lease.token, lease.claimed_by)
+        confirmed = job is not None and self.model.confirm(job, fail_on_loss=fails)
+        assert answer == confirmed
+        if confirmed and job is not None:
+            self._extend(job)
+
+    @precondition(lambda self: self.leases)
+    @rule(
+        data=st.data(),
+        cursor=st.sampled_from([None, 1, 2]),
+        item=st.sampled_from([None, None, "x", "y"]),
+    )
+    def progress(self, data: st.DataObject, cursor: int | None, item: str | None) -> None:
+        lease = self._lease(data)
+        job = self.model.holder(lease.job_id, lease.token, lease.claimed_by)
+        kept = job is not None and self.model.progress(job, cursor, item)
+        report = self.store.progress(
+            lease, cursor=cursor, items=None if item is None else {item: 1}
+        )
+        try:
+            reported = self.session.run(report)
+        except LeaseLost:
+            assert not kept
+            return
+        assert kept
+        assert job is not None
+        assert reported.items == len(job.items)
+        self._extend(job)
 
     @precondition(lambda self: self.leases)
     @rule(data=st.data(), how=st.sampled_from(list(OUTCOMES)))
@@ -167,10 +220,12 @@ class StoreMachine(RuleBasedStateMachine):
     def advance(self, seconds: int) -> None:
         self.model.now += timedelta(seconds=seconds)
 
-    @rule()
-    def rescue(self) -> None:
-        rescues = self.session.run(self.store.rescue())
-        assert {r.job_id: r.state for r in rescues.jobs} == self.model.rescue()
+    @rule(keeps=st.sampled_from([None, None, A, B]))
+    def rescue(self, keeps: WorkerId | None) -> None:
+        kept = [] if keeps is None else self._kept(keeps)
+        rescues = self.session.run(self.store.rescue(kept=kept))
+        expected = self.model.rescue(holder=keeps, kept={lease.job_id for lease in kept})
+        assert {r.job_id: r.state for r in rescues.jobs} == expected
 
     # What operators do
 
@@ -239,17 +294,22 @@ class StoreMachine(RuleBasedStateMachine):
     @invariant()
     def the_tables_are_what_the_model_says(self) -> None:
         type(self).steps += 1
-        row = self.connection.execute(_LOOK).fetchone()
+        row = self.connection.execute(LOOK).fetchone()
         assert row is not None
-        live, failed, archive, attempts = (part or [] for part in row)
+        live, failed, archive, attempts, histories = (part or [] for part in row)
         jobs = sorted(self.model.jobs.values(), key=lambda j: j.id)
         assert live + failed == [
-            _seen(j) for s in (("queued", "running"), ("failed",)) for j in jobs if j.state in s
+            seen(j) for s in (("queued", "running"), ("failed",)) for j in jobs if j.state in s
         ]
         assert archive == [
             [i, e.state, e.token, e.attempt] for i, e in sorted(self.model.archive.items())
         ]
         assert attempts == [[*k, v] for k, v in sorted(self.model.attempts.items())]
+        ends = sorted(self.model.attempts.items())
+        assert histories == [
+            [job_id, [[token, end] for (job, token), end in ends if job == job_id][-21:]]
+            for job_id, *_ in failed
+        ]
         self._i2_i8_i9_i10(live, failed, archive, attempts)
 
     def _i2_i8_i9_i10(
@@ -261,9 +321,11 @@ class StoreMachine(RuleBasedStateMachine):
         for job_id, _, token, *_ in live + failed + archive:
             assert token >= self.tokens.get(job_id, 0), "I8: tokens only grow"
             self.tokens[job_id] = token
-        for job_id, _, _, attempt, losses, *_ in live + failed:
-            assert attempt <= self.model.jobs[job_id].max_attempts, "I9: attempts"
+        for job_id, _, _, attempt, losses, worker_losses, deaths, *_ in live + failed:
+            assert 0 <= attempt <= self.model.jobs[job_id].max_attempts, "I9: attempts"
             assert losses <= 3, "I9: losses"
+            assert worker_losses <= MAX_WORKER_LOSSES, "I9: worker losses"
+            assert max(losses, worker_losses) <= deaths <= MAX_DEATHS, "I9: deaths"
         places = [row[0] for row in live + failed + archive] + list(self.model.discarded)
         assert len(places) == len(set(places)) == self.model.created, "I10: conservation"
 
@@ -279,6 +341,16 @@ class StoreMachine(RuleBasedStateMachine):
     def _lease(self, data: st.DataObject) -> Lease:
         return data.draw(st.sampled_from(self.leases[-8:]))
 
+    def _kept(self, worker: WorkerId) -> list[Lease]:
+        """What a worker may believe that it holds: its newest leases, some of them over."""
+        return [lease for lease in self.leases[-4:] if lease.claimed_by == worker]
+
+    def _extend(self, job: Job) -> None:
+        """The last grant of this job ends when the model says now, for I3."""
+        assert job.expires is not None
+        began, _ = self.grants[job.id][-1]
+        self.grants[job.id][-1] = (began, job.expires)
+
     def _job(self, data: st.DataObject) -> Job:
         return data.draw(st.sampled_from(list(self.model.jobs.values())))
 
@@ -288,21 +360,19 @@ class StoreMachine(RuleBasedStateMachine):
         periods[-1] = (periods[-1][0], min(periods[-1][1], self.model.now))
 
 
-def _seen(job: Job) -> list[Any]:
-    running = job.state == "running"
-    cancelled = job.cancelled and running
-    held = job.held and job.state == "queued"
-    return [job.id, job.state, job.token, job.attempt, job.losses, held, cancelled, running]
-
-
 @pytest.mark.timeout(600)
-def test_the_store_does_what_the_model_says(databases: Databases) -> None:
+def test_the_store_does_what_the_model_says(
+    databases: Databases, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Shows R1, R2, R4, R5, R6, R9, R10, R11, R12, R13, R15, R16, R17.
 
     More than 20,000 steps in all, the invariants I2, I3, I8, I9 and I10 after each.
     """
     StoreMachine.url = databases.create(databases.template("tenure", install))
     StoreMachine.steps = 0
+    for module in (leases_module, settling_module):
+        monkeypatch.setattr(module, "MAX_WORKER_LOSSES", MAX_WORKER_LOSSES)
+        monkeypatch.setattr(module, "MAX_DEATHS", MAX_DEATHS)
     with connect(StoreMachine.url, name="machine") as connection:
         StoreMachine.connection = connection
         run_state_machine_as_test(

@@ -18,7 +18,7 @@ from tenure._model.operation import (
     OperationKind,
     OperationState,
 )
-from tenure._model.outcome import Ended, Error, Failed, Released, Succeeded
+from tenure._model.outcome import Ended, Error, Failed, Loss, Lost, Released, Succeeded
 from tenure._model.queue import Floor, Lane
 from tenure._model.schedule import NewSchedule, Timing
 from tenure._rules import lifecycle, selectors
@@ -143,7 +143,7 @@ def operation(kind: OperationKind, **said: Any) -> Op[Any]:
 # Answers that lead an operation on to its later statements.
 _ANSWERS: Mapping[str, list[Row]] = {
     "check_lease": [{"held": True, "isolation": "read committed", "filed_on": date(2030, 1, 1)}],
-    "lock_queues": [{"name": "mail", "adopted": False}],
+    "lock_queues": [{"name": "mail", "adopted": False, "now": NOW}],
     "rescue": [{"id": None, "found": 0, "now": FLOOR.run_at}],
     "await_answer": [{"digest": "ab", "answer": None}],
     "days": [{"day": datetime.now(UTC).date()}],
@@ -200,11 +200,6 @@ def _within(outcome: Outcome) -> Op[None]:
 BATCH = 100
 FAILED = Failed(ERROR)
 AN_ID = JobId(20_000)
-# As a claim's row: id, token, …, losses, …, when it was claimed and ends, …, now, found, unread.
-A_SUSPECT: tuple[Any, ...] = (
-    *(20_000, 1 << 40, "mail", "send", None, {}, 5, 2, 3, 1, NOW, NOW, NOW, NOW + MINUTE),
-    *(None, None, 0, None, True, NOW, 1, None),
-)
 
 # What our own connections send, by the name of the case.
 OWN: Mapping[str, Query] = {
@@ -215,7 +210,7 @@ OWN: Mapping[str, Query] = {
     "claim_limited": sent(
         STORE.claim(LANES, count=BATCH, worker=WORKER, limited=True), "claim_limited"
     ),
-    "confirm": sent(STORE.claim(LANES, count=BATCH, worker=WORKER), "confirm", claim=[A_SUSPECT]),
+    "confirm": sent(STORE.confirm(leases(BATCH)), "confirm"),
     "lock_queues": sent(
         STORE.claim(LANES, count=BATCH, worker=WORKER, limited=True), "lock_queues"
     ),
@@ -223,17 +218,21 @@ OWN: Mapping[str, Query] = {
     "gate": sent(STORE.claim(LANES, count=BATCH, worker=WORKER), "gate"),
     "renew": sent(STORE.renew(leases(BATCH)), "renew"),
     "overdue": sent(STORE.overdue(MINUTE), "overdue"),
-    "forfeit": sent(STORE.forfeit(leases(BATCH)), "forfeit"),
+    "suspect_waits": sent(STORE.suspect_waits(["mail", "bulk"], 3), "suspect_waits"),
+    "locked": sent(STORE.locked(["mail", "bulk"], MINUTE, count=3), "locked"),
+    "notify_queue": sent(STORE.notify_queue(), "notify_queue"),
     "wait": sent(STORE.wait(AN_ID), "wait"),
     "holding": sent(STORE.renew(leases(BATCH)), "holding"),
     "progress": sent(STORE.progress(leases(1)[0], done=3, items={"k": 1, "l": 2}), "progress"),
     "complete": sent(STORE.settle(ended(BATCH, Succeeded({"rows": 1}))), "complete"),
     "settle": sent(STORE.settle(ended(BATCH, FAILED)), "settle"),
     "settle, to release": sent(STORE.settle(ended(BATCH, Released())), "settle"),
+    "settle, deaths": sent(STORE.settle(ended(BATCH, Lost(Loss.SHARED, ERROR))), "settle"),
     "settle, one": sent(STORE.settle(ended(1, FAILED)), "settle"),
     "repeat": sent(STORE.settle(ended(BATCH, FAILED)), "repeat"),
     "await_key": Query("await_key", {"task": "send", "key": "key-7"}),
     "rescue": sent(STORE.rescue(), "rescue"),
+    "rescue, but what is kept": sent(STORE.rescue(kept=leases(BATCH)), "rescue"),
     "rescue, of queues": sent(
         STORE.claim(LANES, count=BATCH, worker=WORKER, limited=True), "rescue"
     ),

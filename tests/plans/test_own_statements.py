@@ -20,7 +20,6 @@ HOT = [
     "confirm",
     "renew",
     "holding",
-    "forfeit",
     "wait",
     "complete",
     "settle, to release",
@@ -161,12 +160,37 @@ def test_the_archive_of_one_day_reads_that_days_partition_alone(full: str) -> No
     assert len(found.of("job_archive")) == 1
 
 
-def test_a_sweep_reads_expiries_between_its_floor_and_now(empty: str, full: str) -> None:
-    """Shows R6."""
+@pytest.mark.parametrize("case", ["rescue", "rescue, but what is kept", "rescue, of queues"])
+def test_a_sweep_reads_expiries_between_its_floor_and_now(empty: str, full: str, case: str) -> None:
+    """Shows R6. Whether it waited for the table is judged once, before it reads any."""
     for url in (empty, full):
-        [scan] = [n for n in plan(url, "rescue").of("job") if n.indexes == {"job_expiry_idx"}]
+        found = plan(url, case)
+        [scan] = [n for n in found.of("job") if n.indexes == {"job_expiry_idx"}]
         assert "lease_expires_at > " in scan.fields["Index Cond"]
         assert "lease_expires_at <= " in scan.fields["Index Cond"]
+        assert "clock_timestamp" not in str(scan.fields.get("Filter"))
+        [gate] = [n for n in found.nodes() if "One-Time Filter" in n.fields]
+        assert gate.kind == "Result"
+        assert scan in gate.below
+        outputs = [
+            str(n.fields["Output"])
+            for n in found.nodes()
+            if n.fields.get("Parent Relationship") == "InitPlan" and "Output" in n.fields
+        ]
+        assert [o for o in outputs if "clock_timestamp() - COALESCE" in o]
+
+
+@pytest.mark.parametrize("case", ["settle", "settle, deaths", "rescue"])
+def test_the_attempts_of_a_dead_letter_are_found_by_its_id(
+    empty: str, full: str, case: str
+) -> None:
+    """Shows R16. In each day by the primary key, the last of them first."""
+    for url in (empty, full):
+        scans = plan(url, case).of("attempt")
+        assert scans
+        for scan in scans:
+            assert scan.indexes == {"attempt_pkey"}
+            assert "job_id = " in scan.fields["Index Cond"]
 
 
 @pytest.mark.parametrize("case", ["due", "due, above a floor"])
@@ -184,7 +208,7 @@ def test_due_schedules_are_read_in_the_order_of_their_time(
         assert not any(node.kind == "Sort" for node in found.nodes())
 
 
-@pytest.mark.parametrize("case", ["complete", "renew", "settle", "settle, to release"])
+@pytest.mark.parametrize("case", ["complete", "renew", "confirm", "settle", "settle, to release"])
 def test_a_batch_finds_its_jobs_one_by_one_by_their_ids(empty: str, full: str, case: str) -> None:
     """A hash or a merge would read the whole table, and lock in an order of its own."""
     for url in (empty, full):

@@ -100,7 +100,7 @@ async def test_a_rescue_skips_the_job_that_is_being_claimed(db: Database) -> Non
         assert (await rescuer.run(db.store.rescue())).found == 0
 
     [rescued] = (await rescuer.run(db.store.rescue())).jobs
-    assert (rescued.job_id, rescued.losses) == (job_id, 1)
+    assert (rescued.job_id, rescued.state) == (job_id, State.QUEUED)
 
 
 async def test_a_claim_does_not_wait_for_a_pause_and_heeds_it_from_its_commit_on(

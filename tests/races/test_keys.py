@@ -151,7 +151,8 @@ async def test_a_rescue_leaves_the_job_whose_key_a_caller_holds_for_the_next_tim
     db: Database,
 ) -> None:
     """A sweep never waits for user code, and forgets nothing because of it. Shows R6."""
-    [lease] = await held(db, key="k", max_attempts=1)
+    [lease] = await held(db, key="k", max_losses=0)
+    await db.run(db.store.renew([lease]))
     db.clock.advance(31 * SECOND)
     caller, rescuer = await db.caller("caller"), await db.party("rescuer")
 
@@ -162,6 +163,7 @@ async def test_a_rescue_leaves_the_job_whose_key_a_caller_holds_for_the_next_tim
 
     [rescued] = (await rescuer.run(db.store.rescue())).jobs
     assert (rescued.job_id, rescued.state) == (lease.job_id, State.FAILED)
+    assert rescued.reason == "lost"
 
 
 async def test_a_cancel_that_waits_behind_a_keyed_enqueue_frees_the_key_after_it(

@@ -11,14 +11,13 @@ from support.store import SECOND, B
 from tenure._model.ending import Ending
 from tenure._model.job import State
 from tenure._model.lease import Renewal, Renewed, Settled, Settling
-from tenure._model.outcome import Released, Succeeded
-from tenure._store.port import Query
+from tenure._model.outcome import Error, Loss, Lost, Released, Succeeded
 from tenure.errors import LeaseLost
 
 if TYPE_CHECKING:
     from support.store import Database
-    from tenure._model.lease import Lease
-    from tenure._store.port import Op
+
+DIED = Lost(Loss.OWN, Error("ProcessDied", "its process was ended by SIGKILL"))
 
 
 async def test_a_settle_that_waits_behind_a_rescue_is_refused(db: Database) -> None:
@@ -68,8 +67,9 @@ async def test_a_rescue_skips_the_job_that_is_being_settled(db: Database) -> Non
 
 
 async def test_a_release_that_waits_behind_a_rescue_gives_nothing_back(db: Database) -> None:
-    """A lost attempt stays charged, whatever its holder still says. Shows R13."""
+    """A loss stays counted, whatever its holder still says. Shows R13."""
     [lease] = await held(db)
+    await db.run(db.store.renew([lease]))
     db.clock.advance(31 * SECOND)
     rescuer, worker = await db.party("rescuer"), await db.party("worker")
 
@@ -80,7 +80,7 @@ async def test_a_release_that_waits_behind_a_rescue_gives_nothing_back(db: Datab
     assert await release == [Settled(Settling.REFUSED)]
     job = await db.run(db.store.get(lease.job_id))
     assert job is not None
-    assert (job.attempt, job.losses) == (1, 1)
+    assert (job.attempt, job.worker_losses, job.deaths) == (0, 1, 1)
 
 
 async def test_a_rescue_skips_the_job_that_is_being_released(db: Database) -> None:
@@ -95,7 +95,8 @@ async def test_a_rescue_skips_the_job_that_is_being_released(db: Database) -> No
 
     job = await db.run(db.store.get(lease.job_id))
     assert job is not None
-    assert (job.state, job.attempt, job.losses) == (State.QUEUED, 0, 0)
+    assert (job.state, job.attempt) == (State.QUEUED, 0)
+    assert (job.losses, job.worker_losses, job.deaths) == (0, 0, 0)
 
 
 async def test_a_renewal_beside_a_rescue_is_busy_and_then_lost(db: Database) -> None:
@@ -158,7 +159,9 @@ async def test_progress_that_waits_behind_a_rescue_is_refused(db: Database) -> N
 
 async def test_two_rescuers_share_the_work_and_never_a_job(db: Database) -> None:
     """Anyone may rescue, any number at once, and a loss is counted once. Shows R6."""
-    all_of_them = {lease.job_id for lease in await held(db, 4)}
+    held_now = await held(db, 4)
+    await db.run(db.store.renew(held_now))
+    all_of_them = {lease.job_id for lease in held_now}
     db.clock.advance(31 * SECOND)
     one, other = await db.party("one"), await db.party("other")
 
@@ -168,10 +171,9 @@ async def test_two_rescuers_share_the_work_and_never_a_job(db: Database) -> None
 
     assert len(first) == len(second) == 2
     assert first | second == all_of_them
-    again = leases(await db.run(claim(db.store, worker=B)))
-    job = await db.run(db.store.get(again[0].job_id))
-    assert job is not None
-    assert job.losses == 1
+    again = (await db.run(claim(db.store, worker=B, count=4))).jobs
+    assert {one.job.id for one in again} == all_of_them
+    assert {(one.job.worker_losses, one.job.deaths) for one in again} == {(1, 1)}
 
 
 async def test_a_lease_that_was_locked_when_a_floor_passed_it_is_rescued_from_zero(
@@ -219,22 +221,60 @@ async def test_a_lease_that_ends_while_its_renewal_is_under_way_is_not_revived(
     assert await renewal == [Renewal(Renewed.RENEWED), Renewal(Renewed.LOST)]
 
 
-def confirm(lease: Lease) -> Op[bool]:
-    """What a claim says of a suspect before it answers; no verb of its own."""
-    name = {"id": lease.job_id, "token": lease.token, "owner": lease.claimed_by}
-    rows = yield Query("confirm", {**name, "ttl": lease.ttl, "now": None})
-    return bool(rows)
-
-
 async def test_a_confirmation_that_waited_past_its_lease_is_refused(db: Database) -> None:
-    """It waits behind somebody who only locks the row. Shows R5."""
+    """It waits behind a transaction that only locks the row. Shows R5."""
     await db.run(db.real.enqueue([job()]))
     [lease] = leases(await db.run(claim(db.real, ttl=SECOND)))
     blocker, worker = await db.party("blocker"), await db.party("worker")
 
     async with blocker.connection.transaction():
         await blocker.connection.execute("SELECT FROM tenure.job FOR UPDATE")
-        late = await waiting(db, worker, confirm(lease))
+        late = await waiting(db, worker, db.real.confirm([lease]))
         await db.fetch("SELECT pg_sleep_until(lease_expires_at) FROM tenure.job")
 
-    assert await late is False
+    assert await late == [False]
+
+
+async def test_a_confirmation_that_waits_behind_a_rescue_is_refused(db: Database) -> None:
+    """Else a handler would begin whose job is in the queue again. Shows R1, R5."""
+    [lease] = await held(db)
+    rescuer, worker = await db.party("rescuer"), await db.party("worker")
+
+    async with rescuer.transaction() as tx:
+        now = db.clock.advance(31 * SECOND)
+        await tx.run(db.store.rescue())
+        db.clock.now = now - 2 * SECOND  # the confirmation was sent in time
+        late = await waiting(db, worker, db.store.confirm([lease]))
+
+    assert await late == [False]
+
+
+async def test_a_rescue_skips_the_job_that_is_being_confirmed(db: Database) -> None:
+    """A confirmation sent in time wins, though the lease looks over to others. Shows R3."""
+    [lease] = await held(db)
+    db.clock.advance(29 * SECOND)
+    worker, rescuer = await db.party("worker"), await db.party("rescuer")
+
+    async with worker.transaction() as tx:
+        assert await tx.run(db.store.confirm([lease])) == [True]
+        db.clock.advance(2 * SECOND)
+        assert (await rescuer.run(db.store.rescue())).found == 0
+
+    assert (await rescuer.run(db.store.rescue())).found == 0
+
+
+async def test_the_death_that_a_parent_settles_and_a_rescue_count_one_loss(db: Database) -> None:
+    """Whoever is second finds another token. Shows R5."""
+    [lease] = await held(db)
+    await db.run(db.store.renew([lease]))
+    db.clock.advance(31 * SECOND)
+    rescuer, parent = await db.party("rescuer"), await db.party("parent")
+
+    async with rescuer.transaction() as tx:
+        await tx.run(db.store.rescue())
+        death = await waiting(db, parent, db.store.settle([ended(lease, DIED)]))
+
+    assert [answer.state for answer in await death] == [None]
+    job = await db.run(db.store.get(lease.job_id))
+    assert job is not None
+    assert (job.losses, job.worker_losses, job.deaths) == (0, 1, 1)

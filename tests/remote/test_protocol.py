@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
+from support.horizon import add_dead, add_due, pinned
+from tenure import Tenure
 from tenure.admin import By, State
+from tenure.config import DEFAULTS
 from tenure.errors import InvalidValue, LeaseLost
 from tenure.remote import (
     Ending,
@@ -16,6 +20,7 @@ from tenure.remote import (
     Failed,
     Introduction,
     Released,
+    Remote,
     Renewed,
     Settling,
     Succeeded,
@@ -23,11 +28,7 @@ from tenure.remote import (
 
 if TYPE_CHECKING:
     from support.store import Database
-    from tenure import Tenure
-    from tenure.remote import (
-        Acquired,
-        Remote,
-    )
+    from tenure.remote import Acquired
 
 ME = Introduction(name="here", language="none", slots=2)
 BY = By("ops")
@@ -242,3 +243,22 @@ async def test_what_cannot_be_acquired_is_refused(
     asked = {"queues": ["default"]} | said
     with pytest.raises(InvalidValue, match=why):
         await remote.acquire("me", introduction=ME, **asked)  # type: ignore[arg-type] # as said
+
+
+async def test_a_new_server_hands_out_recent_jobs_at_once_and_older_ones_by_a_scan(
+    db: Database,
+) -> None:
+    """A transaction has been open for hours, and dead rows lie in front of the due jobs."""
+    with pinned(db.url):
+        now = datetime.now(UTC)
+        add_dead(db.url, "default", 50_000, now - timedelta(hours=2))
+        add_due(db.url, "default", 1, now - timedelta(hours=1), "old")
+        add_due(db.url, "default", 1, now, "new")
+        brief = replace(DEFAULTS, first_claim=timedelta(milliseconds=1))
+        app = Tenure(db.url, defaults=brief)
+        remote = Remote(app, name="server")
+        async with remote.running():
+            tasks = [(await acquire(remote, wait=20)).work[0].job.task for _ in range(2)]
+        app.close()
+        await app.aclose()
+    assert tasks == ["new", "old"]

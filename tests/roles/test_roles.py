@@ -20,7 +20,7 @@ from tenure._model.audit import By
 from tenure._model.ids import JobId, WorkerId
 from tenure._model.job import NewJob, State
 from tenure._model.lease import Settling
-from tenure._model.outcome import Error, Failed
+from tenure._model.outcome import Error, Failed, Loss, Lost
 from tenure._model.schedule import NewSchedule, Timing
 from tenure._model.worker import NewWorker, Presence
 from tenure._rules import tokens
@@ -112,6 +112,8 @@ VERBS: Mapping[str, tuple[Callable[[], Op[Any]], frozenset[str]]] = {
     "rights": (lambda: STORE.rights("ana"), EVERYONE),
     "drift": (STORE.drift, EVERYONE),
     "unkept": (STORE.unkept, EVERYONE),
+    "notify queue": (STORE.notify_queue, EVERYONE),
+    "locked": (lambda: STORE.locked(["q"], timedelta(0), count=1), LOOKERS),
     "ticks": (lambda: STORE.ticks("s"), LOOKERS),
     "audit": (lambda: STORE.audit("job:1"), OPERATORS | {"reader"}),
     "cancel": (lambda: STORE.cancel([JobId(1)], BY), RUNNERS),
@@ -197,9 +199,19 @@ def test_a_worker_settles_within_a_transaction_and_rescues_failures(parties: Par
     lease = claimed(parties)
     settlement = ended(lease).settlement
     parties.run("worker", atomically(STORE.settle_within(lease, settlement, also=[job()])))
+    died = claimed(parties)
+    death = Lost(Loss.OWN, Error("ProcessDied", "its process was ended by SIGKILL"))
+    [settled] = parties.run("worker", STORE.settle([ended(died, death)]))
+    assert settled.state is State.QUEUED
     lost = claimed(parties)
-    [rescued] = parties.run("worker", STORE.forfeit([lost]))
-    assert rescued.job_id == lost.job_id
+    assert parties.run("worker", STORE.confirm([lost])) == [True]
+    parties.execute(
+        "UPDATE tenure.job SET lease_expires_at = now(), max_losses = 0 "
+        "WHERE claimed_by IS NOT NULL"
+    )
+    [rescued] = parties.run("worker", STORE.rescue()).jobs
+    assert (rescued.job_id, rescued.reason) == (lost.job_id, "lost")
+    assert parties.run("reader", STORE.attempts(lost.job_id))
 
 
 def test_a_day_that_is_made_later_needs_no_grant(parties: Parties) -> None:

@@ -32,14 +32,14 @@ def at(milliseconds: int) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A queued job; `losses` makes it a suspect, `returned` keeps it out of its lane's order."""
+    """A queued job; `suspect` if it comes alone, `returned` keeps it out of its lane's order."""
 
     id: int
     run_at: int
     queue: str = "a"
     priority: int = 5
     returned: bool = False
-    losses: int = 0
+    suspect: bool = False
 
     @property
     def place(self) -> Floor:
@@ -57,10 +57,11 @@ def claimed(row: Row) -> Claimed:
         priority=row.priority,
         attempt=1,
         max_attempts=3,
-        losses=row.losses,
+        losses=0,
         token=Token(1),
         run_at=at(row.run_at),
         created_at=at(row.run_at),
+        suspect=row.suspect,
     )
     lease = Lease(job.id, job.token, _HOLDER, timedelta(seconds=30))
     return Claimed(job, lease, returned=row.returned)
@@ -90,10 +91,10 @@ class Table:
         queue: str = "a",
         priority: int = 5,
         returned: bool = False,
-        losses: int = 0,
+        suspect: bool = False,
     ) -> Row:
         self._ids += 1
-        row = Row(self._ids, run_at, queue, priority, returned, losses)
+        row = Row(self._ids, run_at, queue, priority, returned, suspect)
         self.rows.append(row)
         return row
 
@@ -112,8 +113,8 @@ class Table:
                 found += taken
                 if lane.queue in rooms:
                     rooms[lane.queue] -= len(taken)
-        suspects_first = bool(found) and found[0].losses > 0
-        taken = found[:1] if suspects_first else [r for r in found if not r.losses]
+        suspects_first = bool(found) and found[0].suspect
+        taken = found[:1] if suspects_first else [r for r in found if not r.suspect]
         self.rows = [r for r in self.rows if r not in taken]
         unread = sorted(self.paused | self.rooms.keys())
         return answer(taken, now=now, found=len(found), unread=unread)

@@ -24,7 +24,7 @@ adds = st.tuples(
     st.sampled_from([4, 5]),
     st.sampled_from([-1_900, -1_000, 0, 0, 800, 2_200]),
     st.integers(1, 3),
-    st.integers(0, 1),
+    st.booleans(),
 )
 claims_of = st.tuples(st.just("claim"), st.integers(1, 4), st.booleans())
 returns = st.tuples(st.just("return"), st.sampled_from(QUEUES), st.integers(0, 60_000))
@@ -56,13 +56,13 @@ def play(script: list[tuple[Any, ...]], *, late: bool, suspects: bool) -> None:
         match step:
             case ("wait", by):
                 now += by
-            case ("add", queue, priority, offset, count, losses):
+            case ("add", queue, priority, offset, count, is_suspect):
                 run_at = now + (offset if late else max(offset, 0))
                 for _ in range(count):
-                    lost = losses if suspects else 0
-                    table.add(run_at, queue=queue, priority=priority, losses=lost)
+                    suspect = suspects and is_suspect
+                    table.add(run_at, queue=queue, priority=priority, suspect=suspect)
             case ("return", queue, run_at):
-                table.add(run_at, queue=queue, returned=True, losses=1 if suspects else 0)
+                table.add(run_at, queue=queue, returned=True, suspect=suspects)
             case ("pause", queue):
                 table.paused ^= {queue}
             case ("limit", queue, None):
@@ -98,7 +98,7 @@ def test_a_floor_hides_nothing_that_a_suspect_left_behind(script: list[tuple[Any
 
 def test_what_a_lone_suspect_left_in_its_lane_is_still_above_the_floor() -> None:
     book, table = LaneBook(["a"]), Table()
-    table.add(10_000, losses=1)
+    table.add(10_000, suspect=True)
     table.add(11_000)
     table.add(12_000)
     claims = claim(book, table, wanted=10, now=60_000)
@@ -110,7 +110,7 @@ def test_what_a_lone_suspect_left_in_its_lane_is_still_above_the_floor() -> None
 def test_a_suspect_that_was_passed_over_is_still_above_the_floor() -> None:
     book, table = LaneBook(["a"]), Table()
     table.add(10_000)
-    suspect = table.add(11_000, losses=1)
+    suspect = table.add(11_000, suspect=True)
     table.add(12_000)
     claim(book, table, wanted=3, now=60_000)
     assert table.rows == [suspect]

@@ -99,10 +99,22 @@ def test_a_time_without_a_zone_is_refused() -> None:
     assert said == "run_at has no time zone; write datetime.now(UTC) or attach one"
 
 
-@pytest.mark.parametrize("name", ["max_attempts", "max_losses"])
-@pytest.mark.parametrize("value", [0, -1, 32_768])
-def test_a_cap_that_the_table_cannot_hold_is_refused(name: str, value: int) -> None:
-    assert refusal(**{name: value}) == f"{name} is {value}; it must be 1 to 32,767"
+@pytest.mark.parametrize(
+    ("name", "value", "least"),
+    [
+        ("max_attempts", 0, 1),
+        ("max_attempts", -1, 1),
+        ("max_attempts", 32_768, 1),
+        ("max_losses", -1, 0),
+        ("max_losses", 32_768, 0),
+    ],
+)
+def test_a_cap_that_the_table_cannot_hold_is_refused(name: str, value: int, least: int) -> None:
+    assert refusal(**{name: value}) == f"{name} is {value}; it must be {least} to 32,767"
+
+
+def test_no_losses_at_all_is_how_a_job_says_that_it_fails_on_loss() -> None:
+    check(replace(JOB, max_losses=0))
 
 
 @pytest.mark.parametrize("target", [0, -5, 2**31])

@@ -11,8 +11,27 @@ from hypothesis import strategies as st
 
 from tenure._model.ending import Ending
 from tenure._model.job import State
-from tenure._model.outcome import Cancelled, Error, Failed, Outcome, Released, Snoozed, Succeeded
-from tenure._rules.lifecycle import MOVES, rescue, settle, verdict
+from tenure._model.outcome import (
+    Cancelled,
+    Error,
+    Failed,
+    Loss,
+    Lost,
+    Outcome,
+    Released,
+    Snoozed,
+    Succeeded,
+)
+from tenure._rules.lifecycle import (
+    MAX_DEATHS,
+    MAX_WORKER_LOSSES,
+    MOVES,
+    Counters,
+    becomes_suspect,
+    rescue,
+    settle,
+    verdict,
+)
 
 ERROR = Error("ValueError", "no")
 BACKOFF = timedelta(seconds=30)
@@ -29,13 +48,20 @@ outcomes: st.SearchStrategy[Outcome] = st.one_of(
         timed_out=st.booleans(),
     ),
     st.builds(Snoozed, pause=durations),
-    st.builds(Released),
-    st.builds(Cancelled),
+    st.builds(Released, begun=st.booleans(), error=st.none() | st.just(ERROR)),
+    st.builds(Lost, loss=st.sampled_from([Loss.OWN, Loss.SHARED]), error=st.just(ERROR)),
+    st.builds(Cancelled, reason=st.sampled_from(["requested", "expired"])),
+)
+counted = st.builds(
+    Counters,
+    losses=st.integers(0, 9),
+    worker_losses=st.integers(0, MAX_WORKER_LOSSES - 1),
+    deaths=st.integers(0, MAX_DEATHS - 1),
 )
 
 
 def test_every_outcome_that_there_is_is_drawn_here() -> None:
-    drawn = {Succeeded, Failed, Snoozed, Released, Cancelled}
+    drawn = {Succeeded, Failed, Snoozed, Released, Lost, Cancelled}
     assert set(get_args(Outcome)) == drawn
 
 
@@ -53,7 +79,7 @@ def test_only_what_the_holder_gives_back_is_not_charged(
     outcome: Outcome, attempt: int, limit: int
 ) -> None:
     said = settle(outcome, attempt=attempt, limit=limit, backoff=BACKOFF)
-    assert said.charged is not isinstance(outcome, Snoozed | Released)
+    assert said.charged is not isinstance(outcome, Snoozed | Released | Lost)
 
 
 @given(outcomes, attempts, attempts)
@@ -72,10 +98,10 @@ def test_what_the_row_decides_agrees_with_what_was_settled(
 ) -> None:
     """The store judges again with the row's own counts; with the same counts it says the same."""
     said = settle(outcome, attempt=attempt, limit=limit, backoff=BACKOFF)
-    judged = verdict(
-        said.state, charged=said.charged, attempt=attempt, limit=limit, cancelled=False
+    found = verdict(
+        said, attempt=attempt, limit=limit, counters=Counters(), max_losses=3, cancelled=False
     )
-    assert judged is said.state
+    assert found == (said.state, said.reason)
 
 
 @given(attempts, attempts, st.booleans(), st.none() | durations)
@@ -111,6 +137,15 @@ def test_a_success_keeps_its_result_and_why_it_is_done() -> None:
     assert (said.result, said.reason) == ({"rows": 3}, "no_more_results")
 
 
+def test_a_loss_and_a_begun_release_say_what_they_cost_and_why() -> None:
+    lost = settle(Lost(Loss.OWN, ERROR), attempt=3, limit=3, backoff=BACKOFF)
+    assert (lost.state, lost.ending, lost.after) == (State.QUEUED, Ending.LOST, None)
+    assert (lost.loss, lost.error) == (Loss.OWN, ERROR)
+    begun = settle(Released(begun=True, error=ERROR), attempt=3, limit=3, backoff=BACKOFF)
+    assert (begun.state, begun.loss, begun.error) == (State.QUEUED, Loss.BEGUN, ERROR)
+    assert settle(Released(), attempt=3, limit=3, backoff=BACKOFF).loss is None
+
+
 def test_a_release_keeps_the_old_time_and_a_snooze_does_not() -> None:
     released = settle(Released(), attempt=1, limit=3, backoff=BACKOFF)
     snoozed = settle(Snoozed(timedelta(0)), attempt=1, limit=3, backoff=BACKOFF)
@@ -118,57 +153,176 @@ def test_a_release_keeps_the_old_time_and_a_snooze_does_not() -> None:
     assert (snoozed.ending, snoozed.after) == (Ending.SNOOZED, timedelta(0))
 
 
-@pytest.mark.parametrize("charged", [True, False])
-@pytest.mark.parametrize("asked", sorted(MOVES[State.RUNNING]))
+@given(outcomes, attempts, attempts, st.integers(0, 3), counted)
 def test_after_a_cancel_request_a_completion_is_accepted_and_all_else_is_cancelled(
-    asked: State, charged: bool
+    outcome: Outcome, attempt: int, limit: int, max_losses: int, counters: Counters
 ) -> None:
-    ended = verdict(asked, charged=charged, attempt=1, limit=3, cancelled=True)
-    assert ended is (State.COMPLETED if asked is State.COMPLETED else State.CANCELLED)
-
-
-@given(st.sampled_from(sorted(MOVES[State.RUNNING])), st.booleans(), attempts, attempts)
-def test_a_verdict_sends_back_only_what_still_has_an_attempt(
-    asked: State, charged: bool, attempt: int, limit: int
-) -> None:
-    """Shows R13."""
-    ended = verdict(asked, charged=charged, attempt=attempt, limit=limit, cancelled=False)
-    if asked is State.QUEUED and charged and attempt >= limit:
-        assert ended is State.FAILED
-    else:
-        assert ended is asked
-
-
-@given(attempts, attempts, attempts, attempts, st.booleans())
-def test_a_rescue_leads_where_a_running_job_may_go_and_ends_with_a_reason(
-    attempt: int, limit: int, losses: int, max_losses: int, cancelled: bool
-) -> None:
-    """Shows R6."""
-    state, reason = rescue(
-        attempt=attempt, limit=limit, losses=losses, max_losses=max_losses, cancelled=cancelled
+    said = settle(outcome, attempt=attempt, limit=limit, backoff=BACKOFF)
+    ended, reason = verdict(
+        said,
+        attempt=attempt,
+        limit=limit,
+        counters=counters,
+        max_losses=max_losses,
+        cancelled=True,
     )
-    assert state in MOVES[State.RUNNING] - {State.COMPLETED}
-    assert (reason is None) is (state is State.QUEUED)
+    assert ended is (State.COMPLETED if said.state is State.COMPLETED else State.CANCELLED)
+    assert reason == (said.reason if ended is said.state else "requested")
+
+
+@given(outcomes, attempts, attempts, attempts)
+def test_a_verdict_sends_back_only_what_still_has_an_attempt(
+    outcome: Outcome, before: int, attempt: int, limit: int
+) -> None:
+    """Shows R13. The row may have counted on since the claim."""
+    said = settle(outcome, attempt=before, limit=limit, backoff=BACKOFF)
+    found = verdict(
+        said, attempt=attempt, limit=limit, counters=Counters(), max_losses=3, cancelled=False
+    )
+    if said.state is State.QUEUED and said.charged and attempt >= limit:
+        assert found == (State.FAILED, "attempts")
+    else:
+        assert found == (said.state, said.reason)
+
+
+def judged(outcome: Outcome, counters: Counters, max_losses: int) -> tuple[State, str | None]:
+    """Where the first attempt of one leads that ends so."""
+    said = settle(outcome, attempt=1, limit=1, backoff=BACKOFF)
+    return verdict(
+        said, attempt=1, limit=1, counters=counters, max_losses=max_losses, cancelled=False
+    )
+
+
+BACK = (State.QUEUED, None)
+POISON = (State.FAILED, "poison")
+OWN, SHARED = Lost(Loss.OWN, ERROR), Lost(Loss.SHARED, ERROR)
 
 
 @pytest.mark.parametrize(
-    ("attempt", "losses", "cancelled", "expected"),
+    ("outcome", "counters", "expected"),
     [
-        (1, 1, False, (State.QUEUED, None)),
-        (2, 2, False, (State.QUEUED, None)),
-        (3, 1, False, (State.FAILED, "lost")),
-        (1, 3, False, (State.FAILED, "poison")),
-        (3, 3, False, (State.FAILED, "poison")),
-        (9, 9, False, (State.FAILED, "poison")),
-        (3, 3, True, (State.CANCELLED, "requested")),
-        (1, 0, True, (State.CANCELLED, "requested")),
+        (OWN, Counters(0, 9, 0), BACK),
+        (OWN, Counters(1, 9, 98), BACK),
+        (OWN, Counters(2, 0, 0), POISON),
+        (OWN, Counters(0, 0, 99), POISON),
+        (SHARED, Counters(2, 0, 0), BACK),
+        (SHARED, Counters(2, 8, 98), BACK),
+        (SHARED, Counters(0, 9, 0), POISON),
+        (SHARED, Counters(0, 0, 99), POISON),
+        (Released(begun=True), Counters(2, 9, 99), BACK),
+        (Released(), Counters(2, 9, 99), BACK),
     ],
 )
-def test_poison_wins_over_lost_and_a_cancel_over_both(
-    attempt: int, losses: int, cancelled: bool, expected: tuple[State, str | None]
+def test_a_loss_is_poison_at_its_own_cap_or_at_the_cap_of_deaths(
+    outcome: Outcome, counters: Counters, expected: tuple[State, str | None]
 ) -> None:
-    found = rescue(attempt=attempt, limit=3, losses=losses, max_losses=3, cancelled=cancelled)
-    assert found == expected
+    """Shows R15."""
+    assert judged(outcome, counters, 3) == expected
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expected"),
+    [
+        (OWN, (State.FAILED, "lost")),
+        (SHARED, (State.FAILED, "lost")),
+        (Released(begun=True), (State.FAILED, "lost")),
+        (Released(), BACK),
+        (Snoozed(BACKOFF), BACK),
+        (Failed(ERROR), (State.FAILED, "attempts")),
+        (Succeeded(), (State.COMPLETED, "worker_done")),
+    ],
+)
+def test_a_job_that_fails_on_loss_fails_of_every_end_of_a_begun_attempt_but_its_own(
+    outcome: Outcome, expected: tuple[State, str | None]
+) -> None:
+    """Shows R15."""
+    assert judged(outcome, Counters(), 0) == expected
+
+
+@given(st.sampled_from([None, *Loss]), counted)
+def test_every_end_is_counted_by_one_counter_at_most_and_a_death_once(
+    loss: Loss | None, before: Counters
+) -> None:
+    after = before.after(loss)
+    grown = (after.losses - before.losses, after.worker_losses - before.worker_losses)
+    assert grown == {Loss.OWN: (1, 0), Loss.SHARED: (0, 1)}.get(loss or Loss.BEGUN, (0, 0))
+    assert after.deaths - before.deaths == sum(grown)
+
+
+@given(counted, st.integers(0, 9), st.booleans(), st.booleans(), st.booleans())
+def test_a_rescue_leads_where_a_running_job_may_go_and_ends_with_a_reason(
+    counters: Counters, max_losses: int, begun: bool, excused: bool, cancelled: bool
+) -> None:
+    """Shows R6."""
+    state, reason, now = rescue(
+        counters=counters, max_losses=max_losses, begun=begun, excused=excused, cancelled=cancelled
+    )
+    assert state in MOVES[State.RUNNING] - {State.COMPLETED}
+    assert (reason is None) is (state is State.QUEUED)
+    assert now.losses == counters.losses
+    assert now.worker_losses - counters.worker_losses == (begun and not excused)
+    assert now.deaths - counters.deaths == (not excused)
+
+
+@pytest.mark.parametrize(
+    ("counters", "max_losses", "begun", "cancelled", "expected"),
+    [
+        (Counters(0, 0, 0), 3, True, False, BACK),
+        (Counters(2, 8, 98), 3, True, False, BACK),
+        (Counters(0, 9, 9), 3, True, False, POISON),
+        (Counters(0, 9, 9), 3, False, False, BACK),
+        (Counters(0, 0, 99), 3, False, False, POISON),
+        (Counters(0, 0, 99), 3, True, False, POISON),
+        (Counters(0, 0, 0), 0, True, False, (State.FAILED, "lost")),
+        (Counters(0, 9, 99), 0, True, False, (State.FAILED, "lost")),
+        (Counters(0, 0, 0), 0, False, False, BACK),
+        (Counters(0, 9, 99), 0, False, False, POISON),
+        (Counters(0, 9, 99), 0, True, True, (State.CANCELLED, "requested")),
+        (Counters(0, 0, 0), 3, False, True, (State.CANCELLED, "requested")),
+    ],
+)
+def test_a_rescue_ends_a_job_at_a_cap_or_on_its_loss_and_a_cancel_wins(
+    counters: Counters,
+    max_losses: int,
+    begun: bool,
+    cancelled: bool,
+    expected: tuple[State, str | None],
+) -> None:
+    """Shows R15."""
+    state, reason, _ = rescue(
+        counters=counters, max_losses=max_losses, begun=begun, excused=False, cancelled=cancelled
+    )
+    assert (state, reason) == expected
+
+
+def test_what_the_server_could_not_renew_counts_nothing_but_ends_what_fails_on_loss() -> None:
+    for max_losses, expected in ((3, BACK), (0, (State.FAILED, "lost"))):
+        state, reason, now = rescue(
+            counters=Counters(2, 9, 99),
+            max_losses=max_losses,
+            begun=True,
+            excused=True,
+            cancelled=False,
+        )
+        assert (state, reason) == expected
+        assert now == Counters(2, 9, 99)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "suspect"),
+    [
+        (Counters(0, 0, 0), Counters(0, 1, 1), False),
+        (Counters(0, 1, 1), Counters(0, 2, 2), True),
+        (Counters(0, 4, 4), Counters(0, 5, 5), True),
+        (Counters(0, 1, 1), Counters(0, 1, 2), False),
+        (Counters(0, 2, 2), Counters(0, 2, 3), False),
+    ],
+)
+def test_a_rescue_makes_a_suspect_from_the_second_worker_loss_in_a_row_on(
+    before: Counters, after: Counters, suspect: bool
+) -> None:
+    """Shows R7. The first is nearly always a machine's."""
+    assert becomes_suspect(before, after) is suspect
 
 
 def test_nothing_leaves_the_archive_and_a_dead_letter_only_begins_again() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tenure._model.job import PRIORITIES
 from tenure._rules.lanes import LaneBook
-from tests.rules.simulated import Row, Table, answer, below_floors, floors
+from tests.rules.simulated import Row, Table, answer, at, below_floors, floors
 
 NOW = 60_000
 
@@ -116,3 +116,71 @@ def test_a_claim_that_was_on_its_way_when_a_scan_put_a_floor_back_does_not_raise
 
     assert floors(book)["a", 5] == back
     assert len(table.claim(book.ask(woken=True), wanted=100, now=NOW).jobs) == 20
+
+
+def test_a_lane_is_untried_until_a_claim_has_asked_for_it() -> None:
+    book = LaneBook(["a"])
+    asked = book.ask()
+    assert book.has_untried(asked)
+    book.learn(asked, answer([], now=NOW), wanted=1)
+    assert not book.has_untried(asked)
+    book.add(["b"])
+    assert book.has_untried(book.ask(woken=True))
+
+
+def test_lanes_that_were_skipped_begin_a_minute_ago_and_are_scanned_from_zero() -> None:
+    book, table = LaneBook(["a"]), Table()
+    later = NOW + 120_000
+    old, new = table.add(1_000), table.add(later - 1_000)
+    asked = book.ask()
+    book.skip(asked, at(later))
+    assert book.has_skipped
+    assert not book.has_untried(asked)
+
+    asked = book.ask(woken=True)
+    claims = table.claim(asked, wanted=10, now=later)
+    book.learn(asked, claims, wanted=10)
+    assert [job.job.id for job in claims.jobs] == [new.id]
+
+    asked = book.scan()
+    assert all(lane.floor is None for lane in asked)
+    claims = table.claim(asked, wanted=10, now=later)
+    book.learn_scan(asked, claims, wanted=10)
+    assert [job.job.id for job in claims.jobs] == [old.id]
+    assert not book.has_skipped
+
+
+def test_skipped_queues_are_scanned_before_all_others() -> None:
+    book = at_rest("a", "b", "c")
+    later = at(NOW + 120_000)
+    book.skip([lane for lane in book.ask(woken=True) if lane.queue == "b"], later)
+    assert [{lane.queue for lane in book.scan()} for _ in range(3)] == [{"b"}] * 3
+
+
+def test_a_full_scan_of_skipped_lanes_leaves_the_rest_to_claims() -> None:
+    """What it did not come to stays skipped."""
+    book, table = LaneBook(["a"]), Table()
+    later = NOW + 120_000
+    for number in range(30):
+        table.add(1_000 + number, priority=9)
+    lowest = table.add(1_000, priority=0)
+    book.skip(book.ask(), at(later))
+    asked = book.scan()
+    book.learn_scan(asked, table.claim(asked, wanted=10, now=later), wanted=10)
+    assert book.has_skipped
+
+    claims = table.claim(book.ask(woken=True), wanted=100, now=later)
+    assert len(claims.jobs) == 20
+    asked = book.scan()
+    claims = table.claim(asked, wanted=10, now=later)
+    book.learn_scan(asked, claims, wanted=10)
+    assert [job.job.id for job in claims.jobs] == [lowest.id]
+    assert not book.has_skipped
+
+
+def test_a_floor_above_a_minute_ago_is_left_where_it_is() -> None:
+    book = at_rest("a")
+    before = floors(book)
+    book.skip(book.ask(woken=True), at(NOW + 1))
+    assert floors(book) == before
+    assert not book.has_skipped

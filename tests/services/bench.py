@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from support.store import SECOND, A, lanes
 from tenure import Tenure
 from tenure._model.job import NewJob
+from tenure._model.outcome import Error, Loss, Lost
+from tenure._services.board import Phase
 from tenure._services.claimer import Claimer
+from tenure._services.confirmer import Confirmer
 from tenure._services.dispatcher import Dispatcher, Notes, Ways
 from tenure._services.holdings import Holdings
 from tenure._services.renewer import Renewer
@@ -65,6 +68,10 @@ class CuttableLink(PostgresLink):
         return await super().run(op)
 
 
+DIED = Lost(Loss.OWN, Error("ProcessDied", "its own process died: SIGKILL"))
+SHARED_DEATH = Lost(Loss.SHARED, Error("ProcessDied", "its worker process died: SIGKILL"))
+
+
 @dataclass(eq=False)
 class Obedient:
     """A handler that runs until the test ends it, and remembers what was asked of it."""
@@ -86,7 +93,7 @@ class Obedient:
         self.killed += 1
         return self.dies
 
-    def end(self, outcome: Outcome | None, log: str | None = None) -> None:
+    def end(self, outcome: Outcome, log: str | None = None) -> None:
         self.tell(self.held, outcome, log)
 
 
@@ -100,7 +107,7 @@ class Way:
     def start(self, held: Held, tell: Told) -> Obedient:
         if self._process:
             # One that is there at once: the job's time begins with it.
-            held.start_clock(self._process.now)
+            held.begin(Phase.APART, self._process.now)
         self.started.append(Obedient(held, tell, dies=self._process is not None))
         return self.started[-1]
 
@@ -134,7 +141,10 @@ class Bench:
 
         self.app.task(name=name, **options)(work)
 
-    def dispatcher(self, slots: int = 10) -> Dispatcher:
+    def confirmer(self) -> Confirmer:
+        return Confirmer(self.db.store, self.link("confirmer"))
+
+    def dispatcher(self, slots: int = 10, confirmer: Confirmer | None = None) -> Dispatcher:
         ways = Ways(loop=self.loop_way, thread=self.thread_way, process=self.process_way)
         return Dispatcher(
             slots=slots,
@@ -144,6 +154,7 @@ class Bench:
             ways=ways,
             notes=self.notes,
             defaults=self.defaults,
+            confirmer=confirmer,
         )
 
     def claimer(self, dispatcher: Dispatcher, *queues: str, worker: WorkerId = A) -> Claimer:

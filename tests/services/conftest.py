@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 _READ_IN = (
     "advancer",
     "claimer",
+    "confirmer",
     "dispatcher",
+    "holdings",
+    "isolation",
     "renewer",
     "rescuer",
     "scheduler",

@@ -11,6 +11,7 @@ from tenure._model.event import EVENTS
 from tenure._model.job import State
 from tenure._model.outcome import Released, Succeeded
 from tenure._services.announcer import Announcer, told
+from tests.services.bench import DIED
 
 if TYPE_CHECKING:
     from tenure import JobEvent
@@ -24,7 +25,6 @@ def heard(bench: Bench) -> list[JobEvent]:
     bench.app.hooks.listeners.add([name for name in EVENTS if "worker" not in name], heard.append)
     announcer = Announcer(bench.app.hooks.listeners, worker="anna")
     bench.settler.on_settled = announcer.settled
-    bench.settler.on_rescued = announcer.rescued
     return heard
 
 
@@ -58,7 +58,8 @@ async def test_a_result_that_came_too_late_is_not_told_again(
     bench.task()
     dispatcher = bench.dispatcher()
     [held] = await bench.start(dispatcher)
-    await bench.db.run(bench.db.store.forfeit([held.lease]))
+    bench.advance(30)
+    await bench.db.run(bench.db.store.rescue())
     bench.loop_way.started[0].end(Succeeded())
     await bench.settler.tick()
 
@@ -72,7 +73,7 @@ async def test_a_handlers_process_that_died_is_told_as_a_loss(
     bench.task(process=True)
     dispatcher = bench.dispatcher()
     [held] = await bench.start(dispatcher, max_losses=1)
-    bench.process_way.started[0].end(None)
+    bench.process_way.started[0].end(DIED)
     await bench.settler.tick()
 
     assert names(bench, heard) == [("lost", held.job.id), ("failed", held.job.id)]
@@ -92,6 +93,8 @@ async def test_a_handlers_process_that_died_is_told_as_a_loss(
         (State.QUEUED, Ending.RELEASED, ["released"]),
         (State.CANCELLED, Ending.RELEASED, ["cancelled"]),
         (State.CANCELLED, Ending.CANCELLED, ["cancelled"]),
+        (State.QUEUED, Ending.LOST, ["lost"]),
+        (State.FAILED, Ending.LOST, ["lost", "failed"]),
     ],
 )
 def test_where_the_store_sent_the_job_decides_what_is_told(

@@ -65,7 +65,57 @@ def test_what_has_not_started_and_what_has_ended_need_not_be_stopped(fd: int) ->
         board.mark(place, phase)
         seen.append(board.look())
 
-    assert seen == [(NEVER, False), (100.0, False), (100.0, True), (NEVER, False)]
+    assert [look[:2] for look in seen] == [
+        (NEVER, False),
+        (100.0, False),
+        (100.0, True),
+        (NEVER, False),
+    ]
+
+
+def test_the_shortest_lease_is_told_in_every_phase_and_of_none_when_all_are_settled(
+    fd: int,
+) -> None:
+    """What a frozen child holds may all have ended."""
+    child, parent = Board(fd, places=3), Board(fd, places=3)
+    brief = Lease(JobId(8), Token(1 << 40), A, timedelta(seconds=6))
+    places = [put(child), child.put(brief, stop_at=5.0, attempt=1, limit=1)]
+    child.mark(places[1], Phase.ENDED)
+    assert parent.look() == (NEVER, False, 6.0)
+
+    for place in places:
+        child.clear(place)
+    assert parent.look() == (NEVER, False, NEVER)
+
+
+def test_a_place_says_since_when_it_is_started_apart_or_ended(fd: int) -> None:
+    """A timeout keeps the instant of the start; a place that is given again has none."""
+    child, parent = Board(fd, places=3), Board(fd, places=3)
+    place = put(child)
+    assert [entry.since for entry in parent.entries(A)] == [0.0]
+    for phase, now in ((Phase.STARTED, 7.5), (Phase.APART, 8.5)):
+        child.begin(place, phase, now)
+        [entry] = parent.entries(A)
+        assert (entry.phase, entry.since) == (phase, now)
+        child.time_out(place, timedelta(0))
+        assert [each.since for each in parent.entries(A)] == [now]
+    child.end(place, 9.5, begun=True)
+    assert [(each.phase, each.since) for each in parent.entries(A)] == [(Phase.ENDED, 9.5)]
+    child.clear(place)
+    put(child)
+    assert [entry.since for entry in parent.entries(A)] == [0.0]
+
+
+def test_beats_are_read_as_they_were_written_and_touch_no_place(fd: int) -> None:
+    child, parent = Board(fd, places=3), Board(fd, places=3)
+    put(child)
+    assert parent.beats == (0.0, 0.0)
+
+    child.beat_loop(17.5)
+    child.beat_service(18.25)
+
+    assert parent.beats == (17.5, 18.25)
+    assert [entry.lease for entry in parent.entries(A)] == [LEASE]
 
 
 def test_what_is_timed_out_says_how_long_its_job_waits(fd: int) -> None:
@@ -85,10 +135,10 @@ def test_the_earliest_of_those_that_run_counts(fd: int) -> None:
     places = [put(board, stop_at) for stop_at in (30.0, 10.0, 20.0)]
     for place in (places[0], places[2]):
         board.mark(place, Phase.STARTED)
-    assert board.look() == (20.0, False)
+    assert board.look() == (20.0, False, 30.0)
 
     board.extend(places[2], 40.0)
-    assert board.look() == (30.0, False)
+    assert board.look() == (30.0, False, 30.0)
 
 
 def test_a_place_that_was_cleared_can_be_used_again_and_no_more_than_there_are(fd: int) -> None:
@@ -117,7 +167,7 @@ def test_another_process_sees_what_was_written_through_the_descriptor_alone(fd: 
     assert elsewhere(fd, act).wait(10) == 0
 
     parent = Board(fd, places=3)
-    assert parent.look() == (50.0, False)
+    assert parent.look() == (50.0, False, 30.0)
     assert [entry.lease for entry in parent.entries(A)] == [LEASE]
 
 
@@ -135,7 +185,7 @@ def test_a_deadline_is_never_read_half_written(fd: int) -> None:
     seen: set[tuple[float, bool]] = set()
     with elsewhere(fd, act) as child:
         while child.poll() is None:
-            seen.update(board.look() for _ in range(100))
+            seen.update(board.look()[:2] for _ in range(100))
 
     assert seen == {(131071.9, False), (131103.5, False)}
 

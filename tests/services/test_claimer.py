@@ -13,6 +13,7 @@ from tenure._model.job import State
 from tenure._model.outcome import Succeeded
 from tenure._rules.prefetch import AT_ONCE
 from tenure._services.board import Board
+from tests.services.bench import SHARED_DEATH
 
 if TYPE_CHECKING:
     from tenure._model.lease import Rescued
@@ -165,9 +166,10 @@ async def test_no_sleep_between_suspects_that_come_one_by_one(
 ) -> None:
     """Each is claimed alone; the others and fresh work behind them are due all the while."""
     bench.task()
-    await held(bench.db, 3)
-    bench.advance(31)
-    await bench.db.run(bench.db.store.rescue())
+    await bench.start(bench.dispatcher(), 3)
+    for running in bench.loop_way.started:
+        running.end(SHARED_DEATH)
+    await bench.settler.tick()
     await bench.enqueue(2)
     claimer = bench.claimer(bench.dispatcher(slots=20))
     assert [await claimer.tick() for _ in range(4)] == [1, 1, 1, 1]
@@ -306,6 +308,7 @@ async def test_what_a_claim_from_a_limited_queue_rescues_is_told(bench: Bench) -
     """It ends what has run out there before it counts."""
     bench.task()
     [lost] = await held(bench.db, max_losses=1)
+    await bench.db.fetch("UPDATE tenure.job SET worker_losses = 9, renewals = 0 RETURNING id")
     dispatcher = bench.dispatcher(slots=2)
     claimer = bench.claimer(dispatcher)
     told: list[Rescued] = []

@@ -17,6 +17,7 @@ from tenure._model.outcome import Error, Failed, Succeeded
 from tenure._services.board import Phase
 from tenure._services.holdings import Why
 from tests.conformance import operating
+from tests.services.bench import SHARED_DEATH
 
 if TYPE_CHECKING:
     from tenure import AsyncJob
@@ -78,7 +79,7 @@ async def test_a_job_that_lost_its_worker_does_not_expire(bench: Bench) -> None:
     await bench.db.run(bench.db.store.rescue())
     claims = await bench.db.run(bench.db.store.claim(lanes("default"), count=1, worker=A))
     bench.dispatcher().take(claims, bench.boot.now)
-    assert len(bench.process_way.started) == 1
+    assert len(bench.loop_way.started) == 1
 
 
 @pytest.mark.parametrize("by", ["retry", "an operation"])
@@ -125,7 +126,7 @@ async def test_a_suspect_runs_in_a_process_of_its_own_whatever_its_task_says(ben
     bench.task()
     dispatcher = bench.dispatcher()
     [held] = await bench.start(dispatcher)
-    bench.loop_way.started[0].end(None)
+    bench.loop_way.started[0].end(SHARED_DEATH)
     await bench.settler.tick()
     op = bench.db.store.claim(lanes("default"), count=1, worker=A)
     dispatcher.take(await bench.db.run(op), bench.boot.now)

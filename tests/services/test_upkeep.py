@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 import psycopg
+import pytest
 
 from support.moves import BY, claim, ended, enqueued, held, state
 from support.store import SECOND, A, B
@@ -19,10 +20,9 @@ from tenure._services.presence import Herald
 from tenure._services.pruner import Pruner
 from tenure._services.rescuer import Rescuer
 from tenure.config import Backoff
+from tenure.errors import Unreachable
 
 if TYPE_CHECKING:
-    import pytest
-
     from tests.services.bench import Bench
 
 ME = NewWorker(A, "me", "host", 1, "1.0", ["default"], 10)
@@ -42,7 +42,43 @@ async def test_a_lease_that_ran_out_is_rescued_by_whoever_looks(bench: Bench) ->
     bench.advance(30)
     assert await sweeper.tick() == 0
     job = await bench.get(lease.job_id)
-    assert (job.state, job.losses, job.attempt) == (State.QUEUED, 1, 1)
+    assert (job.state, job.deaths, job.attempt) == (State.QUEUED, 1, 0)
+
+
+async def test_a_process_never_rescues_what_it_still_holds(bench: Bench) -> None:
+    """It has to stop the handler and give the job back itself, uncounted; another process may
+    rescue it. Shows R7."""
+    bench.task()
+    [mine] = await bench.start(bench.dispatcher())
+    link = bench.link("rescuer")
+    sweeper = Rescuer(bench.db.store, link, defaults=bench.defaults, holdings=bench.holdings)
+    bench.advance(31)
+    await sweeper.tick()
+    assert await state(bench.db, mine.job.id) is State.RUNNING
+
+    bench.holdings.drop(mine)
+    await sweeper.tick()
+    assert await state(bench.db, mine.job.id) is State.QUEUED
+
+
+async def test_a_sweep_that_failed_is_made_good_a_third_of_a_lease_later(bench: Bench) -> None:
+    """Holders come first: they could not reach the store either, and give back what they had to
+    stop. Shows R7."""
+    [lease] = await held(bench.db)
+    sweeper = rescuer(bench)
+    link = bench.links[-1]
+    bench.advance(31)
+    link.cut = True
+    with pytest.raises(Unreachable):
+        await sweeper.tick()
+    link.cut = False
+    bench.advance(9)
+    assert await sweeper.tick() == 0
+    assert await state(bench.db, lease.job_id) is State.RUNNING
+
+    bench.advance(2)
+    await sweeper.tick()
+    assert await state(bench.db, lease.job_id) is State.QUEUED
 
 
 async def test_what_lies_below_the_floor_is_found_once_per_lease(bench: Bench) -> None:

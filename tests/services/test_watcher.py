@@ -140,7 +140,7 @@ async def test_what_does_not_heed_goes_down_the_ladder(bench: Bench, form: str) 
     await after(bench, watcher, 0.1)
     assert (running.asked, running.killed) == ([Why.TIMEOUT], 1)
     if form == "in a process":
-        assert (bench.doomed, held.phase) == ([], Phase.WAITING)
+        assert (bench.doomed, held.phase) == ([], Phase.APART)
     else:
         assert (bench.doomed, held.phase) == ([(held, Why.TIMEOUT)], Phase.TIMED_OUT)
 

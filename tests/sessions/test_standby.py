@@ -149,10 +149,10 @@ async def test_a_session_that_was_left_in_doubt_works_on(
     assert await party.run(unheard.store.settings()) == {}
 
 
-async def test_claims_that_wait_for_the_standby_past_their_lease_never_make_a_suspect_poison(
+async def test_claims_that_wait_for_the_standby_past_their_lease_are_deaths_and_no_losses(
     unheard: Database, local: Database
 ) -> None:
-    """Nobody began, however often: only the first loss is counted. Shows R18."""
+    """No handler began, however often: nothing becomes a suspect. Shows R18."""
     job = NewJob("task", queue=f"q{uuid4()}", max_attempts=3)
     local.clock.now = unheard.clock.now
     [enqueued] = await local.run(local.store.enqueue([job]))
@@ -167,4 +167,5 @@ async def test_claims_that_wait_for_the_standby_past_their_lease_never_make_a_su
 
     row = await local.run(local.store.get(enqueued.id))
     assert row is not None
-    assert (row.state, row.attempt, row.losses) == (State.QUEUED, 1, 1)
+    assert (row.state, row.attempt, row.suspect) == (State.QUEUED, 0, False)
+    assert (row.losses, row.worker_losses, row.deaths) == (0, 0, 4)

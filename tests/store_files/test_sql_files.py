@@ -25,6 +25,11 @@ FILES = {
 SENDERS = {"_query", "_within", "_file", "_simple", "_prune", "Query"}
 
 every_file = pytest.mark.parametrize("name", sorted(FILES))
+# Not a time to judge rows by, but how long the statement waited for the table before it began: by
+# then statement_timestamp() is that of the Execute message, which comes after the wait.
+WAITED = (
+    "clock_timestamp() - coalesce($10::timestamptz, transaction_timestamp()) > interval '1 second'"
+)
 
 
 def header(text: str) -> list[str]:
@@ -122,6 +127,9 @@ def test_every_table_of_ours_has_the_schema_mark(name: str) -> None:
 @every_file
 def test_only_the_databases_clock_enters_and_never_the_transactions(name: str) -> None:
     text = body(FILES[name]).lower()
+    if name == "rescue":
+        assert WAITED in text
+        text = text.replace(WAITED, "")
     assert "now()" not in text
     assert "current_timestamp" not in text
     assert "transaction_timestamp" not in text

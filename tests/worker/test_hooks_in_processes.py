@@ -202,11 +202,13 @@ def test_async_middleware_that_cannot_go_around_a_def_is_refused_at_the_start(
     assert 'only="async"' in todo
 
 
-def test_a_dead_letter_that_killed_its_child_is_told_by_the_next(worker: Worker) -> None:
-    """Shows R15."""
+def test_a_job_that_killed_its_child_is_told_by_the_next(worker: Worker) -> None:
+    """The first time it takes its child along; then it runs in a process of its own. Shows R15."""
     assert worker.enqueue("pill")[:2] == ["failed", "poison"]
     failed = worker.soon(lambda line: line.get("event") == "failed")
-    assert (failed["task"], failed["reason"], failed["error"]) == ("pill", "poison", None)
+    assert (failed["task"], failed["reason"], failed["error"]) == ("pill", "poison", "ProcessDied")
+    names = [line["event"] for line in worker.told if line.get("task") == "pill"]
+    assert names.count("lost") == 2
     started = worker.soon(lambda line: line.get("event") == "started" or True)
     assert started["pid"] != failed["pid"]
 

@@ -44,11 +44,11 @@ async def there(job: AsyncJob) -> int:
 def collects(job: Job) -> None:
     job.progress(items={"a": 1})
 
-@app.task(name="dies", process=True, max_attempts=1)
+@app.task(name="dies", process=True, max_losses=1)
 def dies() -> None:
     os._exit(3)
 
-@app.task(name="forks", process=True, max_attempts=1)
+@app.task(name="forks", process=True, max_losses=1)
 def forks(job: Job) -> None:
     left = os.fork()
     if not left:
@@ -205,8 +205,9 @@ async def test_a_process_that_dies_takes_nothing_with_it_and_is_a_loss(app: Tenu
         await end(good)
         [only] = await attempts(app, bad)
 
-    assert (ended.state, ended.done_reason, ended.losses) == (State.FAILED, "lost", 1)
-    assert only.outcome is Ending.LOST
+    assert (ended.state, ended.done_reason, ended.losses) == (State.FAILED, "poison", 1)
+    assert (only.outcome, only.error_type) == (Ending.LOST, "ProcessDied")
+    assert only.error_message == "its own process died: exit code 3"
 
 
 async def test_what_a_process_forked_does_not_outlive_it(app: Tenure) -> None:
@@ -215,7 +216,7 @@ async def test_what_a_process_forked_does_not_outlive_it(app: Tenure) -> None:
         handle = await enqueue(app, "forks")
         ended = await end(handle)
 
-        assert (ended.state, ended.done_reason) == (State.FAILED, "lost")
+        assert (ended.state, ended.done_reason) == (State.FAILED, "poison")
         assert ended.progress is not None
         forked = int(ended.progress["message"])
         assert wait_for(lambda: not alive(forked), 10)

@@ -1,7 +1,6 @@
 """The thread that publishes wakeups for one process: whoever rings does not wait for Redis."""
 
 import atexit
-import logging
 import os
 import threading
 from collections.abc import Collection
@@ -9,8 +8,9 @@ from time import monotonic
 
 from tenure._bells.clients import client
 from tenure._bells.urls import Place
+from tenure._log import Log
 
-log = logging.getLogger("tenure")
+log = Log("tenure")
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
 _LAST_WORDS = 0.5

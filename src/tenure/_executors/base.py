@@ -16,8 +16,7 @@ from tenure.errors import PayloadError
 from tenure.job import AsyncJob, Grip, Job
 from tenure.task import Definition
 
-# None: the handler's process died under it, and nobody knows how far it came.
-Told = Callable[[Held, Outcome | None, str | None], None]
+Told = Callable[[Held, Outcome, str | None], None]
 
 
 class Executor(Protocol):

@@ -16,12 +16,15 @@ from tenure._model.outcome import (
 )
 from tenure._model.says import Cancel, Finished, GiveUp, Retry, Snooze, TargetReached
 from tenure._rules import values
+from tenure._rules.payload import MAX_RESULT, encode
 from tenure._services.base import log
 from tenure._services.holdings import Why
 from tenure.errors import LeaseLost, PayloadError, Stopped
 from tenure.task import Definition
 
 _AFTER_A_LOSS = timedelta(seconds=1)
+OUTAGE = Error("Outage", "stopped because its lease could not be renewed; given back")
+DRAINED = Error("Drained", "stopped because its worker was shutting down; given back")
 
 
 class Undecodable(PayloadError):
@@ -38,6 +41,17 @@ def returned(result: object) -> Outcome:
         return Succeeded(values.dump(result))
     except Exception as error:  # noqa: BLE001 - a property of the user's object
         return Failed(_told(error), retryable=False, reason="unstorable")
+
+
+def fit_to_send(outcome: Outcome) -> Outcome:
+    """The outcome itself, or a failure in its place if its result is too large to be stored: the
+    child could not even read it."""
+    if isinstance(outcome, Succeeded) and outcome.result is not None:
+        try:
+            encode(outcome.result, limit=MAX_RESULT, what="the results")
+        except PayloadError as error:
+            return Failed(_told(error), retryable=False, reason="unstorable")
+    return outcome
 
 
 def raised(
@@ -91,8 +105,10 @@ def stopped(why: Why, limit: timedelta | None) -> Outcome:
             return Failed(Error("TimedOut", f"stopped {after}"), timed_out=True)
         case Why.CANCEL:
             return Cancelled()
-        case Why.LEASE | Why.DRAIN:
-            return Released()
+        case Why.LEASE:
+            return Released(error=OUTAGE)
+        case Why.DRAIN:
+            return Released(error=DRAINED)
 
 
 def _told(error: BaseException) -> Error:

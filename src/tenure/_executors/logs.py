@@ -5,10 +5,15 @@ import logging
 from collections import deque
 from collections.abc import Iterator
 from contextvars import ContextVar
+from typing import TYPE_CHECKING
 
+from tenure import _log
 from tenure._model.job import JobRow
 from tenure._rules.storable import MAX_LOG
 from tenure._services.base import about
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _FORMAT = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s", "%H:%M:%S")
 
@@ -16,10 +21,12 @@ _FORMAT = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s", "
 class Excerpt:
     """The end of what was logged in a job, up to a limit."""
 
-    __slots__ = ("_limit", "_lines", "_size", "job")
+    __slots__ = ("_limit", "_lines", "_size", "check", "job")
 
     def __init__(self, job: JobRow, limit: int = MAX_LOG) -> None:
         self.job = job
+        # A handler that is to stop is stopped by its next log call, if not before.
+        self.check: Callable[[], None] | None = None
         self._lines: deque[str] = deque()
         self._size = 0
         self._limit = limit
@@ -44,24 +51,37 @@ class ExcerptHandler(logging.Handler):
     """Gives every record that is logged inside a job that job's fields, and notes it with the job's
     excerpt."""
 
+    never_waits = True
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        """Note the record, without the lock that `logging` takes around this: a handler's thread
+        that was stopped there would leave it locked, for all others."""
+        self.emit(record)
+        return True
+
     def emit(self, record: logging.LogRecord) -> None:
         """Note the record, if it was logged inside a job. In a program that has configured no
         logging, a warning still goes where it would go without us."""
         excerpt = CURRENT.get(None)
         if excerpt is not None:
+            if excerpt.check is not None:
+                excerpt.check()
             for name, value in about(excerpt.job).items():
                 # Not by a factory of records: that would make a field of the handler's own with
                 # the same name an error.
                 vars(record).setdefault(name, value)
             with contextlib.suppress(Exception):
                 excerpt.add(_FORMAT.format(record))
-        last = logging.lastResort
-        if last is not None and record.levelno >= last.level and not self._has_company(record):
-            last.handle(record)
+        if not self._has_company(record):
+            _log.write_at_last(record)
 
     def _has_company(self, record: logging.LogRecord) -> bool:
         """Whether another handler gets the record too."""
-        logger: logging.Logger | None = logging.getLogger(record.name)
+        # Not by getLogger, which takes a lock that a stopped handler may have left locked.
+        known = logging.Logger.manager.loggerDict.get(record.name)
+        logger: logging.Logger | None = logging.getLogger()
+        if isinstance(known, logging.Logger):
+            logger = known
         while logger is not None:
             if any(handler is not self for handler in logger.handlers):
                 return True

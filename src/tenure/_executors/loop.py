@@ -6,6 +6,7 @@ goes from one to the next: making a task takes longer than most of them do.
 
 import asyncio
 import contextlib
+import os
 import time
 from collections import deque
 from collections.abc import Coroutine, Generator
@@ -35,6 +36,7 @@ class LoopExecutor:
         self._engine = engine
         self._hooks = hooks
         self._loop = asyncio.get_running_loop()
+        self._pid = os.getpid()
         self._begun: deque[OnLoop] = deque()
         self._task: asyncio.Task[None] | None = None
 
@@ -77,6 +79,9 @@ class LoopExecutor:
             outcome = endings.returned(await call())
         except BaseException as error:  # noqa: BLE001 - whatever it was, it ended the handler
             outcome = endings.raised(error, held.task, held.stopping, held.time_limit)
+        if os.getpid() != self._pid:
+            # A copy that the handler forked comes back from it: the job is not the copy's.
+            os._exit(0)
         return outcome, call.excerpt.text() if call else None
 
     async def close(self) -> None:

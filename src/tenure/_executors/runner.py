@@ -11,8 +11,10 @@ import threading
 from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
+from tenure import _log
 from tenure._executors import endings, logs, messages
 from tenure._executors.base import Call
+from tenure._executors.memory import limited
 from tenure._executors.raising import raise_into, take_back
 from tenure._hooks.hooks import Hooks
 from tenure._model.job import JobRow
@@ -26,6 +28,9 @@ from tenure.task import Definition, time_limit
 
 if TYPE_CHECKING:
     from tenure._model.outcome import Outcome
+
+
+_LAST_LINES = 1.0
 
 
 class Runner:
@@ -56,6 +61,8 @@ class Runner:
             if os.getpid() != self._pid:
                 # A copy that the handler forked comes back from it: the job is not the copy's.
                 os._exit(0)
+            # It may be killed as soon as the child knows.
+            _log.flush(_LAST_LINES)
             self._send(ended)
 
     def _read(self) -> None:
@@ -89,7 +96,9 @@ class Runner:
             call = Call(task, row, grip, self._engine, self._hooks)
             CURRENT.set(call.handle)
             logs.CURRENT.set(call.excerpt)
-            outcome = endings.returned(self._call(call, task, grip))
+            with limited(task.memory):
+                result = self._call(call, task, grip)
+            outcome = endings.fit_to_send(endings.returned(result))
         except BaseException as error:  # noqa: BLE001 - whatever it was, it ended the handler
             outcome = endings.raised(error, task, self._why, time_limit(task, row.meta))
         return messages.ended(outcome, call.excerpt.text() if call else None, grip)

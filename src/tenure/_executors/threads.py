@@ -11,7 +11,7 @@ from queue import SimpleQueue
 
 from tenure._executors import endings, logs
 from tenure._executors.base import Call, Told
-from tenure._executors.raising import raise_into, take_back
+from tenure._executors.raising import Interrupt
 from tenure._hooks.hooks import Hooks
 from tenure._model.outcome import Outcome
 from tenure._services.holdings import Held, Why
@@ -29,6 +29,7 @@ class ThreadExecutor:
         self._hooks = hooks
         self._slots = slots
         self._loop = asyncio.get_running_loop()
+        self._pid = os.getpid()
         self._begun: SimpleQueue[tuple[InThread, Told] | None] = SimpleQueue()
         self._ended: deque[tuple[Told, Held, Outcome, str | None]] = deque()
         self._rung = False
@@ -52,6 +53,9 @@ class ThreadExecutor:
             running, tell = begun
             # A context of its own, so that what one job sets is not there for the next.
             outcome, log = Context().run(self._run, running)
+            if os.getpid() != self._pid:
+                # A copy that the handler forked comes back from it: the job is not the copy's.
+                os._exit(0)
             self._ended.append((tell, running.held, outcome, log))
             if not self._rung:
                 self._rung = True
@@ -74,6 +78,7 @@ class ThreadExecutor:
             call = Call(held.task, held.job, held.grip, self._engine, self._hooks)
             CURRENT.set(call.handle)
             logs.CURRENT.set(call.excerpt)
+            call.excerpt.check = held.grip.interrupt = running.interrupt.check
             try:
                 running.enter()
                 outcome = endings.returned(call())
@@ -95,31 +100,22 @@ class InThread:
 
     def __init__(self, held: Held) -> None:
         self.held = held
-        self._lock = threading.Lock()
-        self._thread: int | None = None
-        self._raised = False
+        self.interrupt: Interrupt = Interrupt()
 
     def enter(self) -> None:
         """From here on the thread can be raised into; at once, if it was to be before."""
-        with self._lock:
-            self._thread = threading.get_ident()
+        self.interrupt.enter()
         if self.held.stopping is not None:
             raise Stopped(self.held.stopping.value)
 
     def leave(self) -> None:
-        """From here on it cannot: what was raised and has not arrived is taken back."""
-        with self._lock:
-            thread, self._thread = self._thread, None
-            if thread is not None and self._raised:
-                take_back(thread)
+        """From here on it cannot."""
+        self.interrupt.leave()
 
     def stop(self, why: Why) -> None:  # noqa: ARG002 - the outcome says why
-        """Raise into the thread, once, and cut off the SQL it waits for."""
-        with self._lock:
-            if self._thread is not None and not self._raised:
-                self._raised = True
-                raise_into(self._thread)
-                _cut_off(self.held.grip.connection)
+        """Have it raised into the thread, once, and cut off the SQL that it waits for."""
+        self.interrupt.request()
+        _cut_off(self.held.grip.connection)
 
     def cancel_requested(self) -> None:
         """Its handle reads the same flag."""

@@ -4,7 +4,6 @@ import asyncio
 import atexit
 import contextlib
 import inspect
-import logging
 import os
 import threading
 from collections import deque
@@ -12,8 +11,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
 
 from tenure._hooks.listeners import AT_THE_END, AtEnd, Event, Listener, name_of
+from tenure._log import Log
 
-log = logging.getLogger("tenure")
+log = Log("tenure")
 _MOST = 10_000
 _FAILED = "the listener %s failed at %r; nothing else is affected"
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from tenure._model.finding import Fault
+from tenure._model.ids import JobId
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,28 @@ class LateUpkeep:
 
     missing: Sequence[date]
     past: Sequence[date]
+
+
+@dataclass(frozen=True, slots=True)
+class NotifyQueue:
+    """How full the server's queue of notifications is, from 0 to 1, and the oldest open transaction
+    of all databases, where there is one and our role may see it."""
+
+    usage: float
+    pid: int | None = None
+    application: str | None = None
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LockedJob:
+    """A due job whose row another transaction has locked, so that claims pass it over."""
+
+    job_id: JobId
+    queue: str
+    pid: int
+    application: str | None = None
+    since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

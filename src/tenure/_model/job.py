@@ -115,6 +115,9 @@ class JobRow:
     progress: Json = None
     items: int = 0
     meta: Json = None
+    worker_losses: int = 0
+    deaths: int = 0
+    suspect: bool = False
 
 
 def fields(meta: Json) -> Mapping[str, Json]:

@@ -26,11 +26,13 @@ class Lease(NamedTuple):
 
 
 class Claimed(NamedTuple):
-    """A job and the lease it was claimed under; `returned` if it had been given back before."""
+    """A job and the lease it was claimed under; `returned` if it had been given back before,
+    `confirm` if its holder must say that it begins before it does."""
 
     job: JobRow
     lease: Lease
     returned: bool = False
+    confirm: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,7 @@ class Settled:
     state: State | None = None
     late: bool = False
     ending: Ending | None = field(default=None, compare=False)
+    reason: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,7 @@ class Rescued:
     claimed_by: WorkerId
     queue: str
     state: State
-    losses: int
+    worker_losses: int
     reason: str | None
     task: str
     attempt: int

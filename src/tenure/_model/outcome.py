@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
 from typing import NamedTuple
 
 from tenure._model.ending import Ending
@@ -48,7 +49,35 @@ class Snoozed:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """The holder gives the job back as it was, attempt included."""
+    """The holder gives the job back as it was, attempt included.
+
+    `error` says why a handler that had begun was stopped. `after` is for one that could not begin
+    here: it keeps another from trying at once.
+    """
+
+    begun: bool = False
+    error: Error | None = None
+    after: timedelta | None = None
+
+
+class Loss(StrEnum):
+    """What the end of an attempt costs that its handler did not end (rule 8).
+
+    `own`: the job's own process died: a loss. `shared`: anything else died: a worker loss.
+    `begun`: its holder gave it back: nothing, but `on_loss="fail"` ends the job.
+    """
+
+    OWN = "own"
+    SHARED = "shared"
+    BEGUN = "begun"
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The process that ran the handler died; `error` says how."""
+
+    loss: Loss
+    error: Error
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +87,7 @@ class Cancelled:
     reason: str = "requested"
 
 
-Outcome = Succeeded | Failed | Snoozed | Released | Cancelled
+Outcome = Succeeded | Failed | Snoozed | Released | Lost | Cancelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +104,7 @@ class Settlement:
     error: Error | None = None
     after: timedelta | None = None
     charged: bool = True
+    loss: Loss | None = None
 
 
 # How nearly every running period ends: with nothing of the handler's in it.

@@ -28,6 +28,7 @@ class StandingCode(StrEnum):
     LIMIT_REACHED = "limit_reached"
     NOT_SERVED = "not_served"
     TASK_UNKNOWN = "task_unknown"
+    LOCKED = "locked"
     BEHIND = "behind"
     NEXT = "next"
 

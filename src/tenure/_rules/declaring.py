@@ -70,16 +70,22 @@ def plan(
     found: Mapping[str, ScheduleRow],
 ) -> Plan:
     """What a program's start has to change. What a newer version of it wrote is not touched; a
-    schedule that another program declared, or that was made at run time, is taken over."""
+    schedule that another program declared, or that was made at run time, is taken over. Where a
+    newer version has declared schedules, this one makes and takes over none: what is not there,
+    the newer one does not declare."""
+    overtaken = any(
+        row.program == program and row.program_version > version for row in found.values()
+    )
+    new = [name for name in wanted if name not in found]
     parts: dict[str, list[str]] = {
-        "made": [name for name in wanted if name not in found],
+        "made": [] if overtaken else new,
         "changed": [],
         "retired": [],
         "vouched": [],
-        "newer": [],
+        "newer": new if overtaken else [],
     }
     for name, row in found.items():
-        if row.program == program and row.program_version > version:
+        if row.program_version > version if row.program == program else overtaken:
             parts["newer"].append(name)
         elif name not in wanted:
             parts["retired"].append(name)

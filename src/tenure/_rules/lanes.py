@@ -3,13 +3,16 @@
 A floor is a hint that saves a claim from walking over dead index entries. It lags behind
 what was claimed, so that enqueues which commit a little late are still above it; what lies
 below all the same is found by scanning a lane from zero, now and then.
+
+A worker that has just started has no floors. Where its first claim cannot walk over all dead
+entries in time (a transaction that stays open keeps vacuum from removing them), its lanes begin
+at what came due recently, and the next scan, which may take long, finds the rest.
 """
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
 from tenure._model.ids import JobId
 from tenure._model.job import PRIORITIES
@@ -17,18 +20,20 @@ from tenure._model.lease import Claims
 from tenure._model.queue import EVERY_QUEUE, Floor, Lane
 from tenure.config import DEFAULTS
 
-if TYPE_CHECKING:
-    from datetime import datetime
-
 LAG_ROWS = 1000
 PROBE_EMPTY_EVERY = 4
 SCAN_SHARE = 20
 SCAN_AT_LEAST = timedelta(milliseconds=200)
+# How far back a lane begins that cannot be read from zero in time.
+RECENT = timedelta(minutes=1)
 
 
 @dataclass(slots=True)
 class _Memory:
-    """What is known of one lane: its floor, the last row claimed, marks of rows before it."""
+    """What is known of one lane: its floor, the last row claimed, marks of rows before it.
+
+    `tried`: a claim has asked for it. `skipped`: what lies below its floor was never read.
+    """
 
     floor: Floor | None = None
     last: Floor | None = None
@@ -36,6 +41,8 @@ class _Memory:
     claimed: int = 0
     marks: deque[tuple[int, Floor]] = field(default_factory=deque)
     empty: bool = False
+    tried: bool = False
+    skipped: bool = False
 
     def is_below(self, floor: Floor) -> bool:
         """Whether the floor is lower than this one."""
@@ -110,7 +117,7 @@ class LaneBook:
         read; a queue that was not read to its end (paused, limited) was not exhausted.
         """
         rows: defaultdict[tuple[str, int], list[tuple[datetime, JobId]]] = defaultdict(list)
-        for job, _lease, returned in claims.jobs:
+        for job, _lease, returned, _confirm in claims.jobs:
             if not returned:
                 rows[job.queue, job.priority].append((job.run_at, job.id))
         furthest = {place: Floor(*max(there)) for place, there in rows.items()}
@@ -122,6 +129,7 @@ class LaneBook:
             if place not in self._lanes:
                 continue
             memory = self._lanes[place]
+            memory.tried = True
             if lane.floor is not None and memory.is_below(lane.floor):
                 # A scan has put it back meanwhile: what was found above says nothing of what is
                 # there.
@@ -137,9 +145,34 @@ class LaneBook:
             if whole and read:
                 memory.move(recent, reached=None if exhausted else furthest[place])
 
+    def has_untried(self, asked: Sequence[Lane]) -> bool:
+        """Whether one of these lanes has not been claimed from yet: nobody knows how many dead
+        entries a claim from zero meets there."""
+        return any(not self._lanes[lane.queue, lane.priority].tried for lane in asked)
+
+    def skip(self, asked: Sequence[Lane], now: datetime) -> None:
+        """Begin these lanes at what came due recently: a claim from further below took too long.
+        The older jobs are left to the next scan."""
+        start = Floor(now - RECENT, JobId(0))
+        for lane in asked:
+            memory = self._lanes[lane.queue, lane.priority]
+            memory.tried = True
+            if memory.is_below(start):
+                memory.floor = start
+                memory.skipped = True
+
+    @property
+    def has_skipped(self) -> bool:
+        """Whether lanes are waiting for a scan because claims began above what was never read."""
+        return any(memory.skipped for memory in self._lanes.values())
+
     def scan(self) -> list[Lane]:
-        """The lanes to scan from zero next: one queue's that have a floor, queues in turn."""
-        queues = [q for q in self._queues if any(self._lanes[q, p].floor for p in PRIORITIES)]
+        """The lanes to scan from zero next: one queue's that have a floor, queues in turn; those
+        with lanes that were skipped before all others."""
+        skipped = [q for q in self._queues if any(self._lanes[q, p].skipped for p in PRIORITIES)]
+        queues = skipped or [
+            q for q in self._queues if any(self._lanes[q, p].floor for p in PRIORITIES)
+        ]
         if not queues:
             return []
         queue = queues[self._scan_next % len(queues)]
@@ -153,6 +186,8 @@ class LaneBook:
         floor goes back to where the scan ended, so that ordinary claims take the rest.
         """
         if claims.found < wanted:
+            for lane in asked:
+                self._lanes[lane.queue, lane.priority].skipped = False
             return
         for lane in asked:
             memory = self._lanes[lane.queue, lane.priority]
@@ -165,12 +200,15 @@ class LaneBook:
                 and not claimed.returned
             ]
             if below:
-                self._lanes[lane.queue, lane.priority] = _Memory(max(below), max(below))
+                self._lanes[lane.queue, lane.priority] = _Memory(max(below), max(below), tried=True)
 
 
-def next_scan(took: timedelta, *, processes: int) -> timedelta:
+def next_scan(took: timedelta, *, processes: int, behind: bool = False) -> timedelta:
     """How long to wait before the next scan from zero.
 
-    One process' share of a common 5 %: fifty processes at 5 % each burnt more than a core.
+    One process' share of a common 5 %: fifty processes at 5 % each burnt more than a core. None
+    of that while lanes are `behind`, which were skipped: nothing else finds what is due there.
     """
+    if behind:
+        return SCAN_AT_LEAST
     return max(SCAN_AT_LEAST, took * SCAN_SHARE * max(processes, 1))

@@ -1,5 +1,6 @@
 """How a job goes from state to state. What the store enforces in SQL is said here in Python."""
 
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import assert_never
 
@@ -10,6 +11,8 @@ from tenure._model.outcome import (
     SUCCEEDED,
     Cancelled,
     Failed,
+    Loss,
+    Lost,
     Outcome,
     Released,
     Settlement,
@@ -28,6 +31,13 @@ MOVES: dict[State, frozenset[State]] = {
 }
 
 EXPIRED = Cancelled("expired")
+# Caps of the counters that no task sets (rule 8); `max_losses` is the task's.
+MAX_WORKER_LOSSES = 10
+MAX_DEATHS = 100
+SUSPECT_FROM = 2
+# A suspect with as many worker losses takes down more than its own process: it runs only where
+# nothing else is held.
+ALONE_FROM = 3
 
 
 def is_expired(job: JobRow) -> bool:
@@ -35,7 +45,7 @@ def is_expired(job: JobRow) -> bool:
     instants are the database's. One that was tried before goes on to its own end: expired, its
     failure would be seen by nobody."""
     limit = job.meta.get("expires_in") if job.meta else None
-    if limit is None or job.claimed_at is None or job.attempt > 1 or job.losses:
+    if limit is None or job.claimed_at is None or job.attempt > 1 or job.deaths:
         return False
     return bool(job.claimed_at - job.created_at > timedelta(seconds=limit))
 
@@ -49,8 +59,17 @@ def settle(outcome: Outcome, *, attempt: int, limit: int, backoff: timedelta) ->
             return Settlement(State.COMPLETED, Ending.COMPLETED, reason=reason, result=result)
         case Snoozed(pause):
             return Settlement(State.QUEUED, Ending.SNOOZED, after=_bounded(pause), charged=False)
-        case Released():
-            return Settlement(State.QUEUED, Ending.RELEASED, charged=False)
+        case Released(begun, error, after):
+            return Settlement(
+                State.QUEUED,
+                Ending.RELEASED,
+                error=error,
+                after=None if after is None else _bounded(after),
+                charged=False,
+                loss=Loss.BEGUN if begun else None,
+            )
+        case Lost(loss, error):
+            return Settlement(State.QUEUED, Ending.LOST, error=error, charged=False, loss=loss)
         case Cancelled(reason):
             return Settlement(State.CANCELLED, Ending.CANCELLED, reason=reason)
         case Failed():
@@ -69,29 +88,85 @@ def _bounded(wait: timedelta) -> timedelta:
     return min(max(wait, timedelta(0)), LONGEST_WAIT)
 
 
-def verdict(asked: State, *, charged: bool, attempt: int, limit: int, cancelled: bool) -> State:
-    """Where a settle leads, given what the row says now.
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """What a job has been through since its last progress, and in its whole life (`deaths`)."""
+
+    losses: int = 0
+    worker_losses: int = 0
+    deaths: int = 0
+
+    def after(self, loss: Loss | None) -> "Counters":
+        """The counters once this end is counted."""
+        return Counters(
+            self.losses + (loss is Loss.OWN),
+            self.worker_losses + (loss is Loss.SHARED),
+            self.deaths + (loss in (Loss.OWN, Loss.SHARED)),
+        )
+
+    def is_poison(self, max_losses: int) -> bool:
+        """Whether one of the caps is reached."""
+        return (
+            self.losses >= max_losses
+            or self.worker_losses >= MAX_WORKER_LOSSES
+            or self.deaths >= MAX_DEATHS
+        )
+
+
+def verdict(
+    settlement: Settlement,
+    *,
+    attempt: int,
+    limit: int,
+    counters: Counters,
+    max_losses: int,
+    cancelled: bool,
+) -> tuple[State, str | None]:
+    """Where a settle leads and why, given what the row says now.
 
     A completion that still comes is accepted; every other ending of a job whose cancel was
-    requested ends as cancelled; an attempt that stays charged at the cap ends as failed.
+    requested ends as cancelled. A job that fails on loss (`max_losses` is 0) fails of every end
+    of a begun attempt that its handler did not bring about; any other at a cap of its losses.
     """
-    if asked is State.COMPLETED:
-        return State.COMPLETED
-    if cancelled:
-        return State.CANCELLED
-    if asked is State.QUEUED and charged and attempt >= limit:
-        return State.FAILED
-    return asked
+    if settlement.state is State.COMPLETED:
+        return State.COMPLETED, settlement.reason
+    if cancelled and settlement.state is not State.CANCELLED:
+        return State.CANCELLED, "requested"
+    if settlement.loss is not None:
+        if not max_losses:
+            return State.FAILED, "lost"
+        if settlement.loss is not Loss.BEGUN and counters.after(settlement.loss).is_poison(
+            max_losses
+        ):
+            return State.FAILED, "poison"
+    if settlement.state is State.QUEUED and settlement.charged and attempt >= limit:
+        return State.FAILED, "attempts"
+    return settlement.state, settlement.reason
 
 
 def rescue(
-    *, attempt: int, limit: int, losses: int, max_losses: int, cancelled: bool
-) -> tuple[State, str | None]:
-    """Where a lost lease leads, with `losses` counting this one; poison wins over lost."""
+    *, counters: Counters, max_losses: int, begun: bool, excused: bool, cancelled: bool
+) -> tuple[State, str | None, Counters]:
+    """Where a lease leads that ran out and that its holder did not give back.
+
+    `begun` is False where the handler is not known to have begun: then only a death is counted.
+    `excused` is True where the server could not have renewed it: then nothing is.
+    """
+    now = counters
+    if not excused:
+        now = counters.after(Loss.SHARED)
+        if not begun:
+            now = replace(counters, deaths=now.deaths)
     if cancelled:
-        return State.CANCELLED, "requested"
-    if losses >= max_losses:
-        return State.FAILED, "poison"
-    if attempt >= limit:
-        return State.FAILED, "lost"
-    return State.QUEUED, None
+        return State.CANCELLED, "requested", now
+    if begun and not max_losses:
+        return State.FAILED, "lost", now
+    if now.worker_losses >= MAX_WORKER_LOSSES or now.deaths >= MAX_DEATHS:
+        return State.FAILED, "poison", now
+    return State.QUEUED, None, now
+
+
+def becomes_suspect(counters: Counters, after: Counters) -> bool:
+    """Whether a rescue makes a suspect: the first loss of a whole worker is nearly always a
+    machine's, the second in a row without progress may be the job's."""
+    return after.worker_losses > counters.worker_losses and after.worker_losses >= SUSPECT_FROM

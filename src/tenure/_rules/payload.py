@@ -120,14 +120,14 @@ def check_key(key: str, what: str) -> None:
     check_text(key, what)
 
 
-def check_count(count: object, what: str, *, most: int = 32_767) -> None:
+def check_count(count: object, what: str, *, least: int = 1, most: int = 32_767) -> None:
     """Refuse a number of attempts, losses or items that its column could not hold."""
     if count is None:
         return
     if not isinstance(count, int) or isinstance(count, bool):
         raise InvalidValue(f"{what} is {count!r}, which is no whole number; write 1 to {most:,}")
-    if not 1 <= count <= most:
-        raise InvalidValue(f"{what} is {count}; it must be 1 to {most:,}")
+    if not least <= count <= most:
+        raise InvalidValue(f"{what} is {count}; it must be {least} to {most:,}")
 
 
 def _check_instant(run_at: datetime) -> None:
@@ -158,7 +158,8 @@ def check(job: NewJob) -> None:
     if job.run_at is not None:
         _check_instant(job.run_at)
     check_count(job.max_attempts, "max_attempts")
-    check_count(job.max_losses, "max_losses")
+    # 0 is how a job is stored whose every loss is the end (`on_loss="fail"`).
+    check_count(job.max_losses, "max_losses", least=0)
     check_count(job.target, "target", most=2_147_483_647)
     if job.lease is not None:
         check_ttl(job.lease, stop_within=timedelta(0))

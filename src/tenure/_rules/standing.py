@@ -1,7 +1,7 @@
 """Why a job is not running: the first reason that holds, and a sentence that says it."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from tenure._model.ids import JobId
 from tenure._model.job import State
@@ -9,6 +9,9 @@ from tenure._model.standing import Around, Facts, Standing, StandingCode
 from tenure._model.stats import Count
 from tenure._rules.pausing import is_paused
 from tenure._rules.presence import serving, unknown_tasks
+
+# A few polls: a claim locks a row for less.
+PASSED_OVER_FOR = timedelta(seconds=5)
 
 
 def nowhere(job_id: JobId) -> Standing:
@@ -113,11 +116,29 @@ def _waiting(facts: Facts, around: Around) -> Standing:
             f"No live worker of its queue knows task {job.task}; deploy the code that has it."
         )
         return Standing(job.id, StandingCode.TASK_UNKNOWN, sentence)
+    if (locked := _locked(facts, around)) is not None:
+        return locked
     if around.ahead.value:
         sentence = f"It waits behind {around.ahead} due jobs of queue {job.queue}."
         return Standing(job.id, StandingCode.BEHIND, sentence, count=around.ahead)
     sentence = f"It is the next of queue {job.queue}, and waits for a worker with a free slot."
     return Standing(job.id, StandingCode.NEXT, sentence)
+
+
+def _locked(facts: Facts, around: Around) -> Standing | None:
+    """Another transaction has its row locked, and has for longer than a claim takes."""
+    locked, due_for = around.locked, around.now - facts.job.run_at
+    if locked.pid is None or due_for < PASSED_OVER_FOR:
+        return None
+    if locked.since is not None and around.now - locked.since < PASSED_OVER_FOR:
+        return None
+    locker = f"pid {locked.pid} ({locked.application or 'unknown'})"
+    since = "" if locked.since is None else f" since {_at(locked.since)}"
+    sentence = (
+        f"It is due, but {locker} has its row locked{since}: workers pass it over until that "
+        "transaction ends."
+    )
+    return Standing(facts.job.id, StandingCode.LOCKED, sentence, by=locker)
 
 
 def _because(reason: str | None) -> str:

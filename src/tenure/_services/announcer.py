@@ -25,15 +25,15 @@ _RETURNS: dict[Ending, JobEventName] = {
     Ending.SNOOZED: "snoozed",
     Ending.RELEASED: "released",
 }
-# The reason where the store's verdict is another than what was asked.
-_INSTEAD = {State.CANCELLED: "requested", State.FAILED: "attempts"}
+# What an ending is by itself, before where its job went.
+_FIRST: dict[Ending, JobEventName] = {Ending.TIMED_OUT: "timed_out", Ending.LOST: "lost"}
 
 
 @cache
 def told(state: State, ending: Ending) -> Sequence[JobEventName]:
     """The events of a running period that ended so and left its job in this state."""
     last = _ENDS.get(state) or _RETURNS.get(ending)
-    names: list[JobEventName] = ["timed_out"] if ending is Ending.TIMED_OUT else []
+    names: list[JobEventName] = [_FIRST[ending]] if ending in _FIRST else []
     return names if last is None else [*names, last]
 
 
@@ -79,7 +79,14 @@ class Announcer:
                 ended = unstorable(ended, "the store refused the result")
         took = held.took
         if state is not State.QUEUED or took is not None:
-            self.ended(held.job, state, ended.settlement, attempt=held.job.attempt, took=took)
+            self.ended(
+                held.job,
+                state,
+                ended.settlement,
+                reason=answer.reason or ended.settlement.reason,
+                attempt=held.job.attempt,
+                took=took,
+            )
 
     def ended(
         self,
@@ -87,13 +94,11 @@ class Announcer:
         state: State,
         settlement: Settlement,
         *,
+        reason: str | None,
         attempt: int,
         took: timedelta | None = None,
     ) -> None:
         """A running period has ended, and left its job in this state."""
-        reason = settlement.reason
-        if state is not settlement.state:
-            reason = _INSTEAD.get(state)
         # Enums are looked up slowly, and nearly all ends are this one.
         usual = settlement is COMPLETED and state is State.COMPLETED
         for name in _USUAL if usual else told(state, settlement.ending):

@@ -5,10 +5,11 @@ import logging
 import random
 from datetime import timedelta
 
+from tenure._log import Log
 from tenure._model.job import JobRow
 from tenure.errors import StoreError
 
-log = logging.getLogger("tenure")
+log = Log("tenure")
 _SHORTEST_BACKOFF = timedelta(milliseconds=10)
 _LONGEST_BACKOFF = timedelta(seconds=5)
 _JITTER = 0.2

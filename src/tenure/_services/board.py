@@ -13,19 +13,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import IntEnum
+from typing import NamedTuple
 
 from tenure._model.ids import JobId, Token, WorkerId
 from tenure._model.lease import Lease
 
+# Two beats: the event loop's and the service thread's; how many jobs have run. Then the places.
+_HEADER = struct.Struct("=ddd")
 # Job, token, length of the lease, the instant by which it must have ended, how long its job waits
-# if that is its end, the attempt and its limit, phase. A place is written while its phase is FREE,
-# so that it is whole before it counts.
+# if that is its end, the instant at which it started or ended, the attempt and its limit, phase.
+# A place is written while its phase is FREE, so that it is whole before it counts.
 # What changes later is stored as one aligned word: `pack_into` zeroes before it writes, and a
 # parent that looked just then would see a deadline long past.
-_PLACE = struct.Struct("=qqdddhhi")
-_STOP_AT = 3, _PLACE.size // 8
-_RETRY_AFTER = 4, _PLACE.size // 8
-_PHASE = 11, _PLACE.size // 4
+_PLACE = struct.Struct("=qqddddhhi")
+_LOOP_BEAT, _SERVICE_BEAT, _JOBS = 0, 1, 2
+_FIRST_DOUBLE = _HEADER.size // 8
+_STOP_AT = _FIRST_DOUBLE + 3, _PLACE.size // 8
+_RETRY_AFTER = _FIRST_DOUBLE + 4, _PLACE.size // 8
+_SINCE = _FIRST_DOUBLE + 5, _PLACE.size // 8
+_PHASE = _HEADER.size // 4 + 13, _PLACE.size // 4
 NEVER = math.inf
 
 
@@ -58,6 +64,26 @@ class Entry:
     limit: int
     # For one that is timed out: the child knows the task's backoff, and the parent does not.
     retry_after: timedelta = timedelta(0)
+    # When its phase last became STARTED, APART or ENDED; 0 before that.
+    since: float = 0.0
+
+
+class Look(NamedTuple):
+    """What a parent needs to know of a child several times per second."""
+
+    # The instant by which the first handler that still runs must have ended.
+    earliest: float = NEVER
+    # Whether a handler is out of time and has not ended.
+    stuck: bool = False
+    # The shortest lease that is held, in whichever phase.
+    shortest: float = NEVER
+
+
+class Beats(NamedTuple):
+    """When the event loop and the service thread of a child last moved; 0 before their first."""
+
+    loop: float
+    service: float
 
 
 class Board:
@@ -65,7 +91,7 @@ class Board:
 
     def __init__(self, fd: int, *, places: int) -> None:
         self.lock: threading.Lock = threading.Lock()
-        self._memory = mmap.mmap(fd, places * _PLACE.size)
+        self._memory = mmap.mmap(fd, _HEADER.size + places * _PLACE.size)
         self._doubles = memoryview(self._memory).cast("d")
         self._ints = memoryview(self._memory).cast("i")
         self._free = list(range(places - 1, -1, -1))
@@ -74,7 +100,7 @@ class Board:
     def make(*, places: int) -> int:
         """The descriptor of new shared memory, to be inherited by the child."""
         fd = os.memfd_create("tenure-board")
-        os.ftruncate(fd, places * _PLACE.size)
+        os.ftruncate(fd, _HEADER.size + places * _PLACE.size)
         return fd
 
     @property
@@ -85,7 +111,7 @@ class Board:
     def put(self, lease: Lease, *, stop_at: float, attempt: int, limit: int) -> int:
         """Note a lease that has not started; answers with its place."""
         place = self._free.pop()
-        at = place * _PLACE.size
+        at = _HEADER.size + place * _PLACE.size
         ttl = lease.ttl.total_seconds()
         _PLACE.pack_into(
             self._memory,
@@ -94,6 +120,7 @@ class Board:
             lease.token,
             ttl,
             stop_at,
+            0.0,
             0.0,
             attempt,
             limit,
@@ -106,6 +133,21 @@ class Board:
         """Note how far the lease has come."""
         first, stride = _PHASE
         self._ints[place * stride + first] = phase
+
+    def begin(self, place: int, phase: Phase, now: float) -> None:
+        """Note that its handler begins now, in this phase."""
+        # Before the phase, so that a dated phase is never read with an older date.
+        first, stride = _SINCE
+        self._doubles[place * stride + first] = now
+        self.mark(place, phase)
+
+    def end(self, place: int, now: float, *, begun: bool) -> None:
+        """Note that it has ended now, and count it if its handler had begun."""
+        first, stride = _SINCE
+        self._doubles[place * stride + first] = now
+        if begun:
+            self._doubles[_JOBS] += 1
+        self.mark(place, Phase.ENDED)
 
     def time_out(self, place: int, retry_after: timedelta) -> None:
         """Note that it should have ended and has not, and how long its job is to wait then."""
@@ -125,23 +167,43 @@ class Board:
 
     def entries(self, worker: WorkerId) -> Iterator[Entry]:
         """The leases on the board, as the parent reads them."""
-        for place in _PLACE.iter_unpack(self._memory[:]):
-            job, token, ttl, stop_at, retry_after, attempt, limit, phase = place
+        for place in _PLACE.iter_unpack(self._memory[_HEADER.size :]):
+            job, token, ttl, stop_at, retry_after, since, attempt, limit, phase = place
             if phase != Phase.FREE:
                 lease = Lease(JobId(job), Token(token), worker, timedelta(seconds=ttl))
                 wait = timedelta(seconds=retry_after)
-                yield Entry(lease, Phase(phase), stop_at, attempt, limit, wait)
+                yield Entry(lease, Phase(phase), stop_at, attempt, limit, wait, since)
 
-    def look(self) -> tuple[float, bool]:
-        """The instant by which the first handler that still runs must have ended, and whether one
-        is out of time and has not."""
-        earliest, stuck = NEVER, False
-        for place in _PLACE.iter_unpack(self._memory[:]):
-            phase = place[7]
+    def look(self) -> Look:
+        """Read all places once: the parent does so several times per second."""
+        earliest, stuck, shortest = NEVER, False, NEVER
+        for place in _PLACE.iter_unpack(self._memory[_HEADER.size :]):
+            phase = place[8]
+            if phase == Phase.FREE:
+                continue
+            shortest = min(shortest, place[2])
             if phase in _RUNNING:
                 earliest = min(earliest, place[3])
                 stuck = stuck or phase == Phase.TIMED_OUT
-        return earliest, stuck
+        return Look(earliest, stuck, shortest)
+
+    def beat_loop(self, now: float) -> None:
+        """Note that the event loop moves."""
+        self._doubles[_LOOP_BEAT] = now
+
+    def beat_service(self, now: float) -> None:
+        """Note that the service thread moves."""
+        self._doubles[_SERVICE_BEAT] = now
+
+    @property
+    def jobs(self) -> int:
+        """How many jobs have begun and ended here."""
+        return int(self._doubles[_JOBS])
+
+    @property
+    def beats(self) -> Beats:
+        """When the child's two threads last moved."""
+        return Beats(self._doubles[_LOOP_BEAT], self._doubles[_SERVICE_BEAT])
 
     def close(self) -> None:
         """Let go of the memory."""

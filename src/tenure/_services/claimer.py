@@ -1,5 +1,6 @@
 """Claims jobs for the slots that are free, and sleeps until there may be more."""
 
+import logging
 import random
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -12,12 +13,14 @@ from tenure._model.queue import EVERY_QUEUE, Lane
 from tenure._model.schedule import SCHEDULES_CHANGED
 from tenure._rules.lanes import LaneBook, next_scan
 from tenure._rules.prefetch import AT_ONCE
-from tenure._services.base import Service
+from tenure._services.base import Service, log
 from tenure._services.dispatcher import Dispatcher, Notes
 from tenure._services.holdings import Holdings
-from tenure._store.engine import Link
-from tenure._store.port import Store
+from tenure._services.isolation import Isolation
+from tenure._store.engine import ClosableRunner
+from tenure._store.port import Op, Store
 from tenure.config import Defaults
+from tenure.errors import QueryFailed
 from tenure.job import boottime
 
 if TYPE_CHECKING:
@@ -37,7 +40,7 @@ class Claimer(Service):
     def __init__(
         self,
         store: Store,
-        link: Link,
+        link: ClosableRunner,
         *,
         queues: Iterable[str],
         worker: WorkerId,
@@ -45,18 +48,24 @@ class Claimer(Service):
         holdings: Holdings,
         notes: Notes,
         defaults: Defaults,
+        has_processes: bool = True,
     ) -> None:
         super().__init__(defaults.poll)
         self._store = store
         self._link = link
         self._queues = list(queues)
         self._everything = EVERY_QUEUE in self._queues
+        self._isolation = Isolation(
+            store, holdings, queues=self._queues, has_processes=has_processes, defaults=defaults
+        )
         self._book = LaneBook([] if self._everything else self._queues, lag=defaults.floor_lag)
         self._worker = worker
         self._dispatcher = dispatcher
         self._holdings = holdings
         self._notes = notes
         self._ttl = defaults.lease_for_all
+        self._first_claim = defaults.first_claim
+        self._has_warned = False
         self._poll = defaults.poll.total_seconds()
         self._limited = False
         self._woken = True
@@ -67,6 +76,7 @@ class Claimer(Service):
         self._misses = 0
         self._scan_at = boottime() + self._poll
         self._names_at = 0.0
+        self._names_slow = False
         self._sweep_at = 0.0
         self.on_backlog: Callable[[], None] = lambda: None
         self.on_empty: Callable[[], None] = lambda: None
@@ -81,6 +91,9 @@ class Claimer(Service):
         if queue == SCHEDULES_CHANGED:
             return
         if not queue or self._everything or queue in self._queues:
+            if queue and self._everything:
+                # The list of all queues may be long in coming.
+                self._book.add([queue])
             self._woken = True
             self.nudge()
 
@@ -112,23 +125,32 @@ class Claimer(Service):
         await self._sleep()
         return 1
 
-    async def second(self, link: Link) -> int:
+    async def second(self, link: ClosableRunner) -> int:
         """One more claim by another connection, beside the one that is on its way: only for a
         backlog, and as large as claims are. Others' claims are passed over as ever."""
         room = self._room()
-        if not self._filled or self._limited or room < AT_ONCE:
+        if not self._filled or self._limited or self._book.has_skipped or room < AT_ONCE:
             return 0
         claims = await self._claim_above(self._book.ask(), room, link)
         return len(claims.jobs)
 
     def _room(self) -> int:
         """How many jobs may be asked for, beside those that were and have not come yet."""
+        if self._isolation.forbids_claims:
+            return 0
         room = self._dispatcher.room(coming=self._coming, limited=self._limited)
         return min(room, self._holdings.room - self._wanted)
 
-    async def _claim_above(self, asked: list[Lane], room: int, link: Link) -> Claims:
+    async def _claim_above(self, asked: list[Lane], room: int, link: ClosableRunner) -> Claims:
         """A claim above the floors, which move by what it finds."""
-        claims = await self._claim(asked, room, link)
+        try:
+            within = self._first_claim if self._book.has_untried(asked) else None
+            claims = await self._claim(asked, room, link, within=within)
+        except QueryFailed as error:
+            if not error.is_timeout:
+                raise
+            asked = await self._skip(asked, link)
+            claims = await self._claim(asked, room, link)
         self._book.learn(asked, claims, wanted=room)
         if claims.unread:
             self._dispatcher.give_back_from(claims.unread)
@@ -137,6 +159,24 @@ class Claimer(Service):
         self._filled = left or claims.found >= room
         return claims
 
+    async def _skip(self, asked: list[Lane], link: ClosableRunner) -> list[Lane]:
+        """Leave what a claim could not walk over in time to the scan, which begins now; the lanes
+        of the next claim."""
+        _, now = await link.run(self._store.next_due(asked))
+        self._book.skip(asked, now)
+        # Once is enough for whoever reads the log: until the scans are through, it may recur.
+        level = logging.DEBUG if self._has_warned else logging.WARNING
+        self._has_warned = True
+        log.log(
+            level,
+            "claimer: too many dead rows in front of the due jobs: continuing with jobs due "
+            "within the last minute, older ones follow; tenure doctor shows what keeps vacuum "
+            "from removing them",
+        )
+        self._scan_at = 0.0
+        self.on_backlog()
+        return self._book.ask(woken=True)
+
     def _have_swept(self) -> None:
         """Found nothing: perhaps there is a lease that has run out. At most once per poll."""
         if boottime() >= self._sweep_at:
@@ -144,7 +184,13 @@ class Claimer(Service):
             self.on_empty()
 
     async def _claim(
-        self, asked: list[Lane], room: int, link: Link, *, patient: bool = False
+        self,
+        asked: list[Lane],
+        room: int,
+        link: ClosableRunner,
+        *,
+        patient: bool = False,
+        within: timedelta | None = None,
     ) -> Claims:
         asked_at = boottime()
         op = self._store.claim(
@@ -154,19 +200,29 @@ class Claimer(Service):
             ttl=self._ttl,
             limited=self._limited,
             patient=patient,
+            within=within,
             strangers=list(self._notes.strangers),
+            suspects=self._isolation.limit(self._wanted),
+            kept=self._holdings.at_risk if self._limited else (),
         )
         with self._asking(room, link, patient=patient):
-            claims = await link.run(op)
+            claims = await link.run(self._holding(op, asked_at))
+            self._dispatcher.start_claimed()
         self.claims += 1
         self.claimed += len(claims.jobs)
         self._limited = claims.limited
         self.on_rescued(claims.rescued)
-        self._dispatcher.take(claims, asked_at)
+        return claims
+
+    def _holding(self, op: Op[Claims], asked_at: float) -> Op[Claims]:
+        """The claim, and its leases held as soon as the answer is here, on whatever thread that is:
+        a handler that blocks the loop must not keep them from being renewed (rule 7)."""
+        claims = yield from op
+        self._dispatcher.hold(claims, asked_at)
         return claims
 
     @contextmanager
-    def _asking(self, room: int, link: Link, *, patient: bool) -> Iterator[None]:
+    def _asking(self, room: int, link: ClosableRunner, *, patient: bool) -> Iterator[None]:
         """Count what is asked for until it is answered: against the slots, but for a scan, which
         may take long and finds little; and always against what can be held."""
         coming = 0 if patient else room
@@ -182,14 +238,19 @@ class Claimer(Service):
             self.beside -= beside
             self.slot_freed()
 
-    async def scan(self, link: Link) -> int:
+    async def look_for_suspects(self, link: ClosableRunner) -> None:
+        """Make room, by another connection, if a suspect waits that must run alone."""
+        await self._isolation.look(link)
+
+    async def scan(self, link: ClosableRunner) -> int:
         """Look below the floors, for what was committed late or locked when they passed; by another
         connection, for it may take long, and claims go on meanwhile. What they have left no slot
         for is given back."""
         began = boottime()
-        if began < self._scan_at or self._filled:
+        if began < self._scan_at or (self._filled and not self._book.has_skipped):
             return 0
         found = 0
+        await self._learn_names_patiently(link)
         room, lanes = self._room(), self._book.scan()
         try:
             if lanes and room > 0:
@@ -202,14 +263,17 @@ class Claimer(Service):
         finally:
             # One that failed took its time too.
             took = timedelta(seconds=boottime() - began)
-            wait = next_scan(took, processes=self._notes.processes)
+            behind = self._book.has_skipped
+            wait = next_scan(took, processes=self._notes.processes, behind=behind)
             self._scan_at = boottime() + wait.total_seconds()
         return found
 
     @property
     def until_scan(self) -> float:
         """How long until it is time to look below the floors; a poll while claims are filled."""
-        return self._poll if self._filled else max(self._scan_at - boottime(), _SHORTEST_SLEEP)
+        if self._filled and not self._book.has_skipped:
+            return self._poll
+        return max(self._scan_at - boottime(), _SHORTEST_SLEEP)
 
     async def _sleep(self) -> None:
         """Until a wakeup, a free slot, the next time at which something is due, or the poll."""
@@ -230,10 +294,32 @@ class Claimer(Service):
             await self.rest(random.uniform(0, limit))  # noqa: S311 - spreads load
 
     async def _learn_names(self) -> None:
-        """Where every queue is served: which ones there are, asked at most once a second."""
-        if self._everything and boottime() >= self._names_at:
-            self._book.add(await self._link.run(self._store.queue_names()))
-            self._names_at = boottime() + 1
+        """Where every queue is served: which ones there are, asked at most once a second. Where
+        that takes long, because dead entries are in front of each name, the scan asks."""
+        if not self._everything or self._names_slow or boottime() < self._names_at:
+            return
+        began = boottime()
+        within = None if self._names_at else self._first_claim
+        try:
+            self._book.add(await self._link.run(self._store.queue_names(within=within)))
+        except QueryFailed as error:
+            if not error.is_timeout:
+                raise
+            self._names_slow = True
+        self._names_at = boottime() + 1
+        if self._names_slow or boottime() - began >= self._first_claim.total_seconds():
+            self._names_slow, self._names_at, self._scan_at = True, 0.0, 0.0
+            self.on_backlog()
+
+    async def _learn_names_patiently(self, link: ClosableRunner) -> None:
+        if not self._names_slow or boottime() < self._names_at:
+            return
+        began = boottime()
+        self._book.add(await link.run(self._store.queue_names(patient=True)))
+        took = timedelta(seconds=boottime() - began)
+        self._names_slow = took >= self._first_claim
+        wait = next_scan(took, processes=self._notes.processes).total_seconds()
+        self._names_at = boottime() + max(wait, 1)
 
     async def close(self) -> None:
         """Close the connection."""

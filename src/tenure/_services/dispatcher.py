@@ -1,21 +1,25 @@
 """Brings claimed jobs to a way to run them, as slots become free, and their ends to the settler."""
 
 import asyncio
+import contextlib
 import random
+import threading
 import traceback
 from collections import deque
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
+from tenure._executors import endings
 from tenure._executors.base import Executor
 from tenure._model.lease import Claimed, Claims
 from tenure._model.outcome import (
     Ended,
     Error,
     Failed,
+    Lost,
     Outcome,
     Released,
     Settlement,
@@ -26,6 +30,7 @@ from tenure._rules import backoff, leasing, lifecycle, prefetch
 from tenure._rules.redaction import Redactor
 from tenure._services.base import about, log
 from tenure._services.board import Phase
+from tenure._services.confirmer import Confirmer, may_begin
 from tenure._services.holdings import Held, Holdings
 from tenure._services.settler import Settler
 from tenure.config import Backoff, Defaults
@@ -80,8 +85,10 @@ class Dispatcher:
         ways: Ways,
         notes: Notes,
         defaults: Defaults,
+        confirmer: Confirmer | None = None,
     ) -> None:
         self._slots = slots
+        self._confirmer = confirmer
         self._tasks = tasks
         self._holdings = holdings
         self._settler = settler
@@ -89,6 +96,9 @@ class Dispatcher:
         self._notes = notes
         self._defaults = defaults
         self._terms = lru_cache(maxsize=256)(partial(leasing.terms, defaults=defaults))
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._claimed: deque[Held] = deque()
         self._ready: deque[Held] = deque()
         self._running = 0
         self._rate = prefetch.Rate()
@@ -107,7 +117,7 @@ class Dispatcher:
     @property
     def idle(self) -> bool:
         """Whether nothing runs and nothing waits to."""
-        return not self._running and not self._ready
+        return not self._running and not self._ready and not self._claimed
 
     async def until_idle(self) -> None:
         """Return once nothing runs and nothing waits to."""
@@ -133,18 +143,35 @@ class Dispatcher:
 
     def take(self, claims: Claims, asked_at: float) -> None:
         """Take up what was claimed, and start as much of it as there are slots for."""
-        taken = []
+        self.hold(claims, asked_at)
+        self.start_claimed()
+
+    def hold(self, claims: Claims, asked_at: float) -> None:
+        """Hold what was claimed, so that it is renewed from now on. From any thread: the loop may
+        be blocked, and starts it when it moves again."""
+        taken, strangers = [], []
         for claimed in claims.jobs:
             task = self._tasks.get(claimed.job.task)
             if task is None:
-                self._leave_to_others(claimed)
+                strangers.append(claimed)
             else:
                 terms = self._terms(claimed.lease.ttl, stop_within=task.stop_within)
                 taken.append(Held(claimed, task, terms, asked_at))
         self._holdings.add(*taken)
-        for held in taken:
+        self._claimed.extend(taken)
+        if threading.get_ident() == self._thread:
+            self._leave_all_to_others(strangers)
+        elif taken or strangers:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the process is ending
+                self._loop.call_soon_threadsafe(self._leave_all_to_others, strangers)
+                self._loop.call_soon_threadsafe(self.start_claimed)
+
+    def start_claimed(self) -> None:
+        """Start as much of what was claimed as there are slots for."""
+        while self._claimed:
+            held = self._claimed.popleft()
             if lifecycle.is_expired(held.job):
-                self._end(held, lifecycle.EXPIRED, None)
+                self._end(held, lifecycle.EXPIRED, None, boottime())
             else:
                 self._ready.append(held)
         if self._retired:
@@ -152,6 +179,10 @@ class Dispatcher:
             self.give_back_all()
         self._start()
         self._give_back_last_attempts()
+
+    def _leave_all_to_others(self, strangers: Sequence[Claimed]) -> None:
+        for claimed in strangers:
+            self._leave_to_others(claimed)
 
     def _leave_to_others(self, claimed: Claimed) -> None:
         """Give back a job of a task that is not known here: a newer release will know it."""
@@ -174,20 +205,35 @@ class Dispatcher:
         while self._ready and self._running < self._slots and not self._retired:
             held = self._ready.popleft()
             # The watcher may not have looked yet, if this process or its loop stood still.
-            if held.stopping is None and boottime() < held.trusted_until:
+            if may_begin(held, boottime()):
                 self._running += 1
                 self._begin(held)
             else:
-                self._end(held, Released(), None)
+                self._end(held, Released(), None, boottime())
 
     def _begin(self, held: Held) -> None:
         way = self._ways.choose(held)
+        if held.confirm and self._confirmer is not None and way is not self._ways.process:
+            # It keeps its slot while it waits. A process executor confirms once it has a process.
+            held.mark(Phase.WAITING)
+            self._confirmer.confirm(held).add_done_callback(partial(self._confirmed, held))
+        else:
+            self._start_in(way, held)
+
+    def _confirmed(self, held: Held, confirmed: asyncio.Future[bool]) -> None:
+        """The store knows that this job begins, or it may not begin."""
+        if confirmed.result() and not self._retired:
+            self._start_in(self._ways.choose(held), held)
+            return
+        why = held.stopping
+        self._ended(held, Released() if why is None else endings.stopped(why, None), None)
+
+    def _start_in(self, way: Executor, held: Held) -> None:
         if way is self._ways.process:
             # Its time begins when there is a process, for which it may have to wait.
             held.mark(Phase.WAITING)
         else:
-            held.start_clock(boottime())
-            held.mark(Phase.STARTED)
+            held.begin(Phase.STARTED, boottime())
         try:
             held.running = way.start(held, self._ended)
         except (OSError, RuntimeError) as error:
@@ -196,28 +242,27 @@ class Dispatcher:
                 "job %s cannot be started here: %s", held.job.id, error, extra=about(held.job)
             )
             self._running -= 1
-            self._end(held, Released(), None)
+            self._end(held, Released(), None, boottime())
             return
         if held.stopping is not None:
             # Asked to stop by the keeper's thread between the two lines above.
             held.running.stop(held.stopping)
         self.on_started(held)
 
-    def _ended(self, held: Held, outcome: Outcome | None, excerpt: str | None) -> None:
+    def _ended(self, held: Held, outcome: Outcome, excerpt: str | None) -> None:
         now = boottime()
         self._running -= 1
         self._rate.note(1, now)
-        held.stop_clock(now)
         held.running = None
-        self._end(held, outcome, excerpt)
+        self._end(held, outcome, excerpt, now)
         self._start()
         self._ended_one.set()
         self.on_free()
 
-    def _end(self, held: Held, outcome: Outcome | None, excerpt: str | None) -> None:
+    def _end(self, held: Held, outcome: Outcome, excerpt: str | None, now: float) -> None:
         """Hand a running period that is over to the settler, unless it settled itself. A defect in
         judging it is a failure: the lease would be renewed for ever otherwise."""
-        held.mark(Phase.ENDED)
+        held.end(now)
         try:
             self._judge(held, outcome, excerpt)
         except Exception as defect:  # noqa: BLE001 - it is told below, and settled
@@ -234,7 +279,7 @@ class Dispatcher:
             )
             self._settler.put(held, Ended(held.lease, settlement, excerpt))
 
-    def _judge(self, held: Held, outcome: Outcome | None, excerpt: str | None) -> None:
+    def _judge(self, held: Held, outcome: Outcome, excerpt: str | None) -> None:
         if held.grip.settled:
             if isinstance(outcome, Failed):
                 error = self._notes.redactor.error(outcome.error, of=held.job)
@@ -248,9 +293,9 @@ class Dispatcher:
             self._holdings.drop(held)
             self.on_completed(held)
             return
-        if outcome is None:
-            self._settler.forfeit(held)
-            return
+        succeeded = isinstance(outcome, Succeeded)
+        if not succeeded:
+            outcome = self._unsettled(held, outcome)
         settlement = lifecycle.settle(
             outcome,
             attempt=held.job.attempt,
@@ -262,7 +307,6 @@ class Dispatcher:
             unread = outcome.reason == "undecodable"
             error = self._notes.redactor.error(outcome.error, of=held.job, whole=unread)
             _report(held, error, settlement)
-        succeeded = isinstance(outcome, Succeeded)
         follow_ups = held.grip.follow_ups if succeeded else []
         self._settler.put(
             held,
@@ -270,6 +314,16 @@ class Dispatcher:
             follow_ups=follow_ups,
             handed_over=succeeded and held.grip.handed_over,
         )
+
+    def _unsettled(self, held: Held, outcome: Outcome) -> Outcome:
+        """The outcome with what the handler's process cannot know: whether it had begun."""
+        if isinstance(outcome, Released) and held.begun:
+            return replace(outcome, begun=True)
+        if isinstance(outcome, Lost):
+            log.warning(
+                "job %s was lost: %s", held.job.id, outcome.error.message, extra=about(held.job)
+            )
+        return outcome
 
     def retry_after(self, held: Held) -> timedelta:
         """How long its job waits if this attempt fails."""
@@ -280,8 +334,12 @@ class Dispatcher:
         return backoff.delay(policy, attempt=held.job.attempt, chance=chance)
 
     def _give_back_last_attempts(self) -> None:
-        """Let no job wait here on its last attempt: lost, it would fail without having run."""
-        last = [held for held in self._ready if held.job.attempt >= held.job.max_attempts]
+        """Let no suspect and no job on its last attempt wait here behind others' work."""
+        last = [
+            held
+            for held in self._ready
+            if held.suspect or held.job.attempt >= held.job.max_attempts
+        ]
         if last:
             self._no_prefetch_until = boottime() + 5 * self._defaults.poll.total_seconds()
             for held in last:
@@ -291,7 +349,7 @@ class Dispatcher:
         """Release a job that has not started."""
         if held in self._ready:
             self._ready.remove(held)
-            self._end(held, Released(), None)
+            self._end(held, Released(), None, boottime())
             self._ended_one.set()
 
     def give_back_surplus(self, *, limited: bool) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from tenure._model.lease import Claimed
 from tenure._rules.leasing import Terms
 from tenure._services.board import NEVER, RUNNING, Board, Phase
-from tenure.job import Grip, unheeded
+from tenure.job import Grip, boottime, unheeded
 from tenure.task import Definition, time_limit
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ class Held:
     """One lease and the running period it stands for."""
 
     __slots__ = (
-        "_board", "asked_at", "cancel_seen_at", "ended_at", "grip", "job", "lease", "phase",
-        "place", "renew_at", "running", "started_at", "stop_asked_at", "stopping", "suspect",
-        "task", "terms", "time_limit", "timeout_at", "trusted_until",
+        "_board", "asked_at", "cancel_seen_at", "confirm", "ended_at", "grip", "job", "lease",
+        "phase", "place", "renew_at", "running", "started_at", "stop_asked_at", "stopping",
+        "suspect", "task", "terms", "time_limit", "timeout_at", "trusted_until",
     )  # fmt: skip
 
     def __init__(self, claimed: Claimed, task: Definition, terms: Terms, asked_at: float) -> None:
@@ -64,7 +64,8 @@ class Held:
         self.task: Definition = task
         self.terms: Terms = terms
         self.time_limit: timedelta | None = time_limit(task, job.meta)
-        self.suspect: bool = job.losses > 0
+        self.suspect: bool = job.suspect
+        self.confirm: bool = claimed.confirm or task.fails_on_loss
         self.grip: Grip = Grip(claimed.lease, extended=self.extend)
         self.running: Running | None = None
         self.phase: Phase = Phase.UNSTARTED
@@ -93,15 +94,28 @@ class Held:
                 if self.place is not None:
                     self._board.extend(self.place, self.must_end_at)
 
-    def start_clock(self, now: float) -> None:
-        """Let the attempt's time begin now."""
+    def begin(self, phase: Phase, now: float) -> None:
+        """Note that the handler begins now, in this phase; its time runs from here. From the
+        thread that gives places and takes them, which is the loop's."""
         self.started_at = now
         limit = self.time_limit
         self.timeout_at = NEVER if limit is None else now + limit.total_seconds()
+        self.phase = phase
+        if self._board is not None and self.place is not None:
+            self._board.begin(self.place, phase, now)
 
-    def stop_clock(self, now: float) -> None:
-        """The attempt has ended."""
-        self.ended_at = now
+    @property
+    def begun(self) -> bool:
+        """Whether its handler has begun."""
+        return self.started_at is not None
+
+    def end(self, now: float) -> None:
+        """Note that the running period is over; its lease has yet to be settled."""
+        if self.ended_at is None:
+            self.ended_at = now
+        self.phase = Phase.ENDED
+        if self._board is not None and self.place is not None:
+            self._board.end(self.place, now, begun=self.started_at is not None)
 
     @property
     def took(self) -> timedelta | None:
@@ -165,6 +179,7 @@ class Holdings:
     def __init__(self, board: Board | None = None) -> None:
         self._lock = threading.Lock()
         self._held: dict[tuple[JobId, Token], Held] = {}
+        self.suspects: set[Held] = set()
         self._board = board
         self._board_lock = threading.Lock() if board is None else board.lock
 
@@ -185,6 +200,12 @@ class Holdings:
         """How many handlers run."""
         return sum(held.phase in RUNNING for held in self)
 
+    @property
+    def at_risk(self) -> list["Lease"]:
+        """The leases that may be over in the store and that this process has yet to give back."""
+        now = boottime()
+        return [held.lease for held in self if now >= held.trusted_until]
+
     def add(self, *taken: Held) -> None:
         """Take up leases that were just claimed."""
         with self._lock, self._board_lock:
@@ -192,10 +213,13 @@ class Holdings:
                 if self._board is not None:
                     held.show(self._board)
                 self._held[held.lease.job_id, held.lease.token] = held
+                if held.suspect:
+                    self.suspects.add(held)
 
     def drop(self, *settled: Held) -> None:
         """Let go of leases that are settled."""
         with self._lock, self._board_lock:
             for held in settled:
                 if self._held.pop((held.lease.job_id, held.lease.token), None) is not None:
+                    self.suspects.discard(held)
                     held.let_go()

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 from tenure._services.base import Service, log
 from tenure._services.supervisor import Supervisor
@@ -42,6 +43,7 @@ class Keeper:
 
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
+        self._loop.set_exception_handler(_report)
         self._stop = asyncio.Event()
         supervisor = Supervisor(self._make())
         supervisor.start()
@@ -58,6 +60,11 @@ class Keeper:
         """Whether the thread runs its services."""
         return self._ready.is_set() and not self._ended.is_set()
 
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The loop of its thread; None before it runs and after it has ended."""
+        return None if self._ended.is_set() else self._loop
+
     def call(self, act: Callable[[], None]) -> None:
         """Have this done on the keeper's loop."""
         if self._loop is not None and not self._ended.is_set():
@@ -69,3 +76,9 @@ class Keeper:
         if self._stop is not None:
             self.call(self._stop.set)
             await asyncio.to_thread(self._ended.wait, 10)
+
+
+def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  # noqa: ARG001
+    """Log what asyncio reports, by Tenure's own log: asyncio's would wait for the user's handlers
+    on this thread."""
+    log.error("keeper: %s", context.get("message"), exc_info=context.get("exception"))

@@ -43,7 +43,9 @@ class Renewer(Service):
             return 0
         due.sort(key=lambda held: held.lease.job_id)
         asked_at = boottime()
-        answers = await self._link.run(self._store.renew([held.lease for held in due]))
+        answers = await self._link.run(
+            self._store.renew([held.lease for held in due], began=[held.begun for held in due])
+        )
         for held, answer in zip(due, answers, strict=True):
             self._answered(held, answer, asked_at)
         return len(due) if len(due) == _BATCH else 0

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from tenure._services.base import Service, log
+from tenure._services.holdings import Holdings
 from tenure._store.engine import Link
 from tenure._store.port import Store
 from tenure.config import Defaults
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from tenure._model.lease import Rescued
 
 _BATCH = 500
+# A sweep that took as long has waited for a lock on the table: nobody else could renew meanwhile.
+_WAITED = 1.0
 
 
 class Rescuer(Service):
@@ -22,10 +25,19 @@ class Rescuer(Service):
 
     name = "rescuer"
 
-    def __init__(self, store: Store, link: Link, *, defaults: Defaults) -> None:
+    def __init__(
+        self,
+        store: Store,
+        link: Link,
+        *,
+        defaults: Defaults,
+        holdings: Holdings | None = None,
+    ) -> None:
         super().__init__(defaults.sweep)
         self._store = store
         self._link = link
+        self._holdings = holdings
+        self._sweep_from = 0.0
         self._lease = defaults.lease
         self._lag = defaults.floor_lag
         self._floor: datetime | None = None
@@ -33,11 +45,18 @@ class Rescuer(Service):
         self.on_rescued: Callable[[Sequence[Rescued]], None] = lambda _jobs: None
 
     async def tick(self) -> int:
-        """One sweep."""
+        """One sweep; none for a third of a lease after one that failed. Whoever could not reach
+        the store had to stop its handlers, and gives their jobs back itself, uncounted."""
         now = boottime()
+        if now < self._sweep_from:
+            return 0
+        self._sweep_from = now + self._lease.total_seconds() / 3
         from_zero = now >= self._from_zero_at
         floor = None if from_zero else self._floor
-        rescues = await self._link.run(self._store.rescue(floor=floor, count=_BATCH))
+        kept = [] if self._holdings is None else self._holdings.at_risk
+        rescues = await self._link.run(self._store.rescue(floor=floor, count=_BATCH, kept=kept))
+        if boottime() - now < _WAITED:
+            self._sweep_from = 0.0
         self.on_rescued(rescues.jobs)
         if from_zero:
             self._from_zero_at = now + self._lease.total_seconds()

@@ -7,7 +7,7 @@ server claims. And at all times: the look below the floors, which may take long.
 
 from tenure._services.base import Service
 from tenure._services.claimer import Claimer
-from tenure._store.engine import Link
+from tenure._store.engine import ClosableRunner
 from tenure.config import Defaults
 
 
@@ -16,7 +16,7 @@ class Seconder(Service):
 
     name = "claimer 2"
 
-    def __init__(self, claimer: Claimer, link: Link, *, defaults: Defaults) -> None:
+    def __init__(self, claimer: Claimer, link: ClosableRunner, *, defaults: Defaults) -> None:
         super().__init__(defaults.poll)
         self._claimer = claimer
         self._link = link
@@ -24,6 +24,7 @@ class Seconder(Service):
 
     async def tick(self) -> int:
         """One more claim, if there is a backlog; else a scan, once it is time for one."""
+        await self._claimer.look_for_suspects(self._link)
         claimed = await self._claimer.second(self._link) or await self._claimer.scan(self._link)
         if not claimed:
             await self.rest(self._claimer.until_scan)

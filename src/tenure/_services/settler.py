@@ -23,8 +23,6 @@ from tenure.job import boottime
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tenure._model.lease import Rescued
-
 _BATCH = 500
 # What is busy is asked again after the first of these, then ever more slowly.
 _BUSY, _BUSY_LONGEST = 0.05, 1.0
@@ -35,7 +33,7 @@ class _Item:
     """One running period that is over, and what is special about it."""
 
     held: Held | None
-    ended: Ended | None
+    ended: Ended
     follow_ups: Sequence[NewJob] = ()
     handed_over: bool = False
     tries: int = 0
@@ -46,12 +44,11 @@ class _Item:
         """The fields of a record about it."""
         if self.held is not None:
             return about(self.held.job)
-        lease = None if self.ended is None else self.ended.lease
-        return {} if lease is None else {"job": lease.job_id, "token": lease.token}
+        return {"job": self.ended.lease.job_id, "token": self.ended.lease.token}
 
     @property
     def plain(self) -> bool:
-        return self.ended is not None and not self.follow_ups and not self.handed_over
+        return not self.follow_ups and not self.handed_over
 
 
 class Settler(Service):
@@ -69,7 +66,6 @@ class Settler(Service):
         self._empty = asyncio.Event()
         self._empty.set()
         self.on_settled: Callable[[Held, Ended, Settled], None] = lambda _held, _ended, _how: None
-        self.on_rescued: Callable[[Sequence[Rescued]], None] = lambda _jobs: None
 
     def put(
         self,
@@ -81,11 +77,6 @@ class Settler(Service):
     ) -> None:
         """Settle this soon. `handed_over`: the handler says that a transaction of its own has."""
         self._add(_Item(held, ended, follow_ups, handed_over))
-
-    def forfeit(self, held: Held) -> None:
-        """Let the lease of a handler whose process died be over, and count the loss."""
-        log.warning("job %s: its process died under it", held.job.id, extra=about(held.job))
-        self._add(_Item(held, None))
 
     def _add(self, item: _Item) -> None:
         self._items.append(item)
@@ -105,8 +96,7 @@ class Settler(Service):
         plain = [item for item in batch if item.plain]
         if plain:
             over: list[_Item] = []
-            ended = [item.ended for item in plain if item.ended is not None]
-            answers = await self._link.run(self._store.settle(ended))
+            answers = await self._link.run(self._store.settle([item.ended for item in plain]))
             for item, answer in zip(plain, answers, strict=True):
                 if self._answered(item, answer):
                     over.append(item)
@@ -141,14 +131,14 @@ class Settler(Service):
             self._items.append(item)
             return False
         refused = answer.answer is Settling.REFUSED
-        if refused and item.ended is not None:
+        if refused:
             log.warning(
                 "job %s: its result came too late and was refused; its lease had ended as %s",
                 item.ended.lease.job_id,
                 answer.ending or "unknown",
                 extra=item.about,
             )
-        if item.held is not None and item.ended is not None:
+        if item.held is not None:
             came, asked = answer.state, item.ended.settlement.state
             if came is State.FAILED and asked is State.COMPLETED and not refused:
                 _report(item.held, storable(item.ended))
@@ -157,10 +147,6 @@ class Settler(Service):
 
     async def _settle_alone(self, item: _Item) -> Settled:
         try:
-            if item.ended is None:
-                if item.held is not None:
-                    self.on_rescued(await self._link.run(self._store.forfeit([item.held.lease])))
-                return Settled(Settling.SETTLED)
             if item.handed_over:
                 return await self._verify(item, item.ended)
             return await self._settle_followed(item, item.ended)

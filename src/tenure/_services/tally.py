@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any, ParamSpec
 
 from tenure._model.lease import Rescued, Settled, Settling
-from tenure._model.outcome import Ended
+from tenure._model.outcome import Ended, Loss
 from tenure._services.base import Service
 from tenure._services.holdings import Held
 from tenure._services.sheet import Sheet
@@ -47,7 +47,8 @@ class Tally:
     def settle(self, held: Held, ended: Ended, answer: Settled) -> None:
         """A running period has ended in the store, or had ended there before."""
         refused = answer.answer is Settling.REFUSED
-        if refused or held.grip.lost:
+        loss = ended.settlement.loss
+        if refused or held.grip.lost or (loss is not None and loss is not Loss.BEGUN):
             self.lost += 1
         if not refused:
             ending = str(ended.settlement.ending)

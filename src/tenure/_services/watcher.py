@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from tenure._services.base import Service, about, log
-from tenure._services.board import NEVER, RUNNING, Phase
+from tenure._services.board import NEVER, RUNNING, Board, Phase
 from tenure._services.holdings import Held, Holdings, Why
 from tenure.config import Defaults
 from tenure.job import boottime
@@ -39,9 +39,11 @@ class Watcher(Service):
         retry_after: Callable[[Held], timedelta],
         on_doomed: Callable[[Held, Why], None],
         defaults: Defaults,
+        board: Board | None = None,
     ) -> None:
         super().__init__(min(timedelta(seconds=0.1), defaults.stop_within / 4))
         self._holdings = holdings
+        self._board = board
         self._loop = loop
         self._thread = thread
         self._give_back = give_back
@@ -55,6 +57,8 @@ class Watcher(Service):
     async def tick(self) -> int:
         """Look at every handler, and at the loop they run on."""
         now = boottime()
+        if self._board is not None:
+            self._board.beat_service(now)
         for held in self._holdings:
             if held.phase in RUNNING:
                 self._watch(held, now)
@@ -124,8 +128,10 @@ class Watcher(Service):
             self.blocked = {"seconds": round(now - self._asked_at, 1), "stack": stack}
 
     def _alive(self) -> None:
-        # All that the loop's thread writes: the rest is this thread's own, and holds still.
+        # All that the loop's thread writes here: the rest is the watcher's own.
         self._heard_at = boottime()
+        if self._board is not None:
+            self._board.beat_loop(self._heard_at)
 
     def _stack(self) -> str:
         frame = sys._current_frames().get(self._thread)  # noqa: SLF001 - the only way to see it

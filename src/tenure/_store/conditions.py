@@ -6,8 +6,16 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import timedelta
 
-    from tenure._model.condition import Condition, Drift, LateUpkeep, Unkept
+    from tenure._model.condition import (
+        Condition,
+        Drift,
+        LateUpkeep,
+        LockedJob,
+        NotifyQueue,
+        Unkept,
+    )
     from tenure._store.port import Op
 
 
@@ -25,6 +33,15 @@ class ConditionStore(Protocol):
 
     def late_upkeep(self) -> Op[LateUpkeep]:
         """What upkeep should have done by now."""
+
+    def notify_queue(self) -> Op[NotifyQueue]:
+        """How full the server's queue of notifications is."""
+
+    def locked(
+        self, queues: Sequence[str], older_than: timedelta, *, count: int
+    ) -> Op[Sequence[LockedJob]]:
+        """Jobs of these queues that have been due for longer than this and that claims pass over,
+        because a transaction as old has their row locked."""
 
     def unkept(self) -> Op[Unkept]:
         """Which of our tables are not vacuumed as they should be."""

@@ -35,8 +35,15 @@ class AsyncRunner(Protocol):
         """Perform an operation and return its answer."""
 
 
-class Link(AsyncRunner, Protocol):
-    """A connection of one service's own. Made when first needed, and anew after it broke."""
+class ClosableRunner(AsyncRunner, Protocol):
+    """Performs operations until it is closed."""
+
+    async def close(self) -> None:
+        """Close the connection, if there is one."""
+
+
+class Link(ClosableRunner, Protocol):
+    """A connection of one service's own. Made when first needed, and again after it broke."""
 
     def hurry(self, deadline: timedelta) -> None:
         """From now on each statement has so long to be answered."""
@@ -48,9 +55,6 @@ class Link(AsyncRunner, Protocol):
         """What arrives on a channel; an empty text at first and now and then, as a sign of life.
         Ends by Unreachable when the connection breaks. Nothing arrives through a pooler, which is
         not even tried unless `anyway`."""
-
-    async def close(self) -> None:
-        """Close the connection, if there is one."""
 
 
 class Bell(Protocol):

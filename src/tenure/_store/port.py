@@ -44,7 +44,6 @@ if TYPE_CHECKING:
         Overdue,
         Renewal,
         Reported,
-        Rescued,
         Rescues,
         Settled,
     )
@@ -194,20 +193,33 @@ class Store(
         ttl: timedelta | None = None,
         limited: bool = False,
         patient: bool = False,
+        within: timedelta | None = None,
         strangers: Sequence[str] = (),
+        suspects: int = 3,
+        kept: Sequence[Lease] = (),
     ) -> Op[Claims]:
         """Claim due jobs from lanes in order. `limited` is a hint from the last answer;
-        `patient` is for a scan from zero, which may take long; `strangers` are tasks that the
-        worker does not know and leaves to others."""
+        `patient` is for a scan from zero, which may take long; `within` is for one that must not,
+        and fails as a timeout then; `strangers` are tasks that the worker does not know and
+        leaves to others. Suspects come with fewer worker losses than `suspects`; `kept` are the
+        caller's own leases, which no claim rescues."""
 
     def next_due(self, lanes: Sequence[Lane]) -> Op[tuple[datetime | None, datetime]]:
         """The earliest time ahead at which something is due in these lanes, and the time now."""
 
-    def queue_names(self) -> Op[Sequence[str]]:
-        """The queues that have something queued."""
+    def suspect_waits(self, queues: Sequence[str], worker_losses: int) -> Op[bool]:
+        """Whether a due suspect with as many worker losses waits in these queues."""
 
-    def renew(self, leases: Sequence[Lease]) -> Op[Sequence[Renewal]]:
-        """Extend leases by their own length; answers in the order asked. Never waits."""
+    def queue_names(
+        self, *, patient: bool = False, within: timedelta | None = None
+    ) -> Op[Sequence[str]]:
+        """The queues that have something queued; `patient` and `within` as of a claim."""
+
+    def renew(
+        self, leases: Sequence[Lease], *, began: Sequence[bool] | None = None
+    ) -> Op[Sequence[Renewal]]:
+        """Extend leases by their own length; answers in the order asked. Never waits. `began`
+        says which handlers have begun (default: all)."""
 
     def progress(
         self,
@@ -247,12 +259,21 @@ class Store(
     def guard(self, lease: Lease) -> Op[None]:
         """Fence a caller's transaction until its commit, without ending the job."""
 
-    def forfeit(self, leases: Sequence[Lease]) -> Op[Sequence[Rescued]]:
-        """Let leases be over now, because their holder is known to be dead, and rescue them;
-        answers with all that was over."""
+    def confirm(
+        self, leases: Sequence[Lease], *, fail_on_loss: Sequence[bool] | None = None
+    ) -> Op[Sequence[bool]]:
+        """Say that these jobs are about to begin, and extend their leases; False: it may not.
+        `fail_on_loss` says of which jobs every loss is the end (default: as their rows say)."""
 
-    def rescue(self, *, floor: datetime | None = None, count: int = 500) -> Op[Rescues]:
-        """End leases that are over. Anyone may, any number at once."""
+    def rescue(
+        self,
+        *,
+        floor: datetime | None = None,
+        count: int = 500,
+        kept: Sequence[Lease] = (),
+    ) -> Op[Rescues]:
+        """End leases that ran out. Any process may, any number at once; what the caller itself
+        still holds (`kept`) is left for it to give back."""
 
     def overdue(self, older_than: timedelta, *, count: int = 10) -> Op[Sequence[Overdue]]:
         """Leases that have been over for longer than this, and who keeps them from a rescue."""

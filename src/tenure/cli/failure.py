@@ -79,6 +79,9 @@ def failure(error: TenureError, *, url: str | None = None) -> Failure:
         elif error.is_conflict:
             what, code = "somebody else was in the way", Exit.CONFLICT
             todo = "run it again"
+        elif error.is_temporary:
+            what, code = "the database cannot do it now", Exit.UNREACHABLE
+            todo = "see the server's log, and try again later"
     else:
         # A message carries its remedy behind its last semicolon.
         why, _, remedy = why.rpartition("; ") if "; " in why else (why, "", "")

@@ -98,6 +98,29 @@ Grace = Annotated[
         help="How long running jobs have to end after a SIGTERM; else 25.",
     ),
 ]
+LoadTimeout = Annotated[
+    float | None,
+    typer.Option(
+        "--load-timeout",
+        metavar="SECONDS",
+        min=1,
+        help="How long a child may take to load the app (default: 60).",
+    ),
+]
+MaxJobs = Annotated[
+    int | None,
+    typer.Option(
+        "--max-jobs", metavar="N", min=1, help="Replace a child after N jobs (default: never)."
+    ),
+]
+MaxMemory = Annotated[
+    str | None,
+    typer.Option(
+        "--max-memory",
+        metavar="SIZE",
+        help="Replace a child that takes this much memory, as 512MiB (default: never).",
+    ),
+]
 MetricsHost = Annotated[
     str | None,
     typer.Option(

@@ -14,6 +14,7 @@ from tenure.cli.words import safe, tell
 from tenure.sources import run_directory
 
 _STALE = 10.0
+_NONE_WORKING = 60.0
 
 
 class Asked(NamedTuple):
@@ -31,13 +32,26 @@ class Seen(NamedTuple):
     state: str
     age: float
     children: int
+    working: int
     wanted: int
+    none_working_for: float
+    trouble: str
     alive: bool
 
     @property
     def stale(self) -> bool:
         """Whether it has not beaten for too long."""
         return self.age > _STALE
+
+    @property
+    def idle(self) -> bool:
+        """Whether none of its children has worked for too long."""
+        return self.none_working_for >= _NONE_WORKING
+
+    @property
+    def healthy(self) -> bool:
+        """Whether it beats, and a child of it works."""
+        return not self.stale and not self.idle
 
 
 def asked(arguments: list[str]) -> Asked | None:
@@ -67,7 +81,7 @@ def probe(asked: Asked) -> Exit:
     found, unread = seen(directory)
     workers = [worker for worker in found if asked.name in (None, worker.name)]
     living = [worker for worker in workers if worker.alive]
-    healthy = bool(living) and not any(worker.stale for worker in living)
+    healthy = bool(living) and all(worker.healthy for worker in living)
     if asked.as_json:
         shown = [worker._asdict() for worker in workers]
         print(json.dumps({"healthy": healthy, "directory": str(directory), "workers": shown}))
@@ -102,7 +116,11 @@ def _worker(told: dict[str, Any], now: float) -> Seen:
         state=str(told["state"]),
         age=round(now - beat_at, 3),
         children=int(told["children"]),
+        # A worker of an older release says nothing of these.
+        working=int(told.get("working", told["children"])),
         wanted=int(told["wanted"]),
+        none_working_for=float(told.get("none_working_for", 0.0)),
+        trouble=str(told.get("trouble", "")),
         # A beat ahead of the clock is from before the machine was restarted.
         alive=beat_at <= now + 1 and _alive(int(told["pid"]), beat_at),
     )
@@ -121,8 +139,8 @@ def _alive(pid: int, beat_at: float) -> bool:
 
 def _line(worker: Seen) -> str:
     return (
-        f"{safe(worker.name)}: {safe(worker.state)}, {worker.children} of {worker.wanted} children,"
-        f" beat {worker.age:.1f} s ago"
+        f"{safe(worker.name)}: {safe(worker.state)}, {worker.working} of {worker.wanted} children"
+        f" working, beat {worker.age:.1f} s ago"
     )
 
 
@@ -131,6 +149,13 @@ def _trouble(
 ) -> tuple[str, str, str]:
     whose = "a worker" if name is None else f"a worker named {name}"
     living = [worker for worker in workers if worker.alive]
+    if living and not any(worker.stale for worker in living):
+        idle = next(worker for worker in living if worker.idle)
+        return (
+            f"no child of worker {idle.name} works",
+            f"none has for {idle.none_working_for:.0f} s: {idle.trouble}",
+            "see its log, fix the cause, and restart it",
+        )
     if living:
         stuck = next(worker for worker in living if worker.stale)
         return (

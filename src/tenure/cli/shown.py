@@ -34,7 +34,7 @@ def print_job(
             "priority": job.priority,
             "key": job.key,
             "attempt": f"{job.attempt} of {job.max_attempts}",
-            "losses": job.losses,
+            "losses": _losses(job),
             "created": job.created_at,
             "due": job.run_at,
             "claimed": job.claimed_at,
@@ -60,6 +60,13 @@ def print_job(
         )
     _print_operations(operations)
 
+
+
+def _losses(job: "JobRow") -> str:
+    """How often its own process died, how often anything else that ran it, and how often in all."""
+    if not job.deaths:
+        return "0"
+    return f"{job.losses} own, {job.worker_losses} of workers, {job.deaths} in all"
 
 def _print_attempts(attempts: "Sequence[AttemptRow]", workers: "Mapping[UUID, str]") -> None:
     print_lines([""])

@@ -69,10 +69,14 @@ class Client:
         if patience:
             timeout = httpx.Timeout(timeout.connect, read=(timeout.read or 0) + patience)
         answer = self._http.request(method, path, json=body, headers=headers, timeout=timeout)
-        if answer.is_success:
+        if not answer.is_success:
+            raise _refused(answer)
+        try:
             said: dict[str, Any] = answer.json()
-            return said
-        raise _refused(answer)
+        except json.JSONDecodeError:
+            # A proxy's page: as if the server were away.
+            raise Problem(502, "unreadable", "the answer is not JSON") from None
+        return said
 
 
 def _refused(answer: httpx.Response) -> TenureError:

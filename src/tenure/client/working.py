@@ -14,6 +14,10 @@ from tenure.client.calling import Client, Problem
 from tenure.errors import TenureError
 
 _AGAIN = 0.5
+# What the server accepts; it keeps less.
+_LONGEST_TYPE = 1_000
+_LONGEST_MESSAGE = 100_000
+_LONGEST_TRACE = 100_000
 
 
 @dataclass(eq=False)
@@ -63,6 +67,11 @@ class Work:
         """How many seconds the attempt may take, if that is bounded."""
         timeout: float | None = self.said["timeout"]
         return timeout
+
+    @property
+    def suspect(self) -> bool:
+        """Whether its worker died under it before: it is the only job that this one holds."""
+        return bool(self.said.get("suspect", False))
 
     @property
     def is_out_of_time(self) -> bool:
@@ -117,11 +126,7 @@ class Work:
 
     def fail(self, error: BaseException, *, retry: bool = True, after: float | None = None) -> None:
         """The job has failed; it is tried again by the backoff, after so many seconds, or never."""
-        told = {
-            "type": type(error).__qualname__,
-            "message": str(error),
-            "trace": "".join(traceback.format_exception(error)),
-        }
+        told = describe(error)
         words: dict[str, Any] = {"error": told, "retry": "auto" if retry else "never"}
         if retry and after is not None:
             words |= {"retry": "after", "after": after}
@@ -164,3 +169,22 @@ class Work:
                 time.sleep(_AGAIN)
             else:
                 return
+
+
+def describe(error: BaseException) -> Mapping[str, str]:
+    """The error as the protocol takes it: its texts are valid UTF-8 and short enough."""
+    try:
+        message = str(error)
+    except Exception as broken:  # noqa: BLE001 - an error whose __str__ fails is still an error
+        message = f"its text cannot be shown: {type(broken).__qualname__}"
+    trace = "".join(traceback.format_exception(error))
+    return {
+        "type": _sendable(type(error).__qualname__)[:_LONGEST_TYPE],
+        "message": _sendable(message)[:_LONGEST_MESSAGE],
+        "trace": _sendable(trace)[-_LONGEST_TRACE:],
+    }
+
+
+def _sendable(text: str) -> str:
+    """The text with lone surrogates escaped: JSON could not carry them."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -90,15 +90,19 @@ class Remote:
         *,
         session: str | None = None,
         count: int = 1,
+        holding: int | None = None,
         wait: timedelta = timedelta(0),
         gone: asyncio.Event | None = None,
     ) -> Acquired:
         """Up to `count` due jobs of these queues, under leases that begin now; waits up to `wait`
-        for the first, but not for somebody who is `gone`."""
+        for the first, but not for somebody who is `gone`. `holding` is how many jobs the worker
+        holds now, None if it did not say: a suspect is only for one that holds none."""
         if not 1 <= count <= MOST_AT_ONCE:
             raise InvalidValue(f"{count} jobs at once is not within 1 to {MOST_AT_ONCE:,}")
         if not timedelta(0) <= wait <= LONGEST_WAIT:
             raise InvalidValue(f"a wait of {wait} is not within 0 to {LONGEST_WAIT.seconds} s")
+        if holding is not None and holding < 0:
+            raise InvalidValue(f"holding must not be negative, got {holding}")
         if not queues:
             raise InvalidValue("no queue is named; name those to serve")
         for queue in queues:
@@ -115,6 +119,8 @@ class Remote:
                     who.worker,
                     queues,
                     count=count,
+                    # Without a word it may come beside others, as it did before workers said it.
+                    suspects=not holding,
                     until=began + wait.total_seconds(),
                     gone=gone or asyncio.Event(),
                 )
@@ -225,7 +231,7 @@ class Remote:
         lease = who.lease(claimed.lease, attempt=job.attempt)
         left = max(claimed.lease.ttl - used, timedelta(0))
         key = idempotency.key(self._engine.schema, job)
-        return Work(job, lease, left, timeout, fields(job.meta), key)
+        return Work(job, lease, left, timeout, fields(job.meta), key, suspect=job.suspect)
 
     def _ended(self, ending: Ending, holder: str) -> Ended:
         lease, attempt = read_lease(ending.lease, holder)

@@ -1,9 +1,10 @@
 """Claims for workers elsewhere, and the place where those wait who found nothing."""
 
 import asyncio
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from tenure._model.ids import WorkerId
@@ -11,9 +12,11 @@ from tenure._model.lease import Claims
 from tenure._model.queue import EVERY_QUEUE, Lane
 from tenure._model.schedule import SCHEDULES_CHANGED
 from tenure._rules.lanes import LaneBook, next_scan
-from tenure._services.base import Service
+from tenure._rules.lifecycle import MAX_WORKER_LOSSES
+from tenure._services.base import Service, log
 from tenure._store.engine import Engine
 from tenure.config import Defaults
+from tenure.errors import QueryFailed
 from tenure.job import boottime
 
 # More claims at once would only wait for each other's locks.
@@ -22,9 +25,11 @@ _AT_ONCE = 4
 
 @dataclass(eq=False, slots=True)
 class Waiter:
-    """One acquire that is under way: from which queues, and whether it is worth another look."""
+    """One acquire that is under way: from which queues, whether suspects may be among its jobs, and
+    whether it is worth another look."""
 
     queues: frozenset[str]
+    suspects: bool = True
     woken: asyncio.Event = field(default_factory=asyncio.Event)
 
     def serves(self, queue: str) -> bool:
@@ -43,6 +48,8 @@ class Waiting(Service):
         super().__init__(defaults.poll)
         self._engine = engine
         self._ttl = defaults.lease_for_all
+        self._first_claim = defaults.first_claim
+        self._has_warned = False
         self._poll = defaults.poll.total_seconds()
         self._book = LaneBook([], lag=defaults.floor_lag)
         self._waiters: dict[Waiter, None] = {}
@@ -50,11 +57,16 @@ class Waiting(Service):
         self._limited = False
         self._dismissed = False
         self._scan_at = boottime() + self._poll
+        self._names_at = 0.0
 
     def hear(self, word: str) -> None:
         """There may be something in this queue, or in any."""
-        if word != SCHEDULES_CHANGED:
-            self._wake(word)
+        if word == SCHEDULES_CHANGED:
+            return
+        if word and self._serves_everything:
+            # The list of all queues may be long in coming.
+            self._book.add([word])
+        self._wake(word)
 
     def dismiss(self) -> None:
         """Let nobody wait any more: who finds nothing is told so at once."""
@@ -68,14 +80,15 @@ class Waiting(Service):
         queues: Iterable[str],
         *,
         count: int,
+        suspects: bool = True,
         until: float,
         gone: asyncio.Event,
     ) -> tuple[Claims, float]:
         """Up to `count` due jobs from these queues, as soon as there is one, and the instant
         before they were claimed; none when the time, of the boot-time clock, is up, or whoever
         asked has gone, or all are dismissed. A claim that is under way then is brought to its
-        end: what it took is known."""
-        with self._waiter(frozenset(queues)) as waiter:
+        end: what it took is known. `suspects` may be among them only for who holds nothing."""
+        with self._waiter(frozenset(queues), suspects=suspects) as waiter:
             while True:
                 waiter.woken.clear()
                 asked_at = boottime()
@@ -84,10 +97,10 @@ class Waiting(Service):
                     return claims, asked_at
 
     @contextmanager
-    def _waiter(self, queues: frozenset[str]) -> Iterator[Waiter]:
+    def _waiter(self, queues: frozenset[str], *, suspects: bool) -> Iterator[Waiter]:
         # Noted before the first look, so that nothing falls between the look and the wait.
         self._book.add(queues - {EVERY_QUEUE})
-        waiter = Waiter(queues)
+        waiter = Waiter(queues, suspects)
         self._waiters[waiter] = None
         try:
             yield waiter
@@ -100,17 +113,47 @@ class Waiting(Service):
     async def _claim(self, worker: WorkerId, waiter: Waiter, count: int) -> Claims:
         async with self._claiming:
             asked = [lane for lane in self._book.ask(woken=True) if waiter.serves(lane.queue)]
-            claims = await self._ask(worker, asked, count)
+            try:
+                within = self._first_claim if self._book.has_untried(asked) else None
+                claims = await self._ask(worker, waiter, asked, count, within=within)
+            except QueryFailed as error:
+                if not error.is_timeout:
+                    raise
+                asked = await self._skip(waiter, asked)
+                claims = await self._ask(worker, waiter, asked, count)
             self._book.learn(asked, claims, wanted=count)
             if not claims.jobs and boottime() >= self._scan_at:
                 claims = await self._scan(worker, waiter, count, claims)
-        if claims.found >= count or claims.found > len(claims.jobs):
+        if claims.jobs and (claims.found >= count or claims.found > len(claims.jobs)):
             # There is more, or was left because suspects come alone.
             self._wake_for(waiter.queues)
         return claims
 
+    async def _skip(self, waiter: Waiter, asked: Sequence[Lane]) -> list[Lane]:
+        """Leave what a claim could not walk over in time to a scan; the lanes of the next claim."""
+        _, now = await self._engine.arun(self._engine.store.next_due(asked))
+        self._book.skip(asked, now)
+        # Once is enough for whoever reads the log: until the scans are through, it may recur.
+        level = logging.DEBUG if self._has_warned else logging.WARNING
+        self._has_warned = True
+        log.log(
+            level,
+            "acquire: too many dead rows in front of the due jobs: continuing with jobs due "
+            "within the last minute, older ones follow; tenure doctor shows what keeps vacuum "
+            "from removing them",
+        )
+        self._scan_at = 0.0
+        return [lane for lane in self._book.ask(woken=True) if waiter.serves(lane.queue)]
+
     async def _ask(
-        self, worker: WorkerId, lanes: Sequence[Lane], count: int, *, patient: bool = False
+        self,
+        worker: WorkerId,
+        waiter: Waiter,
+        lanes: Sequence[Lane],
+        count: int,
+        *,
+        patient: bool = False,
+        within: timedelta | None = None,
     ) -> Claims:
         op = self._engine.store.claim(
             lanes,
@@ -119,10 +162,22 @@ class Waiting(Service):
             ttl=self._ttl,
             limited=self._limited,
             patient=patient,
+            within=within,
+            suspects=MAX_WORKER_LOSSES if waiter.suspects else 0,
         )
         claims = await self._engine.arun(op)
         self._limited = claims.limited
-        return claims
+        return await self._confirmed(claims)
+
+    async def _confirmed(self, claims: Claims) -> Claims:
+        """The claims that may be handed out: a job whose next loss must be known begins, as far as
+        anyone here can tell, when its worker gets the answer."""
+        asked = [each.lease for each in claims.jobs if each.confirm]
+        if not asked:
+            return claims
+        answers = await self._engine.arun(self._engine.store.confirm(asked))
+        refused = {lease for lease, ok in zip(asked, answers, strict=True) if not ok}
+        return replace(claims, jobs=[job for job in claims.jobs if job.lease not in refused])
 
     async def _scan(self, worker: WorkerId, waiter: Waiter, count: int, found: Claims) -> Claims:
         """Look below the floors of one queue, for what was committed late."""
@@ -130,34 +185,60 @@ class Waiting(Service):
         lanes = [lane for lane in self._book.scan() if waiter.serves(lane.queue)]
         try:
             if lanes:
-                found = await self._ask(worker, lanes, count, patient=True)
+                found = await self._ask(worker, waiter, lanes, count, patient=True)
                 self._book.learn_scan(lanes, found, wanted=count)
         finally:
             # One that failed took its time too.
             took = timedelta(seconds=boottime() - began)
-            self._scan_at = boottime() + next_scan(took, processes=1).total_seconds()
+            wait = next_scan(took, processes=1, behind=self._book.has_skipped)
+            self._scan_at = boottime() + wait.total_seconds()
         return found
 
     async def tick(self) -> int:
         """Wake one waiter for each queue that is waited for; rest until something may be due."""
         if not self._waiters:
             return 0
-        if any(EVERY_QUEUE in waiter.queues for waiter in self._waiters):
-            self._book.add(await self._engine.arun(self._engine.store.queue_names()))
-        self._wake_for({queue for waiter in self._waiters for queue in waiter.queues})
+        if self._serves_everything and boottime() >= self._names_at:
+            await self._learn_names()
+        waited_for = {queue for waiter in self._waiters for queue in waiter.queues}
+        self._wake_for(waited_for)
+        if not all(waiter.suspects for waiter in self._waiters):
+            # The one who waits longest may be one whom suspects are not for.
+            self._wake_for(waited_for, suspects=True)
         due, now = await self._engine.arun(self._engine.store.next_due(self._book.ask(woken=True)))
         if due is not None and (ahead := (due - now).total_seconds()) < self._poll:
             await self.rest(max(ahead, 0.002))
             self._wake("")
         return 0
 
-    def _wake_for(self, queues: Iterable[str]) -> None:
-        for queue in queues:
-            self._wake("" if queue == EVERY_QUEUE else queue)
+    @property
+    def _serves_everything(self) -> bool:
+        return any(EVERY_QUEUE in waiter.queues for waiter in self._waiters)
 
-    def _wake(self, queue: str) -> None:
-        """Wake the one that waits longest, of those that nobody has woken."""
+    async def _learn_names(self) -> None:
+        """Which queues there are. Where that takes long, because dead entries are in front of each
+        name, it is asked seldom."""
+        began = boottime()
+        try:
+            self._book.add(await self._engine.arun(self._engine.store.queue_names()))
+        except QueryFailed as error:
+            if not error.is_timeout:
+                raise
+        took = timedelta(seconds=boottime() - began)
+        self._names_at = boottime()
+        if took > self._first_claim:
+            self._names_at += next_scan(took, processes=1).total_seconds()
+
+    def _wake_for(self, queues: Iterable[str], *, suspects: bool = False) -> None:
+        for queue in queues:
+            self._wake("" if queue == EVERY_QUEUE else queue, suspects=suspects)
+
+    def _wake(self, queue: str, *, suspects: bool = False) -> None:
+        """Wake the one that waits longest, of those that nobody has woken, and that suspects are
+        for, if it is about them."""
         for waiter in self._waiters:
+            if suspects and not waiter.suspects:
+                continue
             if waiter.serves(queue) and not waiter.woken.is_set():
                 waiter.woken.set()
                 return

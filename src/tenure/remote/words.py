@@ -26,7 +26,8 @@ class Work:
     """A job and the lease on it, as a text. `left` is what is left of the lease, counted from
     before the claim was sent, as every holder counts; `timeout` is how many seconds the attempt
     may take, if that is bounded; `notes` is what was noted with the job when it was enqueued;
-    `idempotency_key` is what other systems know it by."""
+    `idempotency_key` is what other systems know it by. A `suspect` lost its worker before: whoever
+    holds it takes no other job."""
 
     job: JobRow
     lease: str
@@ -34,6 +35,7 @@ class Work:
     timeout: float | None
     notes: Mapping[str, Json]
     idempotency_key: str
+    suspect: bool = False
 
 
 @dataclass(frozen=True, slots=True)

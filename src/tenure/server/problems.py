@@ -120,6 +120,9 @@ def read(error: TenureError) -> Problem:
             return Problem("invalid", "a value cannot be kept: a text with NUL, or out of bounds")
         case QueryFailed() if error.is_conflict:
             return Problem("database-away", "somebody has it locked; try again")
+        case QueryFailed() if error.is_temporary:
+            log.error("the database refused a statement for now", exc_info=error)
+            return Problem("database-away", "the database cannot do it now; try again later")
     log.error("an error of the store that no problem stands for", exc_info=error)
     return Problem("internal", "the server's log says why")
 

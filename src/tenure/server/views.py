@@ -34,7 +34,7 @@ from tenure.server.shapes.schedules import RunOut, ScheduleOut, ShiftOut, TickOu
 _JOB: tuple[str, ...] = (
     *("state", "queue", "task", "priority", "attempt", "max_attempts", "losses", "run_at"),
     *("created_at", "held", "cancel_requested", "claimed_at", "lease_expires_at", "ended_at"),
-    *("done_reason", "items"),
+    *("done_reason", "items", "worker_losses", "deaths"),
 )
 _PAYLOAD = ("args", "result", "cursor", "progress", "key")
 _ATTEMPT: tuple[str, ...] = (
@@ -75,7 +75,7 @@ def job(row: JobRow, caller: Caller, redactor: Redactor, last: AttemptRow | None
 def failing(rows: Sequence[JobRow]) -> list[int]:
     """The jobs that have been tried and have not succeeded: whose last error is told."""
     told = (State.QUEUED, State.RUNNING, State.FAILED)
-    return [row.id for row in rows if row.state in told and (row.attempt or row.losses)]
+    return [row.id for row in rows if row.state in told and (row.attempt or row.deaths)]
 
 
 def search(found: JobSearch) -> SearchOut:

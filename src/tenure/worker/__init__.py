@@ -25,6 +25,9 @@ def main(
     log_format: str | None = None,
     metrics_host: str | None = None,
     metrics_port: int | None = None,
+    load_timeout: float | None = None,
+    max_jobs: int | None = None,
+    max_memory: str | None = None,
     watched: Changes | None = None,
 ) -> int:
     """Work for the app that `module:attribute` names, and fire its schedules, until told to stop
@@ -49,5 +52,8 @@ def main(
         metrics_host=setting("metrics_host", metrics_host),
         metrics_port=setting("metrics_port", metrics_port),
         watched=watched,
+        load_timeout=setting("load_timeout", load_timeout),
+        max_jobs=setting("max_jobs", max_jobs),
+        max_memory=sources.size("max_memory", setting("max_memory", max_memory)),
     )
     return run(plan)

@@ -8,25 +8,29 @@ from typing import TYPE_CHECKING
 
 from tenure import _wiring
 from tenure._executors import endings
+from tenure._model.ending import Ending
 from tenure._model.ids import WorkerId
 from tenure._model.lease import Settled, Settling
-from tenure._model.outcome import Ended, Released
+from tenure._model.outcome import Ended, Error, Loss, Lost, Outcome, Released
 from tenure._model.worker import Presence
-from tenure._rules import lifecycle
+from tenure._rules import exits, lifecycle
 from tenure._services.base import log
 from tenure._services.board import UNBEGUN, Entry, Phase
 from tenure._services.holdings import Why
 from tenure.config import DEFAULTS
 from tenure.errors import StoreError
 from tenure.job import boottime
+from tenure.worker.death import Death
 from tenure.worker.news import End, News
 
 if TYPE_CHECKING:
-    from tenure._model.lease import Rescued
-    from tenure._model.outcome import Outcome
     from tenure._store.engine import Engine, Link
 
 _AGAIN = 0.2
+# What ended as shortly before a crash may have caused it.
+_SHORTLY = 1.0
+# The share of a lease after which it is renewed.
+_RENEWAL = 1 / 3
 
 
 class Aftermath:
@@ -51,49 +55,37 @@ class Aftermath:
             with suppress(StoreError):
                 await self._link.open()
 
-    async def settle(self, worker: WorkerId, entries: Sequence[Entry], *, on_purpose: bool) -> News:
-        """End these leases of a worker that is gone, trying for as long as they can matter;
-        answers with what listeners are to hear of it.
-
-        What had not started is released with its attempt. What was running is lost together,
-        unless the child was ended on purpose: then it is released, now that it has ended, and
-        what was out of time is told so.
-        """
+    async def settle(self, worker: WorkerId, entries: Sequence[Entry], *, death: Death) -> News:
+        """End the leases of a child that is gone, each as the child's death says, trying for as
+        long as they can matter; answers with what listeners are to hear of it."""
         engine, link = self._engine, self._link
         if engine is None or link is None:
-            return News([], [])
-        guilty = [] if on_purpose else suspects(entries)
-        lost = [entry.lease for entry in guilty]
-        taken = set(lost)
-        rest = [entry for entry in entries if entry.lease not in taken]
-        ended = [_ended(entry) for entry in rest]
-        told: list[End] = []
-        rescued: Sequence[Rescued] = []
+            return News([])
+        ends = [(entry, _ended(entry, outcome)) for entry, outcome in judge(entries, death)]
+        lost = sum(end.settlement.ending is Ending.LOST for _, end in ends)
+        news: list[End] = []
         longest = max((e.lease.ttl for e in entries), default=DEFAULTS.lease)
         until = boottime() + 2 * longest.total_seconds()
         while boottime() < until:
             try:
                 gone = engine.store.beat(worker, state=Presence.OFFLINE, running=0)
                 await link.run(gone)
-                if ended:
-                    answers = await link.run(engine.store.settle(ended))
-                    told += _told(rest, ended, answers)
+                if ends:
+                    answers = await link.run(engine.store.settle([end for _, end in ends]))
+                    news += _news(ends, answers)
                     busy = [answer.answer is Settling.BUSY for answer in answers]
-                    rest, ended = [*compress(rest, busy)], [*compress(ended, busy)]
-                if lost:
-                    rescued = await link.run(engine.store.forfeit(lost))
-                    lost = []
+                    ends = [*compress(ends, busy)]
             except StoreError as error:
                 log.warning("parent: what a dead child held is not settled yet: %s", error)
             else:
-                # What somebody has locked is asked again.
-                if not ended:
+                # What another session has locked is asked again.
+                if not ends:
                     if entries:
-                        counts = len(entries) - len(guilty), len(guilty)
+                        counts = len(entries) - lost, lost
                         log.info("parent: of a dead child %d released, %d lost", *counts)
-                    return News(told, [*rescued])
+                    break
             await asyncio.sleep(_AGAIN)
-        return News(told, [*rescued])
+        return News(news)
 
     async def close(self) -> None:
         """Close the connection."""
@@ -101,28 +93,89 @@ class Aftermath:
             await self._link.close()
 
 
-def suspects(entries: Sequence[Entry]) -> list[Entry]:
-    """Who may have killed the child: what ran in it. What ran in a process of its own only if
-    nothing else did; what had ended, or waited for such a process, cannot have."""
-    inside = [entry for entry in entries if entry.phase in (Phase.STARTED, Phase.TIMED_OUT)]
-    return inside or [entry for entry in entries if entry.phase is Phase.APART]
+def judge(entries: Sequence[Entry], death: Death) -> list[tuple[Entry, Outcome]]:
+    """How each of these running periods ended, by how their process did (rule 8).
+
+    What had not begun is given back. So is everything where the child was ended for a reason that
+    is not its handlers': a drain, a recycling, a database that did not answer. Otherwise what ran
+    in it, or had ended a moment before, is lost and suspect; what ran in processes of their own
+    only if nothing ran inside, for then one of these may have ended the child.
+    """
+    inside = [entry for entry in entries if _was_inside(entry, death)]
+    apart = [entry for entry in entries if entry.phase is Phase.APART]
+    unexplained = _is_unexplained(entries, death)
+    blamed = {id(entry) for entry in inside or apart} if unexplained else set()
+    stood_still = death.killed in ("lease", "frozen")
+    loss = Loss.OWN if stood_still and len(inside) == 1 and not apart else Loss.SHARED
+    error = _error(death, neighbors=len(blamed) - 1)
+    given_back = Released(begun=True, error=_given_back(death, unexplained=unexplained))
+    outcomes: list[tuple[Entry, Outcome]] = []
+    for entry in entries:
+        if entry.phase is Phase.TIMED_OUT:
+            outcome: Outcome = endings.stopped(Why.TIMEOUT, None)
+        elif entry.phase in UNBEGUN:
+            outcome = Released()
+        else:
+            outcome = Lost(loss, error) if id(entry) in blamed else given_back
+        outcomes.append((entry, outcome))
+    return outcomes
 
 
-def _told(
-    entries: Sequence[Entry], ended: Sequence[Ended], answers: Sequence[Settled]
-) -> list[End]:
-    """What was settled just now, of what had begun; what was settled before is told already."""
+def _was_inside(entry: Entry, death: Death) -> bool:
+    """Whether it may have ended the child: it ran there, or had ended so shortly before that what
+    it left behind may have."""
+    if entry.phase is Phase.ENDED:
+        return death.ended_at - entry.since < _SHORTLY
+    return entry.phase in (Phase.STARTED, Phase.TIMED_OUT)
+
+
+def _is_unexplained(entries: Sequence[Entry], death: Death) -> bool:
+    """Whether nothing but its handlers explains the child's end."""
+    if death.left is not None or death.killed not in (None, "lease", "frozen"):
+        return False
+    if death.killed != "lease":
+        return True
+    # Past a deadline with a service thread that could have renewed: the database did not answer.
+    shortest = min((entry.lease.ttl for entry in entries), default=DEFAULTS.lease)
+    return death.service_beat_age > shortest.total_seconds() * _RENEWAL
+
+
+def _error(death: Death, *, neighbors: int) -> Error:
+    """Why what ran in a child was lost."""
+    beside = f", with {neighbors} other jobs running in it" if neighbors > 0 else ""
+    if death.killed in ("lease", "frozen"):
+        return Error(
+            "StoodStill",
+            f"its worker process stood still past a deadline and was killed{beside}",
+        )
+    if death.out_of_memory:
+        return Error(
+            "OutOfMemory",
+            f"its worker process was killed: the system was out of memory{beside}",
+        )
+    how = "unknown" if death.code is None else exits.describe(death.code)
+    return Error("ProcessDied", f"its worker process died: {how}{beside}")
+
+
+def _given_back(death: Death, *, unexplained: bool) -> Error:
+    """Why what ran in a child was stopped and given back."""
+    if death.killed == "lease" or death.left == "doomed":
+        return endings.OUTAGE
+    if unexplained:
+        return Error("ProcessDied", "the process that watched over it died of another job")
+    return endings.DRAINED
+
+
+def _news(ends: Sequence[tuple[Entry, Ended]], answers: Sequence[Settled]) -> list[End]:
+    """What was settled just now, of what had begun; what was settled before was announced then."""
     return [
-        End(entry.lease.job_id, entry.attempt, answer.state, end.settlement)
-        for entry, end, answer in zip(entries, ended, answers, strict=True)
+        End(entry.lease.job_id, entry.attempt, answer.state, answer.reason, end.settlement)
+        for (entry, end), answer in zip(ends, answers, strict=True)
         if answer.state is not None and entry.phase not in UNBEGUN
     ]
 
 
-def _ended(entry: Entry) -> Ended:
-    outcome: Outcome = Released()
-    if entry.phase is Phase.TIMED_OUT:
-        outcome = endings.stopped(Why.TIMEOUT, None)
+def _ended(entry: Entry, outcome: Outcome) -> Ended:
     settlement = lifecycle.settle(
         outcome,
         attempt=entry.attempt,

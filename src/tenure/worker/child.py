@@ -3,16 +3,19 @@
 import asyncio
 import gc
 import json
-import logging
 import os
+import resource
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
+from typing import NoReturn
 from uuid import UUID
 
+from tenure import _log
 from tenure._executors import logs
 from tenure._model.ids import WorkerId
 from tenure._services.announcer import Announcer
@@ -22,7 +25,9 @@ from tenure._services.holdings import Held, Why
 from tenure._services.sheet import Sheet
 from tenure.app import Tenure
 from tenure.errors import SchemaError, StoreError, TenureError
+from tenure.job import boottime
 from tenure.worker.beginning import before, place, release, until_fit
+from tenure.worker.copies import end_copies
 from tenure.worker.core import Core, Shape
 from tenure.worker.loading import broken, load
 from tenure.worker.news import End, Heard, News
@@ -30,6 +35,9 @@ from tenure.worker.processes import die_with_parent, keep
 from tenure.worker.speaking import speak
 
 _REFUSED = 78
+_BEAT = 0.5
+_LAST_LINES = 1.0
+_LAST_LINES_DOOMED = 0.2
 _USUAL = 700, 10, 10
 _HANDLER = "from tenure.worker.handler import main; main()"
 
@@ -75,12 +83,13 @@ class Child:
     async def run(self) -> None:
         """Work until told to drain, and leave; also when a handler did not end in time."""
         orders = self._orders
+        board = Board(orders.board_fd, places=orders.places)
         shape = Shape(
             worker=WorkerId(UUID(orders.worker)),
             name=orders.name,
             queues=orders.queues or self._app.tasks.queues,
             slots=orders.slots,
-            board=Board(orders.board_fd, places=orders.places),
+            board=board,
             sheet=None if orders.sheet_fd is None else Sheet(orders.sheet_fd),
             handler=[
                 *(sys.executable, "-c", _HANDLER),
@@ -90,8 +99,10 @@ class Child:
             tells=orders.tells,
         )
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGTERM, self._draining.set)
-        await before(self._draining, until_fit(self._app))
+        end_copies(loop)
+        loop.add_signal_handler(signal.SIGTERM, self._drain_by_signal)
+        with _beating(board):
+            await before(self._draining, until_fit(self._app))
         core = Core(self._app, shape, on_doomed=self._doomed, on_drain=self._draining.set)
         core.start()
         if orders.is_first and not self._draining.is_set():
@@ -107,6 +118,12 @@ class Child:
             await core.stop()
         # From here: asyncio's own way out would wait for a handler that does not end.
         self._leave("drained" if ended else "overran")
+
+    def _drain_by_signal(self) -> None:
+        """Drain, and tell the parent, which may not have sent the signal."""
+        if not self._draining.is_set():
+            _say(self._channel, draining="signal")
+        self._draining.set()
 
     def _greet(self, queues: Sequence[str]) -> None:
         """Say once for all of the worker that it works, and at what."""
@@ -127,7 +144,6 @@ class Child:
 
     def _told(self, announcer: Announcer, news: News) -> None:
         """The parent has ended this for a child that died."""
-        announcer.rescued(news.rescued)
         task = asyncio.create_task(self._tell(announcer, news.ended))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -146,7 +162,9 @@ class Child:
                 )
                 continue
             if job is not None:
-                announcer.ended(job, one.state, one.settlement, attempt=one.attempt)
+                announcer.ended(
+                    job, one.state, one.settlement, reason=one.reason, attempt=one.attempt
+                )
 
     def _doomed(self, held: Held, why: Why) -> None:
         """A handler did not heed: for its lease's sake end now; for its timeout, the parent sees
@@ -163,7 +181,8 @@ class Child:
     def _leave(self, how: str) -> None:
         """End this process, with a word to the parent: an exit code could be the handler's own."""
         _say(self._channel, left=how)
-        logging.shutdown()
+        # A log that takes nothing more must not keep the leases.
+        _log.shut_down(_LAST_LINES_DOOMED if how == "doomed" else _LAST_LINES)
         os._exit(0)
 
 
@@ -180,16 +199,32 @@ def main() -> None:
         app = load(orders.target)
         engine = app.engine
     except Exception as error:  # noqa: BLE001 - whatever the user's module does, it is told
-        _say(channel, refused=_three_lines(error))
-        os._exit(_REFUSED)
+        _refuse(channel, error)
     _spare_the_collector()
-    _say(channel, url=engine.url, schema=engine.schema, listens=bool(app.hooks.listeners))
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    listens = bool(app.hooks.listeners)
+    _say(channel, url=engine.url, schema=engine.schema, listens=listens, files=files)
     try:
         with logs.excerpts():
             asyncio.run(Child(app, orders, channel).run())
     except SchemaError as error:
-        _say(channel, refused=_three_lines(error))
-        os._exit(_REFUSED)
+        _refuse(channel, error)
+
+
+@contextmanager
+def _beating(board: Board) -> Iterator[None]:
+    """Beat for the event loop as long as this lasts: before the watcher does."""
+
+    async def beat() -> None:
+        while True:
+            board.beat_loop(boottime())
+            await asyncio.sleep(_BEAT)
+
+    beating = asyncio.create_task(beat())
+    try:
+        yield
+    finally:
+        beating.cancel()
 
 
 def _spare_the_collector() -> None:
@@ -201,7 +236,14 @@ def _spare_the_collector() -> None:
         gc.set_threshold(10_000, *_USUAL[1:])
 
 
-def _say(channel: socket.socket, **message: str | bool) -> None:
+def _refuse(channel: socket.socket, error: Exception) -> NoReturn:
+    """End this process, and tell the parent why it could not start."""
+    _say(channel, refused=_three_lines(error))
+    _log.flush(_LAST_LINES)
+    os._exit(_REFUSED)
+
+
+def _say(channel: socket.socket, **message: str | int) -> None:
     channel.sendall(json.dumps(message).encode() + b"\n")
 
 

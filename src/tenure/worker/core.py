@@ -21,10 +21,12 @@ from tenure._services.announcer import Announcer
 from tenure._services.base import Service, log
 from tenure._services.board import RUNNING, Board
 from tenure._services.claimer import Claimer
+from tenure._services.confirmer import Confirmer
 from tenure._services.dispatcher import Dispatcher, Notes, Ways
 from tenure._services.folder import Folder
 from tenure._services.holdings import Held, Holdings, Why
 from tenure._services.keeper import Keeper
+from tenure._services.keeper_link import KeeperLink
 from tenure._services.presence import Herald
 from tenure._services.pruner import Pruner
 from tenure._services.renewer import Renewer, deadline
@@ -85,9 +87,11 @@ class Core:
         engine.allow(shape.slots)
         name = f"tenure {shape.name}"
         self._settler = Settler(store, engine.link(f"{name} settler"), self._holdings)
+        self._keeper = Keeper(self._kept)
+        confirmer = Confirmer(store, self._kept_link(f"{name} confirmer"))
         process = None
         if shape.handler is not None:
-            process = ProcessExecutor(shape.handler, keep=shape.slots)
+            process = ProcessExecutor(shape.handler, keep=shape.slots, confirm=confirmer.confirm)
         self._ways = Ways(
             loop=LoopExecutor(engine, app.hooks),
             thread=ThreadExecutor(engine, app.hooks, slots=shape.slots),
@@ -101,26 +105,27 @@ class Core:
             ways=self._ways,
             notes=self._notes,
             defaults=self._defaults,
+            confirmer=confirmer,
         )
         self._claimer = Claimer(
             store,
-            engine.link(f"{name} claimer"),
+            self._kept_link(f"{name} claimer"),
             queues=shape.queues,
             worker=shape.worker,
             dispatcher=self._dispatcher,
             holdings=self._holdings,
             notes=self._notes,
             defaults=self._defaults,
+            has_processes=process is not None,
         )
         self._seconder = Seconder(
-            self._claimer, engine.link(f"{name} claimer 2"), defaults=self._defaults
+            self._claimer, self._kept_link(f"{name} claimer 2"), defaults=self._defaults
         )
         self._dispatcher.on_free = self._claimer.slot_freed
         self.announcer: Announcer = Announcer(app.hooks.listeners, worker=shape.name)
         self._dispatcher.on_started = self.announcer.started
         self._dispatcher.on_completed = self.announcer.completed
         self._settler.on_settled = self.announcer.settled
-        self._settler.on_rescued = self.announcer.rescued
         self._claimer.on_rescued = self.announcer.rescued
         self._tally = Tally()
         if shape.sheet is not None:
@@ -132,14 +137,17 @@ class Core:
         hearing = wakeups(app, shape.name, self._heard)
         pruner = Pruner(store, engine.link(f"{name} pruner"))
         folder = Folder(store, engine.link(f"{name} folder"))
-        services = [self._settler, self._claimer, self._seconder, *hearing, pruner, folder]
+        claiming = [confirmer, self._claimer, self._seconder]
+        services = [self._settler, *claiming, *hearing, pruner, folder]
         self._supervisor = Supervisor(services)
         self._services: list[Service] = list(services)
         self._renewer: Renewer | None = None
         self._herald: Herald | None = None
         self._retired = False
         self._thread = threading.get_ident()
-        self._keeper = Keeper(self._kept)
+
+    def _kept_link(self, name: str) -> KeeperLink:
+        return KeeperLink(self._keeper, lambda: self._app.engine.link(name))
 
     def _count(self) -> None:
         """Have what is announced counted too."""
@@ -147,7 +155,6 @@ class Core:
         self._dispatcher.on_started = both(tally.start, announcer.started)
         self._dispatcher.on_completed = both(tally.complete, announcer.completed)
         self._settler.on_settled = both(tally.settle, announcer.settled)
-        self._settler.on_rescued = both(tally.rescue, announcer.rescued)
         self._claimer.on_rescued = both(tally.rescue, announcer.rescued)
 
     def counts(self) -> dict[str, Any]:
@@ -185,6 +192,7 @@ class Core:
             retry_after=self._dispatcher.retry_after,
             on_doomed=self._on_doomed,
             defaults=self._defaults,
+            board=self._shape.board,
         )
         self._herald = Herald(
             store,
@@ -196,7 +204,7 @@ class Core:
             on_drain=self._drain_from_keeper,
             defaults=self._defaults,
         )
-        rescuer = Rescuer(store, beating, defaults=self._defaults)
+        rescuer = Rescuer(store, beating, defaults=self._defaults, holdings=self._holdings)
         rescuer.on_rescued = both(self._tally.rescue, self.announcer.rescued)
         self._claimer.on_empty = lambda: self._keeper.call(rescuer.nudge)
         renewer = self._renewer = Renewer(store, renewing, self._holdings, defaults=self._defaults)

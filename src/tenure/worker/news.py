@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from tenure._model.ids import JobId
 from tenure._model.job import State
-from tenure._model.lease import Rescued
 from tenure._model.outcome import Settlement
 from tenure._rules import values
 
@@ -26,18 +25,18 @@ class End:
     job_id: JobId
     attempt: int
     state: State
+    reason: str | None
     settlement: Settlement
 
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What a parent ended: by a settle, and by a rescue."""
+    """What a parent ended for a child that died."""
 
     ended: list[End]
-    rescued: list[Rescued]
 
     def __len__(self) -> int:
-        return len(self.ended) + len(self.rescued)
+        return len(self.ended)
 
     def to_line(self) -> bytes:
         """The news as a message."""

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import resource
 import signal
 import socket
 import sys
@@ -11,19 +12,23 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+from tenure._executors.memory import out_of_memory_kills, resident
 from tenure._model.ids import WorkerId
 from tenure._rules.prefetch import LARGEST
-from tenure._services.board import NEVER, Board, Entry
+from tenure._services.board import NEVER, Beats, Board, Entry, Look
 from tenure._services.sheet import Sheet
 from tenure.job import boottime
 from tenure.worker.changes import Changes
 from tenure.worker.child import Orders
+from tenure.worker.death import Death
 from tenure.worker.news import TAKE_SCHEDULES, News
 from tenure.worker.processes import kill_session
+from tenure.worker.pulse import Pulse, patience
 
 # Ended and not settled yet: as many as this may wait for the database.
 _UNSETTLED = 1000
 _LAST_WORDS = 1.0
+_SIGNAL_WITHIN = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +48,11 @@ class Plan:
     metrics_host: str
     metrics_port: int | None
     watched: Changes | None
+    # How long a child may take to load the app.
+    load_timeout: float = 60.0
+    # After as many jobs, or from as many bytes of resident memory on, a child is replaced.
+    max_jobs: int | None = None
+    max_memory: int | None = None
 
     @property
     def spare(self) -> float:
@@ -71,11 +81,15 @@ class Offspring:
         self.started_at: float = boottime()
         self.kill_at: float = NEVER
         self.killed: str | None = None
+        self.recycled: str | None = None
         self.on_trial = False
         self._heard = asyncio.Event()
+        self.gone: asyncio.Event = asyncio.Event()
         self.told: dict[str, Any] = {}
         self._process: asyncio.subprocess.Process | None = None
-        self._writer: asyncio.StreamWriter | None = None
+        self._channel: socket.socket | None = None
+        self._sendings: set[asyncio.Task[None]] = set()
+        self._turn = asyncio.Lock()
         places = plan.slots + LARGEST + _UNSETTLED
         self._board_fd = Board.make(places=places)
         self._board = Board(self._board_fd, places=places)
@@ -83,6 +97,9 @@ class Offspring:
         self._sheet_fd = None if plan.metrics_port is None else Sheet.make()
         self._sheet = None if self._sheet_fd is None else Sheet(self._sheet_fd)
         self._ended = False
+        self._drains_since: float | None = None
+        self._pulse = Pulse()
+        self._memory_kills = out_of_memory_kills()
 
     async def start(self) -> None:
         """Start the process, in a group of its own."""
@@ -126,45 +143,92 @@ class Offspring:
         self._reading = asyncio.create_task(self._read(ours))
 
     async def _read(self, channel: socket.socket) -> None:
-        reader, writer = await asyncio.open_connection(sock=channel)
-        self._writer = writer
+        """Hear what the child says until it is gone. Not by streams: what is written to a child
+        that dies just then breaks those, and its last words would be lost."""
+        loop = asyncio.get_running_loop()
+        channel.setblocking(False)
+        self._channel = channel
+        begun = b""
         try:
-            while line := await reader.readline():
-                self.told |= json.loads(line)
-                self._heard.set()
+            with contextlib.suppress(OSError):
+                while read := await loop.sock_recv(channel, 65536):
+                    *lines, begun = (begun + read).split(b"\n")
+                    for line in lines:
+                        self._hear(json.loads(line))
         finally:
             self._heard.set()
-            writer.close()
+            self._channel = None
+            for sending in self._sendings:
+                sending.cancel()
+            channel.close()
 
-    async def ended(self) -> int:
-        """Return the exit code once the process is gone and its whole session was told to be."""
+    def _hear(self, message: dict[str, Any]) -> None:
+        self.told |= message
+        if "draining" in message and self._drains_since is None:
+            self._drains_since = boottime()
+        self._heard.set()
+
+    def _say(self, line: bytes) -> None:
+        sending = asyncio.create_task(self._send(line))
+        self._sendings.add(sending)
+        sending.add_done_callback(self._sendings.discard)
+
+    async def _send(self, line: bytes) -> None:
+        async with self._turn:
+            if self._channel is not None:
+                with contextlib.suppress(OSError):
+                    await asyncio.get_running_loop().sock_sendall(self._channel, line)
+
+    async def ended(self) -> Death:
+        """Say how it ended once the process is gone and its whole session was told to be."""
         if self._process is None:
             raise AssertionError("start it first")
         code = await self._process.wait()
+        ended_at = boottime()
         self.kill()
         # What left the session may keep the channel open: what the child said is here by then.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LAST_WORDS):
                 await self._reading
         self._ended = True
-        return code
+        self.gone.set()
+        service = self._board.beats.service
+        return Death(
+            code=code,
+            left=self.left,
+            killed=self.killed,
+            service_beat_age=ended_at - service if service else NEVER,
+            ended_at=ended_at,
+            out_of_memory=self._out_of_memory(code),
+        )
+
+    def _out_of_memory(self, code: int) -> bool:
+        """Whether the kernel killed it for want of memory: it counts one more."""
+        if code != -signal.SIGKILL or self.killed is not None:
+            return False
+        return out_of_memory_kills() > self._memory_kills
 
     def tell(self, news: News) -> bool:
         """Tell it what was settled for another, if it has listeners; False if it has not loaded the
         app, or is about to end."""
-        if self._writer is None or self.database is None or self.draining:
+        if self._channel is None or self.database is None or self.draining:
             return False
         if self.told["listens"]:
-            self._writer.write(news.to_line())
+            self._say(news.to_line())
         return True
 
     def take_schedules(self) -> bool:
         """Have it fire schedules from now on; False if it is about to end."""
-        if self._writer is None or self.draining or self.on_trial:
+        if self._channel is None or self.draining or self.on_trial:
             return False
         self.schedules = True
-        self._writer.write(TAKE_SCHEDULES)
+        self._say(TAKE_SCHEDULES)
         return True
+
+    @property
+    def pid(self) -> int | None:
+        """Its process, once it is started."""
+        return None if self._process is None else self._process.pid
 
     @property
     def database(self) -> tuple[str, str] | None:
@@ -177,6 +241,18 @@ class Offspring:
         grace, or doomed by one that kept a lease."""
         left: str | None = self.told.get("left")
         return left
+
+    @property
+    def drains_unasked(self) -> bool:
+        """Whether a signal that its parent did not send made it drain. One that goes to all
+        processes of a worker reaches the parent as well, a moment later."""
+        unasked = self._drains_since is not None and not self.draining
+        return unasked and boottime() >= (self._drains_since or 0) + _SIGNAL_WITHIN
+
+    @property
+    def was_signalled(self) -> bool:
+        """Whether a signal made it drain, whoever sent it."""
+        return "draining" in self.told
 
     @property
     def refusal(self) -> str | None:
@@ -210,10 +286,48 @@ class Offspring:
         """The leases it holds."""
         return list(self._board.entries(self.worker))
 
-    def look(self) -> tuple[float, bool]:
-        """The instant by which its first running handler must have ended, and whether one is out
-        of time and has not."""
+    def look(self) -> Look:
+        """What its board says of its leases."""
         return self._board.look()
+
+    @property
+    def beats(self) -> Beats:
+        """When its event loop and its service thread last moved."""
+        return self._board.beats
+
+    def spent(self) -> tuple[str, str] | None:
+        """Whether it has run as many jobs, or takes as much memory, as one child may: which, and in
+        words."""
+        jobs, most = self._board.jobs, self._plan.max_memory
+        if self._plan.max_jobs is not None and jobs >= self._plan.max_jobs:
+            return "max_jobs", f"has run {jobs} jobs"
+        if most is not None and self.pid is not None:
+            taken = resident(self.pid)
+            if taken >= most:
+                return "max_memory", f"takes {taken / 2**20:.0f} MiB of memory"
+        return None
+
+    def lowered_files(self) -> int | None:
+        """The limit of open files that a handler has set below the one that there was when the app
+        was loaded; None if none has."""
+        if self.pid is not None and "files" in self.told:
+            with contextlib.suppress(OSError):
+                soft, _ = resource.prlimit(self.pid, resource.RLIMIT_NOFILE)
+                return soft if soft < self.told["files"] else None
+        return None
+
+    def overdue(self, look: Look, now: float) -> str | None:
+        """Why it must be killed now, if it must."""
+        silent_for = self._pulse.look(self.beats.service, now)
+        if now >= look.earliest:
+            return "lease"
+        if now >= self.kill_at:
+            return "grace"
+        if silent_for >= patience(look.shortest):
+            return "frozen"
+        if not self.told and now >= self.started_at + self._plan.load_timeout:
+            return "loading"
+        return None
 
     def counts(self) -> dict[str, Any]:
         """What it has counted, as far as it has told."""

@@ -5,23 +5,30 @@ It loads no user code, so nothing of the user's can keep it from its watch.
 
 import asyncio
 import json
+import logging
+import os
 import signal
-import sys
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
+from tenure import _log
 from tenure._services.base import log
 from tenure._services.board import NEVER
 from tenure.job import boottime
 from tenure.worker.aftermath import Aftermath
+from tenure.worker.backoff import Crashes
 from tenure.worker.changes import on_change
+from tenure.worker.death import KILLED, Death
 from tenure.worker.figures import Figures
+from tenure.worker.health import Health
 from tenure.worker.listener import Answer, answering, listening
 from tenure.worker.news import News
 from tenure.worker.offspring import Offspring, Plan
+from tenure.worker.processes import reap_orphans
 from tenure.worker.speaking import speak
 from tenure.worker.statefile import StateFile
+from tenure.worker.succession import Succession
 
 _LOOK = 0.05
 _SOON = 1.0
@@ -37,16 +44,16 @@ class Parent:
         self._plan = plan
         self._aftermath = Aftermath(name=plan.name)
         self._state = StateFile(name=plan.name, wanted=plan.processes)
-        self._children: set[Offspring] = set()
+        self.children: set[Offspring] = set()
         self._scheduling: Offspring | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._number = 0
-        self._crashes = 0
+        self._crashes = Crashes(plan.processes)
+        self._health = Health()
         self._to_come = 0
-        self._reload_wanted = False
-        self._reloading = False
+        self._succession = Succession(self, plan)
         self._changes: asyncio.Task[None] | None = None
-        self._told_to_stop = asyncio.Event()
+        self.told_to_stop: asyncio.Event = asyncio.Event()
         self._refusal: str | None = None
         self._over = asyncio.Event()
         self._began_at = self._looked_at = boottime()
@@ -54,7 +61,7 @@ class Parent:
 
     @property
     def _stopping(self) -> bool:
-        return self._told_to_stop.is_set()
+        return self.told_to_stop.is_set()
 
     async def run(self) -> int:
         """Work until told to stop; answers with the exit code."""
@@ -63,13 +70,13 @@ class Parent:
             loop.add_signal_handler(request, self._stop)
         watched = self._plan.watched
         # Where somebody sits before it, a SIGHUP says that the terminal is gone.
-        loop.add_signal_handler(signal.SIGHUP, self._stop if watched else self._reload)
+        loop.add_signal_handler(signal.SIGHUP, self._stop if watched else self._succession.reload)
         for _ in range(self._plan.processes):
-            self._do(self._live(self._child()))
+            self.do(self._live(self._child()))
         watch = asyncio.create_task(self._watch())
         over = asyncio.create_task(self._over.wait())
         if watched:
-            self._changes = asyncio.create_task(on_change(watched, self._reload))
+            self._changes = asyncio.create_task(on_change(watched, self._succession.reload))
         await asyncio.wait({watch, over}, return_when=asyncio.FIRST_COMPLETED)
         if watch.done():
             # Unwatched children must not go on: they end with this process.
@@ -81,7 +88,7 @@ class Parent:
         await self._aftermath.close()
         self._state.remove()
         if self._refusal is not None:
-            sys.stderr.write(f"{self._refusal}\n")
+            _log.write(f"{self._refusal}\n")
             return 1
         lived = boottime() - self._began_at
         log.info("worker %s has ended, after %.0f s", self._plan.name, lived)
@@ -92,14 +99,15 @@ class Parent:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_SETTLE_WITHIN)
 
-    def _do(self, work: Coroutine[Any, Any, None]) -> None:
+    def do(self, work: Coroutine[Any, Any, None]) -> None:
+        """Have this done in a task."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _live(self, child: Offspring) -> None:
         """The life of one child, and what comes after it."""
-        self._children.add(child)
+        self.children.add(child)
         try:
             await child.start()
         except OSError as error:
@@ -107,18 +115,17 @@ class Parent:
             self._forget(child)
             self._restart_after(_SOON)
             return
-        code = await child.ended()
+        death = await child.ended()
         self._forget(child)
         if database := child.database:
             self._aftermath.know(*database)
         entries = child.entries()
-        self._figures.keep(child.counts(), how=child.killed or child.left or "crashed")
+        self._figures.keep(child.counts(), how=_how(child, death))
         child.close()
-        self._succeed(child, code)
+        self._succeed(child, death)
         if child.refusal is not None:
             return
-        on_purpose = child.left is not None or child.killed == "grace"
-        news = await self._aftermath.settle(child.worker, entries, on_purpose=on_purpose)
+        news = await self._aftermath.settle(child.worker, entries, death=death)
         if news and child.told.get("listens"):
             await self._pass_on(news)
 
@@ -126,13 +133,13 @@ class Parent:
         """Have a living child tell its listeners; leave it untold if none comes in time."""
         until = boottime() + _LONGEST_PAUSE
         while boottime() < until and not self._stopping:
-            for child in self._children:
+            for child in self.children:
                 if child.tell(news):
                     return
             await asyncio.sleep(_LOOK)
         log.warning("parent: %d ends of jobs are left untold to listeners", len(news))
 
-    def _succeed(self, child: Offspring, code: int) -> None:
+    def _succeed(self, child: Offspring, death: Death) -> None:
         """Start the next child in this one's place, or end with the last."""
         if child.on_trial and not self._stopping:
             # The old one, in whose place it would have come, goes on.
@@ -142,25 +149,38 @@ class Parent:
             self._refusal = child.refusal
             self._drain_all()
         elif child.left is None and not child.draining:
-            log.warning("a child ended by itself (%s) after %.1f s", _named(code), lived)
+            how = death.how
+            self._health.last_end = f"child {child.number} ended ({how}) after {lived:.1f} s"
+            if child.refusal is not None:
+                self._health.last_end = child.refusal
+                log.error("child %d cannot start\n%s", child.number, child.refusal)
+            elif child.killed is None:
+                log.warning("child %d ended by itself (%s) after %.1f s", child.number, how, lived)
+        elif child.was_signalled and not child.draining and not self._stopping:
+            log.warning(
+                "child %d left after a signal that its parent did not send; replacing it",
+                child.number,
+            )
         # By itself only when its queues are empty and that is what it was for, or when an
         # operator asked this one to drain.
-        finished = child.left in ("drained", "overran")
+        finished = child.left in ("drained", "overran") and not child.was_signalled
         if not self._stopping and not finished and not child.draining:
-            self._crashes = self._crashes + 1 if lived < _SOON else 0
-            pause = min(_LONGEST_PAUSE, 0.5 * 2**self._crashes) if self._crashes > 1 else 0.0
+            pause = self._crashes.pause(boottime())
             self._restart_after(pause)
+            if pause:
+                crashes = len(self._crashes)
+                log.warning("%d children ended in a minute; the next in %.1f s", crashes, pause)
         else:
             self._end_with_the_last()
 
     def _restart_after(self, pause: float) -> None:
         self._to_come += 1
-        self._do(self._restart(pause))
+        self.do(self._restart(pause))
 
     async def _restart(self, pause: float) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(pause):
-                await self._told_to_stop.wait()
+                await self.told_to_stop.wait()
         self._to_come -= 1
         if self._stopping:
             self._end_with_the_last()
@@ -168,7 +188,7 @@ class Parent:
             await self._live(self._child())
 
     def _end_with_the_last(self) -> None:
-        if not self._children and not self._to_come:
+        if not self.children and not self._to_come:
             self._over.set()
 
     async def _watch(self) -> None:
@@ -177,89 +197,100 @@ class Parent:
         while True:
             now = self._looked_at = boottime()
             nearest = NEVER
-            for child in list(self._children):
+            for child in list(self.children):
                 nearest = min(nearest, self._look_at(child, now))
             if now - written_at >= 1:
                 written_at = now
-                children, draining = len(self._children), self._stopping
-                self._state.write(now=now, children=children, draining=draining)
+                self._reap()
+                self._replace_the_limited()
+                self._succession.recycle()
+                children, draining = len(self.children), self._stopping
+                self._health.look(self.children, now, draining=draining)
+                self._state.write(
+                    now=now, children=children, draining=draining, health=self._health
+                )
             await asyncio.sleep(max(min(nearest - boottime(), _LOOK), 0.001))
+
+    def _replace_the_limited(self) -> None:
+        """Replace a child whose code took the descriptors from it: it can neither connect nor start
+        a process any more."""
+        for child in [each for each in self.children if not each.draining]:
+            if (files := child.lowered_files()) is not None:
+                self._drain_and_replace(child)
+                log.warning(
+                    "child %d: a handler lowered the limit of open files to %d; replacing it",
+                    child.number,
+                    files,
+                )
+
+    def _reap(self) -> None:
+        """As the first process of a container, reap what handlers' programs left behind."""
+        pids = {child.pid for child in self.children}
+        # One that is just being started is not known by its number yet.
+        if os.getpid() == 1 and None not in pids:
+            reap_orphans({pid for pid in pids if pid is not None})
 
     def metrics(self) -> str:
         """The page for a scraper."""
         return self._figures.page(
-            [child.counts() for child in self._children],
+            [child.counts() for child in self.children],
             wanted=self._plan.processes,
             draining=self._stopping,
         )
 
     def health(self) -> Answer:
-        """Whether the watch over the children goes on; the database is not asked."""
+        """Whether the watch over the children goes on, and one of them works; the database is not
+        asked."""
         fresh = boottime() - self._looked_at < _FRESH
         told = {
-            "status": "live" if fresh else "stuck",
             "state": "draining" if self._stopping else "active",
-            "children": len(self._children),
+            "children": len(self.children),
             "wanted": self._plan.processes,
         }
-        return Answer(200 if fresh else 503, "application/json", json.dumps(told) + "\n")
+        status, said = self._health.told(told, is_watched=fresh)
+        return Answer(status, "application/json", json.dumps(said) + "\n")
 
     def _look_at(self, child: Offspring, now: float) -> float:
         """End the child if it must; answers with the next instant at which it might have to be."""
         if child.killed:
             return NEVER
-        earliest, stuck = child.look()
-        if now >= earliest:
-            log.error("a child holds a lease past its deadline; it is killed")
-            child.killed = "lease"
+        look = child.look()
+        if reason := child.overdue(look, now):
+            # Killed first and logged after: nothing that a log does may delay this.
+            child.killed = reason
             child.kill()
-        elif now >= child.kill_at:
-            log.warning("a child did not drain within the grace; it is killed")
-            child.killed = "grace"
-            child.kill()
-        elif stuck and not child.draining:
-            log.warning("a child has a handler that does not end; it is replaced")
-            self._drain(child)
-            if not self._stopping:
-                self._do(self._live(self._child()))
-        return min(earliest, child.kill_at)
+            lived = now - child.started_at
+            level = logging.WARNING if reason == "grace" else logging.ERROR
+            log.log(level, "child %d killed after %.1f s: %s", child.number, lived, KILLED[reason])
+            return NEVER
+        if look.stuck and not child.draining:
+            self._drain_and_replace(child)
+            log.warning("child %d: a handler does not end; replacing the child", child.number)
+        elif child.drains_unasked:
+            self._drain_and_replace(child)
+            log.warning(
+                "child %d drains after a signal that its parent did not send; replacing it",
+                child.number,
+            )
+        return min(look.earliest, child.kill_at)
 
-    def _reload(self) -> None:
-        """Replace every child: the new ones load the code as it is now."""
-        self._reload_wanted = True
-        if not self._reloading:
-            self._reloading = True
-            self._do(self._replace_all())
+    def _drain_and_replace(self, child: Offspring) -> None:
+        self.drain(child)
+        if not self._stopping:
+            self.do(self._live(self._child()))
 
-    async def _replace_all(self) -> None:
-        """One replacement after the other: two at once would leave two successors behind."""
-        while self._reload_wanted and not self._stopping:
-            self._reload_wanted = False
-            log.info("reloading")
-            old = [child for child in self._children if not child.draining]
-            if all(await asyncio.gather(*(self._replace(child) for child in old))):
-                log.info("reloaded")
-        self._reloading = False
-
-    async def _replace(self, child: Offspring) -> bool:
-        """Drain a child once its successor has loaded the app; keep it if that fails."""
+    def start_in_place_of(self, child: Offspring) -> Offspring:
+        """Start one that is on trial until it has loaded the app."""
         successor = self._child(in_place_of=child)
         successor.on_trial = True
-        self._do(self._live(successor))
-        if not await successor.ready():
-            # On trial to its end: nobody takes its place.
-            told = successor.refusal or "the new child ended at once"
-            log.error("not reloaded; the old code goes on. %s", told)
-            return False
-        successor.on_trial = False
-        if child in self._children:
-            if self._scheduling is child:
-                self._scheduling = successor
-            self._drain(child)
-        else:
-            # It ended by itself meanwhile, and has a successor already.
-            self._drain(successor)
-        return True
+        self.do(self._live(successor))
+        return successor
+
+    def succeed_by(self, child: Offspring, successor: Offspring) -> None:
+        """Let another take this one's place, which drains."""
+        if self._scheduling is child:
+            self._scheduling = successor
+        self.drain(child)
 
     def _child(self, *, in_place_of: Offspring | None = None) -> Offspring:
         """One more child. One of them all has the scheduler; so has who is to take its place."""
@@ -277,10 +308,10 @@ class Parent:
 
     def _forget(self, child: Offspring) -> None:
         """A child is gone."""
-        self._children.discard(child)
+        self.children.discard(child)
         self._pass_on_schedules(child)
 
-    def _drain(self, child: Offspring) -> None:
+    def drain(self, child: Offspring) -> None:
         """Tell a child to drain; it fires no schedules from then on."""
         child.drain(boottime() + self._plan.kill_after)
         self._pass_on_schedules(child)
@@ -288,15 +319,15 @@ class Parent:
     def _pass_on_schedules(self, child: Offspring) -> None:
         """If this was the one with the scheduler: another has it now, else the next to come."""
         if self._scheduling is child:
-            others = (other for other in self._children if other.take_schedules())
+            others = (other for other in self.children if other.take_schedules())
             self._scheduling = None if self._stopping else next(others, None)
 
     def _drain_all(self) -> None:
-        self._told_to_stop.set()
-        for child in self._children:
-            self._drain(child)
-        if database := next((child.database for child in self._children if child.database), None):
-            self._do(self._aftermath.expect(*database))
+        self.told_to_stop.set()
+        for child in self.children:
+            self.drain(child)
+        if database := next((child.database for child in self.children if child.database), None):
+            self.do(self._aftermath.expect(*database))
         self._end_with_the_last()
 
     def _stop(self) -> None:
@@ -305,7 +336,7 @@ class Parent:
             log.info("draining, for at most %g s; a second signal ends at once", self._plan.grace)
             self._drain_all()
             return
-        for child in self._children:
+        for child in self.children:
             child.killed = "grace"
             child.kill()
 
@@ -326,5 +357,10 @@ def run(plan: Plan) -> int:
     return asyncio.run(main())
 
 
-def _named(code: int) -> str:
-    return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+def _how(child: Offspring, death: Death) -> str:
+    """What ended it, as a metric counts it."""
+    if child.killed is None and child.left is None:
+        if child.refusal is not None:
+            return "refused"
+        return "out_of_memory" if death.out_of_memory else "crashed"
+    return child.killed or child.recycled or child.left or ""

@@ -10,6 +10,7 @@ import logging
 from datetime import UTC, datetime
 from typing import Any
 
+from tenure._log import write_to_stderr
 from tenure._rules.redaction import Redactor
 
 # What Python itself puts into a record; all else in it is somebody's field.
@@ -23,10 +24,9 @@ _HIDING = Redactor()
 
 
 def speak(level: str, form: str = "text") -> None:
-    """Have this process log to stderr, from this level on, in this form."""
-    stderr = logging.StreamHandler()
-    stderr.setFormatter(JsonLine() if form == "json" else TextLine(_TEXT))
-    logging.basicConfig(level=level.upper(), handlers=[stderr])
+    """Have this process log to stderr, from this level on, in this form. No log call waits:
+    while stderr takes no more, records are dropped and counted."""
+    write_to_stderr(level.upper(), JsonLine() if form == "json" else TextLine(_TEXT))
 
 
 class TextLine(logging.Formatter):

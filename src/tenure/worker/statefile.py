@@ -5,8 +5,12 @@ import os
 import stat
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tenure.sources import run_directory
+
+if TYPE_CHECKING:
+    from tenure.worker.health import Health
 
 
 class StateFile:
@@ -17,7 +21,7 @@ class StateFile:
         self._wanted = wanted
         self._path: Path | None = None
 
-    def write(self, *, now: float, children: int, draining: bool) -> None:
+    def write(self, *, now: float, children: int, draining: bool, health: "Health") -> None:
         """Say how the worker stands."""
         state = {
             "pid": os.getpid(),
@@ -25,7 +29,11 @@ class StateFile:
             "state": "draining" if draining else "active",
             "beat_at": now,
             "children": children,
+            "working": health.working,
             "wanted": self._wanted,
+            # Seconds, and why.
+            "none_working_for": round(health.none_for, 3),
+            "trouble": health.trouble,
         }
         with suppress(OSError):
             path = self._path or self._place()

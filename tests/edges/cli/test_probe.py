@@ -52,7 +52,7 @@ def test_a_worker_that_beats_is_healthy_in_one_line(command: Command) -> None:
     ended = command("probe")
     assert (ended.code, ended.err) == (0, "")
     [line] = ended.out.splitlines()
-    assert line.startswith("anna: active, 2 of 2 children, beat ")
+    assert line.startswith("anna: active, 2 of 2 children working, beat ")
 
 
 def test_a_draining_worker_is_healthy(command: Command) -> None:
@@ -77,6 +77,18 @@ def test_a_worker_that_has_not_beaten_for_long_is_stuck(command: Command) -> Non
     assert ended.code == 1
     assert ended.told[0] == "worker anna is stuck"
     assert f"pid {OLD} runs, but has not beaten for 11 s" in ended.told[1]
+
+
+def test_a_worker_none_of_whose_children_has_worked_for_a_minute_is_unhealthy(
+    command: Command,
+) -> None:
+    beat(command, working=0, none_working_for=59.0, trouble="child 3 ended")
+    assert command("probe").code == 0
+    beat(command, working=0, none_working_for=61.0, trouble="child 3 ended (SIGKILL)")
+    ended = command("probe")
+    assert ended.code == 1
+    assert ended.told[0] == "no child of worker anna works"
+    assert ended.told[1] == "none has for 61 s: child 3 ended (SIGKILL)"
 
 
 def test_a_worker_whose_process_is_gone_is_dead_however_fresh_its_beat(

@@ -252,3 +252,27 @@ def test_an_answer_does_not_wait_for_an_acknowledgement() -> None:
         accepted, _ = on.accept()
         with accepted:
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def lost_once(service: Service, job_id: str) -> None:
+    """Its worker died under it before."""
+    with psycopg.connect(service.database, autocommit=True) as connection:
+        connection.execute("UPDATE tenure.job SET losses = 1 WHERE id = %s", [int(job_id)])
+
+
+def test_a_job_says_whether_it_is_a_suspect(service: Service, worker: httpx.Client) -> None:
+    job_id = service.enqueue("suspected")
+    [job] = acquire(worker, "suspected", holding=0)["jobs"]
+    assert job["suspect"] is False
+    assert say(worker, "release", job["lease"]).is_success
+    lost_once(service, job_id)
+    [job] = acquire(worker, "suspected", holding=0)["jobs"]
+    assert (job["id"], job["suspect"]) == (job_id, True)
+
+
+@pytest.mark.parametrize("holding", [-1, "many", 1.5])
+def test_a_worker_that_holds_no_number_of_jobs_is_refused(
+    worker: httpx.Client, holding: object
+) -> None:
+    asked = {"queues": ["default"], "worker": ME, "holding": holding}
+    assert worker.post("/v1/leases:acquire", json=asked).status_code == 422

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 
 from support.processes import wait_for
@@ -22,7 +23,7 @@ from tenure.client import Client, Problem, work
 from tenure.errors import LeaseLost
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from tenure.client import Work
     from tests.edges.server.conftest import Service
@@ -228,3 +229,102 @@ def test_a_refusal_is_told_by_its_code(service: Service) -> None:
 
     assert (refused.value.status, refused.value.code) == (401, "unauthenticated")
     assert time.monotonic() - began < 10
+
+
+class Rude(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        (SystemExit(3), "SystemExit", "3"),
+        (KeyboardInterrupt(), "KeyboardInterrupt", ""),
+        (Rude(), "Rude", "its text cannot be shown: RuntimeError"),
+        (ValueError("half a pair: \ud800"), "ValueError", "half a pair: \\ud800"),
+    ],
+)
+def test_whatever_a_handler_raises_is_a_failed_attempt_with_its_error(
+    service: Service,
+    client: Client,
+    caplog: pytest.LogCaptureFixture,
+    error: BaseException,
+    kind: str,
+    message: str,
+) -> None:
+    def end(_job: Work) -> None:
+        raise error
+
+    job_id = client.enqueue("end", queue="ending", max_attempts=1, lease=7)
+    with working(client, {"end": end}, "ending"):
+        [attempt] = ended(client, job_id)
+
+    assert (attempt["error_type"], attempt["error_message"]) == (kind, message)
+    job = client.job(job_id)
+    assert (job["state"], job["losses"]) == ("failed", 0)
+    [record] = [each for each in caplog.records if each.name == "tenure.client"]
+    assert f"job {job_id} (end): attempt 1 of 1 failed" in record.getMessage()
+    assert kind in record.getMessage()
+
+
+def test_a_result_that_cannot_be_sent_is_a_failed_attempt(service: Service, client: Client) -> None:
+    job_id = client.enqueue("odd", queue="odd", max_attempts=1)
+    with working(client, {"odd": lambda _job: object()}, "odd"):
+        [attempt] = ended(client, job_id)
+
+    assert attempt["error_type"] == "TypeError"
+
+
+class Noting(Client):
+    """A client that notes what it asks for, and how many jobs it said that it holds."""
+
+    acquires: list[int]
+
+    def call(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, **options: Any
+    ) -> dict[str, Any]:
+        if path.endswith(":acquire") and body is not None:
+            self.acquires.append(body["holding"])
+        return super().call(method, path, body, **options)
+
+
+def test_a_worker_says_what_it_holds_and_takes_nothing_beside_a_suspect(service: Service) -> None:
+    """What a suspect takes with it when it kills its process is itself."""
+    began, end = threading.Event(), threading.Event()
+
+    def suspicious(job: Work) -> bool:
+        began.set()
+        end.wait(30)
+        return job.suspect
+
+    with Noting(service.url, service.secret) as client:
+        client.acquires = []
+        job_id = client.enqueue("suspicious", queue="suspicious")
+        with psycopg.connect(service.database, autocommit=True) as connection:
+            connection.execute("UPDATE tenure.job SET losses = 1 WHERE id = %s", [int(job_id)])
+        with working(client, {"suspicious": suspicious, "other": lambda _: 1}, "suspicious"):
+            assert began.wait(30)
+            before = list(client.acquires)
+            other = client.enqueue("other", queue="suspicious")
+            # A loop that is free asks at once.
+            assert not wait_for(lambda: client.acquires != before, 1.5)
+            end.set()
+            assert wait_for(lambda: client.job(other)["state"] == "completed", 30)
+
+        assert client.job(job_id)["result"] is True
+        assert client.acquires[0] == 0
+        assert client.job(other)["result"] == 1
+
+
+def test_a_worker_that_holds_a_job_says_so_when_it_asks_for_more(service: Service) -> None:
+    end = threading.Event()
+    with Noting(service.url, service.secret) as client:
+        client.acquires = []
+        job_id = client.enqueue("last", queue="holding")
+        with working(client, {"last": lambda _: end.wait(30)}, "holding"):
+            assert wait_for(lambda: client.job(job_id)["state"] == "running", 30)
+            assert wait_for(lambda: 1 in client.acquires, 30)
+            end.set()
+            assert wait_for(lambda: client.job(job_id)["state"] == "completed", 30)
+        assert set(client.acquires) == {0, 1}

@@ -143,6 +143,9 @@ def job_row(row: Row) -> JobRow:
         progress=row["progress"],
         items=row["items"],
         meta=row["meta"],
+        worker_losses=row["worker_losses"],
+        deaths=row["deaths"],
+        suspect=row["suspect"],
     )
 
 

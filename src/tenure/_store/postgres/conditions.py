@@ -4,8 +4,17 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from tenure._model.condition import Condition, Drift, LateUpkeep, ServerSetting, Unkept
+from tenure._model.condition import (
+    Condition,
+    Drift,
+    LateUpkeep,
+    LockedJob,
+    NotifyQueue,
+    ServerSetting,
+    Unkept,
+)
 from tenure._model.finding import Fault
+from tenure._model.ids import JobId
 from tenure._store.port import Op, Rows
 from tenure._store.postgres.drawing import Drawing, drawing
 from tenure._store.postgres.roles import GRANTS, ROLES
@@ -115,6 +124,22 @@ class Conditions(Upkeep):
         missing = {row["day"] for row in rows if row["step"] <= 2}
         past = {row["day"] for row in rows if row["step"] > 2}
         return LateUpkeep(sorted(missing), sorted(past))
+
+    def notify_queue(self) -> Op[NotifyQueue]:
+        """How full the server's queue of notifications is."""
+        [row] = yield self._query("notify_queue")
+        return NotifyQueue(**row)
+
+    def locked(
+        self, queues: Sequence[str], older_than: timedelta, *, count: int
+    ) -> Op[Sequence[LockedJob]]:
+        """Jobs of these queues that have been due for longer than this and that claims pass over,
+        because a transaction as old has their row locked."""
+        rows = yield self._query("locked", queues=list(queues), older_than=older_than, count=count)
+        return [
+            LockedJob(JobId(row["id"]), row["queue"], row["pid"], row["application"], row["since"])
+            for row in rows
+        ]
 
     def unkept(self) -> Op[Unkept]:
         """Which of our tables are not vacuumed as they should be."""

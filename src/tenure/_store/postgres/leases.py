@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from tenure._model.ending import Ending
 from tenure._model.ids import JobId, Json, Token, WorkerId
@@ -22,6 +22,7 @@ from tenure._model.lease import (
 from tenure._model.outcome import Settlement
 from tenure._model.queue import EVERY_QUEUE, Lane
 from tenure._rules import payload
+from tenure._rules.lifecycle import ALONE_FROM, MAX_DEATHS, MAX_WORKER_LOSSES
 from tenure._store.port import Ddl, Op, Rows, atomically
 from tenure._store.postgres.base import (
     check_isolation,
@@ -33,7 +34,9 @@ from tenure._store.postgres.settling import Endings
 from tenure.config import LONGEST_LEASE
 from tenure.errors import LeaseLost
 
+T = TypeVar("T")
 _BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 class Leases(Endings):
@@ -48,38 +51,55 @@ class Leases(Endings):
         ttl: timedelta | None = None,
         limited: bool = False,
         patient: bool = False,
+        within: timedelta | None = None,
         strangers: Sequence[str] = (),
+        suspects: int = ALONE_FROM,
+        kept: Sequence[Lease] = (),
     ) -> Op[Claims]:
         """Claim due jobs from lanes in order, in one statement; in a transaction of its own,
-        with the queues' rows locked, where a queue has a limit. A suspect's claim is confirmed
-        by a second statement, before anybody hears of it."""
+        with the queues' rows locked, where a queue has a limit. Suspects come with fewer worker
+        losses than `suspects`: 0 for none."""
         asked = _lanes(lanes) | {
             "names": sorted({lane.queue for lane in lanes} | {EVERY_QUEUE}),
             "count": count,
             "worker": worker,
             "ttl": ttl,
             "strangers": list(strangers),
+            "worker_losses": suspects,
         }
         if not limited:
             op = self._claim(asked, worker, patient=patient)
-            claims = yield from atomically(_patiently(op)) if patient else op
+            if patient or within:
+                op = atomically(_timed(None if patient else within, op))
+            claims = yield from op
             if not claims.limited:
-                return (yield from self._confirmed(claims))
-        claims = yield from self._filed(
-            lambda day: atomically(self._claim_limited(asked, lanes, worker, day))
+                return claims
+        return (
+            yield from self._filed(
+                lambda day: atomically(self._claim_limited(asked, lanes, worker, day, kept))
+            )
         )
-        return (yield from self._confirmed(claims))
 
-    def _confirmed(self, claims: Claims) -> Op[Claims]:
-        """The claims whose holder is there to begin them. A claim's commit may wait for a standby
-        until the lease is over: then nothing begins, and the rescue of a suspect must not count
-        what never began (decision 43)."""
-        if not claims.jobs or not claims.jobs[0].job.losses:
-            return claims
-        [(job, lease, _)] = claims.jobs
-        name = {"id": job.id, "token": lease.token, "owner": lease.claimed_by}
-        confirmed = yield self._query("confirm", **name, ttl=lease.ttl)
-        return claims if confirmed else replace(claims, jobs=[])
+    def confirm(
+        self, leases: Sequence[Lease], *, fail_on_loss: Sequence[bool] | None = None
+    ) -> Op[Sequence[bool]]:
+        """Say that these jobs are about to begin, and extend their leases by their own length;
+        answers in the order asked. False: the lease was over before, and nothing may begin.
+        `fail_on_loss` says of which jobs every loss is the end: an enqueue by name knows no task.
+
+        From here on a loss counts. A claim's commit may wait for a standby until the lease is
+        over, and a claim's answer may never arrive: such a claim began nothing (decision 43).
+        """
+        fails = [False] * len(leases) if fail_on_loss is None else fail_on_loss
+        ordered = sorted(zip(leases, fails, strict=True), key=lambda pair: pair[0].job_id)
+        rows = yield self._query(
+            "confirm",
+            **name_arrays([lease for lease, _ in ordered]),
+            ttls=[lease.ttl for lease, _ in ordered],
+            fails=[each for _, each in ordered],
+        )
+        confirmed = {row_name(row) for row in rows}
+        return [name_of(lease) in confirmed for lease in leases]
 
     def _claim(self, asked: Mapping[str, object], worker: WorkerId, *, patient: bool) -> Op[Claims]:
         rows = yield replace(self._query("claim", **asked), patient=patient, tuples=True)
@@ -91,6 +111,7 @@ class Leases(Endings):
         lanes: Sequence[Lane],
         worker: WorkerId,
         day: date | None,
+        kept: Sequence[Lease],
     ) -> Op[Claims]:
         queues = sorted({lane.queue for lane in lanes})
         limits = yield self._query("lock_queues", names=asked["names"])
@@ -99,7 +120,9 @@ class Leases(Endings):
         rescued: Sequence[Rescued] = ()
         if limits:
             names = None if any(row["name"] == EVERY_QUEUE for row in limits) else queues
-            rescues = yield from self._rescue(day, floor=None, count=1000, queues=names)
+            rescues = yield from self._rescue(
+                day, floor=None, count=1000, queues=names, kept=kept, asked_at=limits[-1]["now"]
+            )
             rescued = rescues.jobs
         locked = [row["name"] for row in limits]
         rows = yield replace(self._query("claim_limited", **asked, locked=locked), tuples=True)
@@ -125,14 +148,36 @@ class Leases(Endings):
         rows = yield self._query("next_due", **places)
         return rows[0]["run_at"], rows[0]["now"]
 
-    def queue_names(self) -> Op[Sequence[str]]:
-        """The queues that have something queued."""
-        rows = yield self._query("queue_names")
+    def suspect_waits(self, queues: Sequence[str], worker_losses: int) -> Op[bool]:
+        """Whether a due suspect with as many worker losses waits in these queues."""
+        rows = yield self._query("suspect_waits", queues=list(queues), worker_losses=worker_losses)
+        waits: bool = rows[0]["waits"]
+        return waits
+
+    def queue_names(
+        self, *, patient: bool = False, within: timedelta | None = None
+    ) -> Op[Sequence[str]]:
+        """The queues that have something queued; `patient` and `within` as of a claim."""
+        op = self._queue_names(patient=patient)
+        if patient or within:
+            op = atomically(_timed(None if patient else within, op))
+        return (yield from op)
+
+    def _queue_names(self, *, patient: bool) -> Op[Sequence[str]]:
+        rows = yield replace(self._query("queue_names"), patient=patient)
         return [row["name"] for row in rows]
 
-    def renew(self, leases: Sequence[Lease]) -> Op[Sequence[Renewal]]:
-        """Extend leases by their own length; answers in the order asked. Never waits."""
-        rows = yield self._query("renew", **name_arrays(leases), ttls=[x.ttl for x in leases])
+    def renew(
+        self, leases: Sequence[Lease], *, began: Sequence[bool] | None = None
+    ) -> Op[Sequence[Renewal]]:
+        """Extend leases by their own length; answers in the order asked. Never waits. `began`
+        says which handlers have begun (default: all)."""
+        rows = yield self._query(
+            "renew",
+            **name_arrays(leases),
+            ttls=[x.ttl for x in leases],
+            began=[True] * len(leases) if began is None else list(began),
+        )
         answers = {row_name(row): Renewal(Renewed.RENEWED, row["cancel_requested"]) for row in rows}
         if rest := [x for x in leases if name_of(x) not in answers]:
             holding = yield self._query("holding", **name_arrays(rest))
@@ -205,22 +250,18 @@ class Leases(Endings):
             raise LeaseLost(f"job {lease.job_id}: the lease is lost; roll back")
         check_isolation(rows[0])
 
-    def forfeit(self, leases: Sequence[Lease]) -> Op[Sequence[Rescued]]:
-        """Let leases be over now, because their holder is known to be dead, and rescue them;
-        answers with all that was over."""
-        yield self._query("forfeit", **name_arrays(sorted(leases, key=lambda x: x.job_id)))
-        rescues = yield from self.rescue()
-        rescued = [*rescues.jobs]
-        while rescues.jobs and rescues.found >= 500:
-            rescues = yield from self.rescue()
-            rescued += rescues.jobs
-        return rescued
-
-    def rescue(self, *, floor: datetime | None = None, count: int = 500) -> Op[Rescues]:
-        """End leases that are over, above a floor. Anyone may, any number at once."""
+    def rescue(
+        self,
+        *,
+        floor: datetime | None = None,
+        count: int = 500,
+        kept: Sequence[Lease] = (),
+    ) -> Op[Rescues]:
+        """End leases that ran out, above a floor. Any process may, any number at once; what the
+        caller itself still holds (`kept`) is left for it to give back."""
         return (
             yield from self._filed(
-                lambda day: self._rescue(day, floor=floor, count=count, queues=None)
+                lambda day: self._rescue(day, floor=floor, count=count, queues=None, kept=kept)
             )
         )
 
@@ -233,10 +274,28 @@ class Leases(Endings):
         ]
 
     def _rescue(
-        self, day: date | None, *, floor: datetime | None, count: int, queues: list[str] | None
+        self,
+        day: date | None,
+        *,
+        floor: datetime | None,
+        count: int,
+        queues: list[str] | None,
+        kept: Sequence[Lease],
+        asked_at: datetime | None = None,
     ) -> Op[Rescues]:
+        """Rescue in one statement. `asked_at` is the database's time just before it, where the
+        transaction began earlier."""
         rows = yield self._query(
-            "rescue", floor=floor or _BEGINNING, count=count, queues=queues, filed_on=day
+            "rescue",
+            floor=floor or _BEGINNING,
+            count=count,
+            queues=queues,
+            filed_on=day,
+            holder=kept[0].claimed_by if kept else None,
+            kept=[lease.job_id for lease in kept],
+            max_worker_losses=MAX_WORKER_LOSSES,
+            max_deaths=MAX_DEATHS,
+            asked_at=asked_at,
         )
         jobs = [
             Rescued(
@@ -245,7 +304,7 @@ class Leases(Endings):
                 WorkerId(row["claimed_by"]),
                 row["queue"],
                 State(row["state"]),
-                row["losses"],
+                row["worker_losses"],
                 row["done_reason"] if row["state"] != State.QUEUED else None,
                 row["task"],
                 row["attempt"],
@@ -259,9 +318,9 @@ class Leases(Endings):
         return Rescues(jobs, rows[0]["found"], rows[0]["now"])
 
 
-def _patiently(op: Op[Claims]) -> Op[Claims]:
-    """The same without a statement timeout: a scan from zero may take long."""
-    yield Ddl("SET LOCAL statement_timeout = 0")
+def _timed(within: timedelta | None, op: Op[T]) -> Op[T]:
+    """The same with another statement timeout; 0 is none, for a scan from zero may take long."""
+    yield Ddl(f"SET LOCAL statement_timeout = {(within or timedelta(0)) // _MILLISECOND}")
     return (yield from op)
 
 
@@ -270,18 +329,21 @@ def _claimed(row: tuple[Any, ...], worker: WorkerId) -> Claimed:
     a third of a worker's time."""
     (
         job_id, token, queue, task, key, args, priority, attempt, max_attempts, losses,
-        run_at, created_at, claimed_at, expires_at, cursor, progress, items, meta, returned,
-        _now, _found, _unread,
+        run_at, created_at, claimed_at, expires_at, cursor, progress, items, meta,
+        worker_losses, deaths, suspect, max_losses, returned, _now, _found, _unread,
     ) = row  # fmt: skip
     job = JobRow(
         job_id, State.RUNNING, queue, task, args, priority, attempt, max_attempts, losses, token,
         run_at, created_at, key, False, False, worker, claimed_at, expires_at,
-        None, None, None, cursor, progress, items, meta,
+        None, None, None, cursor, progress, items, meta, worker_losses, deaths, suspect,
     )  # fmt: skip
     # Whole milliseconds: the statement reads the clock once for each end.
     ttl = expires_at - claimed_at
     ttl = timedelta(ttl.days, ttl.seconds, ttl.microseconds // 1000 * 1000)
-    return Claimed(job, Lease(job_id, token, worker, ttl), returned)
+    # Fresh jobs pay no statement more: only a job that was lost before, or that fails on loss, must
+    # be known to have begun.
+    confirm = deaths > 0 or max_losses == 0
+    return Claimed(job, Lease(job_id, token, worker, ttl), returned, confirm)
 
 
 def _lanes(lanes: Sequence[Lane]) -> dict[str, object]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import logging
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
@@ -11,6 +10,7 @@ import psycopg
 from psycopg import sql
 from psycopg.types.json import set_json_loads
 
+from tenure._log import Log
 from tenure._model.ids import Json
 from tenure._store.port import Op
 from tenure._store.postgres.addresses import addresses
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tenure._store.postgres.reached import AsyncReached
 
 T = TypeVar("T")
-log = logging.getLogger("tenure")
+log = Log("tenure")
 _JSON = json.JSONDecoder()
 _SIGN_OF_LIFE = 5.0
 _LOOK_AGAIN = 60.0

@@ -48,6 +48,9 @@ CREATE TABLE /*schema.*/job (
     cursor           jsonb,
     progress         jsonb,
     meta             jsonb,
+    worker_losses    smallint    NOT NULL DEFAULT 0,
+    deaths           smallint    NOT NULL DEFAULT 0,
+    suspect          boolean     NOT NULL DEFAULT false,
     CONSTRAINT job_pkey PRIMARY KEY (id),
     CONSTRAINT job_priority_check CHECK (priority BETWEEN 0 AND 9),
     CONSTRAINT job_state_check CHECK (
@@ -137,6 +140,9 @@ CREATE TABLE /*schema.*/job_failed (
     cursor           jsonb,
     progress         jsonb,
     meta             jsonb,
+    worker_losses    smallint    NOT NULL DEFAULT 0,
+    deaths           smallint    NOT NULL DEFAULT 0,
+    history          jsonb,
     CONSTRAINT job_failed_pkey PRIMARY KEY (id)
 );
 
@@ -450,3 +456,4 @@ CREATE INDEX job_failed_queue_idx ON /*schema.*/job_failed (queue);
 -- Without a signature counts as an empty one: an order after IS NULL is none that the planner knows.
 CREATE INDEX job_failed_group_idx
     ON /*schema.*/job_failed (task, coalesce(error_signature, ''), ended_at, id);
+CREATE INDEX job_suspect_idx ON /*schema.*/job (queue) WHERE suspect AND NOT held AND state = 'queued';

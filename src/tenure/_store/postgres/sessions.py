@@ -172,6 +172,7 @@ class _Session(Performing):
                     sqlstate=error.sqlstate,
                     statement=name,
                     constraint=error.diag.constraint_name,
+                    source=error.diag.source_function,
                 ) from error
             if was_open and step is not Mark.COMMIT:
                 raise Unreachable(f"{name}: the connection broke, nothing was done") from error

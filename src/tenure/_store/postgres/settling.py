@@ -9,6 +9,7 @@ from tenure._model.ending import Ending
 from tenure._model.job import NewJob, State
 from tenure._model.lease import Lease, Settled, Settling
 from tenure._model.outcome import Ended, Settlement
+from tenure._rules.lifecycle import MAX_DEATHS, MAX_WORKER_LOSSES
 from tenure._rules.storable import evidence, storable, unstorable
 from tenure._store.port import Ddl, Op, Rows, atomically
 from tenure._store.postgres.base import (
@@ -46,7 +47,9 @@ class _Batch:
                 busy.append(by_name[row_name(row)])
             else:
                 state = State(row["state"])
-                self.answers[row_name(row)] = Settled(Settling.SETTLED, state, row["late"])
+                self.answers[row_name(row)] = Settled(
+                    Settling.SETTLED, state, row["late"], reason=row["reason"]
+                )
         return busy
 
 
@@ -247,6 +250,9 @@ def _endings(batch: Sequence[Ended]) -> dict[str, object]:
         "outcomes": [s.ending for s in said],
         "delays": [s.after for s in said],
         "charged": [s.charged for s in said],
+        "losses": [s.loss for s in said],
+        "max_worker_losses": MAX_WORKER_LOSSES,
+        "max_deaths": MAX_DEATHS,
         "error_types": [e and e.type for e in errors],
         "error_messages": [e and e.message for e in errors],
         "error_traces": [e and e.trace for e in errors],

@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 from tenure._model.condition import Condition
 from tenure._model.finding import Fault, Finding
 from tenure._rules.attention import FIRED_WITHIN, RESCUED_WITHIN
+from tenure._rules.standing import PASSED_OVER_FOR
 from tenure.admin.doctor import server, tables, work
 from tenure.admin.doctor.findings import Found, problem, run, warning
-from tenure.admin.doctor.wakeups import redis, wakeups
+from tenure.admin.doctor.wakeups import notify_queue, redis, wakeups
 from tenure.admin.faces import on_a_thread
 from tenure.admin.schema import Schema
 from tenure.errors import QueryFailed, StoreError
@@ -56,7 +57,8 @@ class Doctor(Schema):
         yield from server.release(condition)
         yield from server.durability(condition)
         yield from server.clock(condition.now - (began + took / 2), took)
-        yield from wakeups(self._engine)
+        full = list(notify_queue(self.perform(self._store.notify_queue())))
+        yield from full or wakeups(self._engine)
         grants = self.perform(self._store.rights(condition.role))
         yield from tables.rights(grants, condition.role)
         found = list(self._looked("schema", self._schema))
@@ -107,7 +109,10 @@ class Doctor(Schema):
     def _work(self) -> Found:
         known = self.perform(self._store.workers())
         yield from work.workers(known)
-        yield from work.queues(known, self.perform(self._store.queue_names()))
+        names = self.perform(self._store.queue_names())
+        yield from work.queues(known, names)
+        locked = self._store.locked(names, PASSED_OVER_FOR, count=_MOST)
+        yield from work.locked(self.perform(locked))
 
     def _leases(self) -> Found:
         yield from work.leases(self.perform(self._store.overdue(RESCUED_WITHIN, count=_MOST)))

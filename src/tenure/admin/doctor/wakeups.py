@@ -2,13 +2,37 @@
 
 from datetime import timedelta
 
-from tenure._model.finding import Fault
+from tenure._model.condition import NotifyQueue
+from tenure._model.finding import Fault, Finding, Level
 from tenure._store.engine import Engine
-from tenure.admin.doctor.findings import Found, fine, problem, warning
+from tenure.admin.doctor.findings import Found, fine, in_sql, problem, warning
 from tenure.config import DEFAULTS
 from tenure.errors import StoreError
 
+# From here on enqueues send no wakeups.
+_MUCH = 0.5
+_TOO_MUCH = 0.9
 _POLL = f"{DEFAULTS.poll.total_seconds():g} s"
+
+
+def notify_queue(queue: NotifyQueue) -> Found:
+    """Whether the server's queue of notifications is emptied."""
+    if queue.usage <= _MUCH:
+        return
+    what = f"the server's NOTIFY queue is {queue.usage:.0%} full"
+    todo = "end the session that listens and has been in a transaction for the longest time"
+    if queue.pid is not None:
+        since = "" if queue.since is None else f", since {queue.since:%Y-%m-%d %H:%M:%S}Z"
+        what += f"; the oldest open transaction is pid {queue.pid}"
+        what += f" ({queue.application or 'unknown'}{since})"
+        todo = in_sql(f"SELECT pg_terminate_backend({queue.pid})")
+    why = (
+        "a session that listens inside an open transaction keeps it from being emptied: from "
+        f"{_MUCH:.0%} on Tenure sends no wakeups, and workers poll, every {_POLL} at the most; "
+        "when it is full, every COMMIT of a transaction with a NOTIFY fails"
+    )
+    level = Level.PROBLEM if queue.usage > _TOO_MUCH else Level.WARNING
+    yield Finding("wakeups", level, what, why, todo, Fault.NOTIFY_QUEUE_FULL)
 
 
 def wakeups(engine: Engine) -> Found:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from tenure._model.condition import LockedJob
 from tenure._model.finding import Fault
 from tenure._model.lease import Overdue
 from tenure._model.overview import LateSchedule
@@ -86,6 +87,20 @@ def queues(known: Sequence[WorkerRow], waiting: Sequence[str]) -> Found:
             f"no live worker knows task {task}",
             "its jobs wait; each worker that met one has left it to others",
             "deploy the code that has it, or name its module in Tenure(imports=[…])",
+        )
+
+
+def locked(jobs: Sequence[LockedJob]) -> Found:
+    """What is due, and locked by a transaction that has nothing to do with running it."""
+    for each in jobs:
+        since = "" if each.since is None else f" since {each.since:%Y-%m-%d %H:%M:%S}Z"
+        yield problem(
+            "queues",
+            Fault.JOB_LOCKED,
+            f"job {each.job_id} of queue {each.queue} is due, but pid {each.pid} "
+            f"({each.application or 'unknown'}) has its row locked{since}",
+            "workers pass it over until that transaction ends",
+            in_sql(f"SELECT pg_terminate_backend({each.pid})"),
         )
 
 

@@ -16,6 +16,6 @@ def shown_as(job: JobOut, now: datetime | None = None) -> str:
         return job.state.value
     if job.held:
         return "held"
-    if job.attempt or job.losses:
+    if job.attempt or job.deaths:
         return "retrying"
     return "scheduled" if job.run_at > now else "queued"

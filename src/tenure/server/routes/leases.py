@@ -55,6 +55,7 @@ async def acquire(
             Introduction(**asked.worker.model_dump()),
             session=asked.session,
             count=asked.count,
+            holding=asked.holding,
             wait=timedelta(seconds=asked.wait),
             gone=gone,
         )
@@ -105,6 +106,7 @@ def _work(work: Work) -> shapes.WorkOut:
         attempt=job.attempt,
         max_attempts=job.max_attempts,
         timeout=work.timeout,
+        suspect=work.suspect,
         key=job.key,
         idempotency_key=work.idempotency_key,
         cursor=job.cursor,

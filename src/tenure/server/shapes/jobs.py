@@ -59,6 +59,8 @@ class JobOut(Answered):
     attempt: int
     max_attempts: int
     losses: int
+    worker_losses: int
+    deaths: int
     fence: str
     run_at: datetime
     created_at: datetime

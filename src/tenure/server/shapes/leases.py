@@ -37,6 +37,15 @@ class AcquireIn(Asked):
         Opaque | None, Field(description="As the last acquire gave it out; none at the first.")
     ] = None
     count: Annotated[int, Field(ge=1, le=1000)] = 1
+    holding: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            le=1_000_000,
+            description="How many jobs you hold now. A suspect is given out only to a worker that "
+            "holds none; omitted, the server does not know.",
+        ),
+    ] = None
     wait: Annotated[float, Field(ge=0, le=55, allow_inf_nan=False)] = 0
 
 
@@ -56,6 +65,13 @@ class WorkOut(Answered):
     attempt: int
     max_attempts: int
     timeout: Annotated[float | None, Field(description="Seconds that the attempt may take.")]
+    suspect: Annotated[
+        bool,
+        Field(
+            description="Whether its worker died under it before: take no further job while you "
+            "hold it, so that nothing else is lost if it kills its process."
+        ),
+    ]
     key: str | None
     idempotency_key: Annotated[
         str, Field(description="For other systems: the same in every attempt, no other job's.")

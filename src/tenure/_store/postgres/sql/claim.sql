@@ -1,8 +1,8 @@
--- $1 queues, $2 priorities, $3 returned, $4 floor_ats, $5 floor_ids, $6 names, $7 count, $8 worker, $9 ttl, $10 now, $11 strangers
--- Claim up to $7 due jobs from lanes in the order given, each above its floor; a suspect (a job
--- with a loss) comes alone, and renewals is -1 until it is confirmed. Nothing is taken if one of
--- $6 ('*' among them) has a limit: claim_limited does that. Tasks in $11 are left to others. No
--- row: gate.sql tells why.
+-- $1 queues, $2 priorities, $3 returned, $4 floor_ats, $5 floor_ids, $6 names, $7 count, $8 worker, $9 ttl, $10 now, $11 strangers, $12 worker_losses
+-- Claim up to $7 due jobs from lanes in the order given, each above its floor. A suspect comes
+-- alone, and only with fewer worker losses than $12. renewals is -1 until the handler begins. If
+-- one of $6 ('*' too) has a limit, nothing: claim_limited does that. Tasks in $11 are left to
+-- other workers. No row: gate.sql tells why.
 -- Uses job_lane_idx; locks the rows taken, skipping locked ones.
 WITH rule AS MATERIALIZED (
     SELECT q.name, q.lease, q.max_running,
@@ -17,18 +17,19 @@ WITH rule AS MATERIALIZED (
         count(r.lease) > 0 AS leases_differ
     FROM rule AS r
 ), found AS MATERIALIZED (
-    SELECT j.id, j.losses, l.returned
+    SELECT j.id, j.suspect, l.returned
     FROM gate
     CROSS JOIN unnest($1::text[], $2::smallint[], $3::boolean[], $4::timestamptz[], $5::bigint[])
         AS l (queue, priority, returned, floor_at, floor_id)
     CROSS JOIN LATERAL (
-        SELECT q.id, q.losses
+        SELECT q.id, q.suspect
         FROM /*schema.*/job AS q
         WHERE NOT q.held AND q.state = 'queued'
             AND q.queue = l.queue AND q.priority = l.priority AND q.returned = l.returned
             AND (q.run_at, q.id) > (l.floor_at, l.floor_id)
             AND q.run_at <= coalesce($10, statement_timestamp())
             AND q.task <> ALL ($11::text[])
+            AND (NOT q.suspect OR q.worker_losses < $12::smallint)
         ORDER BY q.run_at, q.id
         LIMIT $7::integer
         FOR UPDATE SKIP LOCKED
@@ -56,17 +57,17 @@ UPDATE /*schema.*/job AS j SET
          FROM /*schema.*/setting AS s WHERE s.name = 'lease'),
         interval '30 seconds'
     ),
-    renewals = CASE WHEN j.losses = 0 THEN 0 ELSE -1 END,
+    renewals = -1,
     returned = false
 FROM found AS f
 WHERE j.id = ANY (ARRAY[f.id]) AND (
     f.id = (SELECT g.id FROM found AS g LIMIT 1)
-    OR (f.losses = 0 AND (SELECT g.losses = 0 FROM found AS g LIMIT 1))
+    OR (NOT f.suspect AND (SELECT NOT g.suspect FROM found AS g LIMIT 1))
 )
 RETURNING
     j.id, j.token, j.queue, j.task, j.key, j.args, j.priority, j.attempt, j.max_attempts, j.losses,
     j.run_at, j.created_at, j.claimed_at, j.lease_expires_at, j.cursor, j.progress, j.items, j.meta,
-    f.returned,
+    j.worker_losses, j.deaths, j.suspect, j.max_losses, f.returned,
     coalesce($10, statement_timestamp()) AS now,
     (SELECT count(*) FROM found) AS found,
     (SELECT gate.paused_queues FROM gate) AS unread

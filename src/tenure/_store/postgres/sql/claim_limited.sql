@@ -1,4 +1,4 @@
--- $1 queues, $2 priorities, $3 returned, $4 floor_ats, $5 floor_ids, $6 names, $7 count, $8 worker, $9 ttl, $10 locked, $11 now, $12 strangers
+-- $1 queues, $2 priorities, $3 returned, $4 floor_ats, $5 floor_ids, $6 names, $7 count, $8 worker, $9 ttl, $10 locked, $11 now, $12 strangers, $13 worker_losses
 -- Claim as claim.sql does, but never more than the limits leave: last in a transaction that
 -- has locked the limited queues' rows and rescued their expired leases. All that still runs
 -- is counted, an expired lease that was locked too: a renewal may be reviving it.
@@ -34,11 +34,11 @@ WITH rule AS MATERIALIZED (
     LEFT JOIN rule AS r ON r.name = l.queue
     WHERE NOT gate.paused AND NOT coalesce(r.paused, false)
 ), probed AS MATERIALIZED (
-    SELECT j.id, j.losses, l.returned, l.limited, l.room, l.place,
+    SELECT j.id, j.suspect, l.returned, l.limited, l.room, l.place,
         row_number() OVER (PARTITION BY l.queue ORDER BY l.place, j.run_at, j.id) AS nth, j.run_at
     FROM lane AS l
     CROSS JOIN LATERAL (
-        SELECT q.id, q.losses, q.run_at
+        SELECT q.id, q.suspect, q.run_at
         FROM /*schema.*/job AS q
         WHERE l.room > 0
             AND NOT q.held AND q.state = 'queued'
@@ -46,12 +46,13 @@ WITH rule AS MATERIALIZED (
             AND (q.run_at, q.id) > (l.floor_at, l.floor_id)
             AND q.run_at <= coalesce($11, statement_timestamp())
             AND q.task <> ALL ($12::text[])
+            AND (NOT q.suspect OR q.worker_losses < $13::smallint)
         ORDER BY q.run_at, q.id
         LIMIT greatest(l.room, 0)
         FOR UPDATE SKIP LOCKED
     ) AS j
 ), found AS MATERIALIZED (
-    SELECT p.id, p.losses, p.returned, p.limited
+    SELECT p.id, p.suspect, p.returned, p.limited
     FROM probed AS p
     WHERE p.nth <= p.room
     ORDER BY p.place, p.run_at, p.id
@@ -75,18 +76,18 @@ UPDATE /*schema.*/job AS j SET
          FROM /*schema.*/setting AS s WHERE s.name = 'lease'),
         interval '30 seconds'
     ),
-    renewals = CASE WHEN j.losses = 0 THEN 0 ELSE -1 END,
+    renewals = -1,
     returned = false,
     limited = f.limited
 FROM found AS f
 WHERE j.id = ANY (ARRAY[f.id]) AND (
     f.id = (SELECT g.id FROM found AS g LIMIT 1)
-    OR (f.losses = 0 AND (SELECT g.losses = 0 FROM found AS g LIMIT 1))
+    OR (NOT f.suspect AND (SELECT NOT g.suspect FROM found AS g LIMIT 1))
 )
 RETURNING
     j.id, j.token, j.queue, j.task, j.key, j.args, j.priority, j.attempt, j.max_attempts, j.losses,
     j.run_at, j.created_at, j.claimed_at, j.lease_expires_at, j.cursor, j.progress, j.items, j.meta,
-    f.returned,
+    j.worker_losses, j.deaths, j.suspect, j.max_losses, f.returned,
     coalesce($11, statement_timestamp()) AS now,
     (SELECT count(*) FROM found) AS found,
     (

@@ -35,10 +35,13 @@ WITH asked AS MATERIALIZED (
     )
     SELECT
         g.id, g.token, g.run_at, g.claimed_at, g.ended_at, g.claimed_by,
-        coalesce($7, (g.ended_at AT TIME ZONE 'UTC')::date), g.renewals, g.attempt,
+        coalesce($7, (g.ended_at AT TIME ZONE 'UTC')::date), greatest(g.renewals, 0), g.attempt,
         g.lease_expires_at <= g.ended_at, 'completed', g.queue, g.task, g.log
     FROM gone AS g
 )
 SELECT g.place, g.lease_expires_at <= g.ended_at AS late,
-    CASE WHEN g.waited THEN pg_notify($9::text, g.id::text) END AS told
+    -- Whoever waits also polls: a full NOTIFY queue must not keep a job from ending.
+    CASE WHEN g.waited AND pg_notification_queue_usage() < 0.5
+        THEN pg_notify($9::text, g.id::text)
+    END AS told
 FROM gone AS g

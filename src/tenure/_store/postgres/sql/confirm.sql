@@ -1,17 +1,20 @@
--- $1 id, $2 token, $3 owner, $4 ttl, $5 now
--- The holder of a suspect says that it knows of its claim, before anything begins: from here on
--- a loss counts. No row: the lease was over before the claim's answer came.
--- Uses job_pkey; locks the row, waiting, and judges the time only after the wait.
+-- $1 ids, $2 tokens, $3 owners, $4 ttls, $5 fails, $6 now
+-- The holder is about to begin these jobs: from here on a loss counts. No row for a lease: it was
+-- over before, and nothing may begin. Where $5 is true, max_losses becomes 0: a loss is the end.
+-- Uses job_pkey; locks in id order, waiting, and judges the time only after the wait.
 WITH locked AS MATERIALIZED (
-    SELECT j.id, j.lease_expires_at
-    FROM /*schema.*/job AS j
-    WHERE j.id = $1::bigint AND j.token = $2::bigint AND j.claimed_by = $3::uuid
-    FOR NO KEY UPDATE
+    SELECT j.id, j.lease_expires_at, a.ttl, a.fails
+    FROM unnest($1::bigint[], $2::bigint[], $3::uuid[], $4::interval[], $5::boolean[])
+        AS a (id, token, claimed_by, ttl, fails)
+    JOIN /*schema.*/job AS j ON j.id = ANY (ARRAY[a.id]) AND j.token = a.token AND j.claimed_by = a.claimed_by
+    ORDER BY a.id
+    FOR NO KEY UPDATE OF j
 )
 UPDATE /*schema.*/job AS j SET
-    lease_expires_at = coalesce($5::timestamptz, clock_timestamp()) + $4::interval,
-    renewed_at = coalesce($5, clock_timestamp()),
-    renewals = 0
+    lease_expires_at = coalesce($6::timestamptz, clock_timestamp()) + l.ttl,
+    renewed_at = coalesce($6, clock_timestamp()),
+    renewals = greatest(j.renewals, 0),
+    max_losses = CASE WHEN l.fails THEN 0 ELSE j.max_losses END
 FROM locked AS l
-WHERE j.id = ANY (ARRAY[l.id]) AND l.lease_expires_at > coalesce($5, clock_timestamp())
-RETURNING j.id
+WHERE j.id = ANY (ARRAY[l.id]) AND l.lease_expires_at > coalesce($6, clock_timestamp())
+RETURNING j.id, j.token, j.claimed_by

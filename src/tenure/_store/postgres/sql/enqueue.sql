@@ -41,4 +41,9 @@ CROSS JOIN unnest(
 RETURNING
     j.id,
     true AS created,
-    (SELECT count(pg_notify($13::text, w.queue)) FROM unnest($14::text[]) AS w (queue)) AS woken
+    (
+        SELECT count(pg_notify($13::text, w.queue))
+        FROM unnest($14::text[]) AS w (queue)
+        -- A full queue would refuse the commit; without a wakeup, polls find it.
+        WHERE pg_notification_queue_usage() < 0.5
+    ) AS woken

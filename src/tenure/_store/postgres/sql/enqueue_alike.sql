@@ -25,4 +25,8 @@ FROM (SELECT coalesce($15::timestamptz, clock_timestamp()) AS now) AS m
 CROSS JOIN jsonb_array_elements($1::jsonb) AS a (args)
 RETURNING
     j.id,
-    (SELECT pg_notify($13::text, $2) WHERE $2 = ANY ($14::text[])) AS woken
+    -- A full queue would refuse the commit; without a wakeup, polls find it.
+    (
+        SELECT pg_notify($13::text, $2)
+        WHERE $2 = ANY ($14::text[]) AND pg_notification_queue_usage() < 0.5
+    ) AS woken

@@ -61,7 +61,12 @@ WITH moment AS MATERIALIZED (
 SELECT
     h.job_id AS id,
     h.job_id = a.id AS created,
-    (SELECT count(pg_notify($15::text, w.queue)) FROM unnest($16::text[]) AS w (queue)) AS woken
+    (
+        SELECT count(pg_notify($15::text, w.queue))
+        FROM unnest($16::text[]) AS w (queue)
+        -- A full queue would refuse the commit; without a wakeup, polls find it.
+        WHERE pg_notification_queue_usage() < 0.5
+    ) AS woken
 FROM asked AS a
 JOIN holder AS h ON h.task = a.task AND h.key = a.key
 ORDER BY a.id

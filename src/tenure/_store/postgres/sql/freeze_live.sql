@@ -9,9 +9,9 @@ WITH found AS MATERIALIZED (
         AND (j.state = 'running' OR $5::text[] IS NULL
             OR ('due' = ANY ($5) AND NOT j.held
                 AND j.run_at <= coalesce($7::timestamptz, statement_timestamp()))
-            OR ('scheduled' = ANY ($5) AND j.attempt = 0 AND j.losses = 0
+            OR ('scheduled' = ANY ($5) AND j.attempt = 0 AND j.deaths = 0
                 AND j.run_at > coalesce($7, statement_timestamp()))
-            OR ('retrying' = ANY ($5) AND (j.attempt > 0 OR j.losses > 0))
+            OR ('retrying' = ANY ($5) AND (j.attempt > 0 OR j.deaths > 0))
             OR ('held' = ANY ($5) AND j.held))
         AND (j.state = 'queued' OR NOT $6::boolean
             OR j.lease_expires_at <= coalesce($7, statement_timestamp()))

@@ -8,7 +8,7 @@ SELECT r.id, r.queue, r.task, r.attempt, r.max_attempts, r.claimed_by, r.claimed
     r.lease_expires_at - coalesce($5::timestamptz, statement_timestamp()) AS remaining
 FROM (
     SELECT j.id, j.queue, j.task, j.attempt, j.max_attempts, j.claimed_by, j.claimed_at, j.renewed_at,
-        j.renewals, j.lease_expires_at, j.cancel_requested
+        greatest(j.renewals, 0) AS renewals, j.lease_expires_at, j.cancel_requested
     FROM /*schema.*/job AS j
     WHERE j.state = 'running'
     ORDER BY j.lease_expires_at

@@ -3,7 +3,8 @@
 -- Uses job_failed_pkey backwards; locks nothing.
 SELECT
     f.id, f.token, f.run_at, f.created_at, f.claimed_at, f.lease_expires_at, f.ended_at,
-    f.claimed_by, f.items, f.priority, f.attempt, f.max_attempts, f.losses, false AS held,
+    f.claimed_by, f.items, f.priority, f.attempt, f.max_attempts, f.losses,
+    f.worker_losses, f.deaths, false AS suspect, false AS held,
     false AS cancel_requested, 'failed' AS state, f.queue, f.task, f.key, f.done_reason,
     f.args, NULL::jsonb AS result, f.cursor, f.progress, f.meta
 FROM /*schema.*/job_failed AS f

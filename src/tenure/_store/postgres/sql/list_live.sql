@@ -4,7 +4,8 @@
 SELECT
     j.id, j.token, j.run_at, j.created_at, j.claimed_at, j.lease_expires_at,
     NULL::timestamptz AS ended_at, j.claimed_by, j.items, j.priority, j.attempt,
-    j.max_attempts, j.losses, j.held, j.cancel_requested, j.state, j.queue, j.task, j.key,
+    j.max_attempts, j.losses, j.worker_losses, j.deaths, j.suspect, j.held, j.cancel_requested,
+    j.state, j.queue, j.task, j.key,
     NULL::text AS done_reason, j.args, NULL::jsonb AS result, j.cursor, j.progress, j.meta
 FROM /*schema.*/job AS j
 WHERE j.id < $1::bigint AND j.id >= $2::bigint

@@ -17,7 +17,8 @@ WITH lease AS MATERIALIZED (
 SELECT h.held AS leases,
     j.id, j.token, j.run_at, j.created_at, j.claimed_at, j.lease_expires_at,
     NULL::timestamptz AS ended_at, j.claimed_by, j.items, j.priority, j.attempt,
-    j.max_attempts, j.losses, j.held, j.cancel_requested, j.state, j.queue, j.task, j.key,
+    j.max_attempts, j.losses, j.worker_losses, j.deaths, j.suspect, j.held, j.cancel_requested,
+    j.state, j.queue, j.task, j.key,
     NULL::text AS done_reason, j.args, NULL::jsonb AS result, j.cursor, j.progress, j.meta
 FROM (SELECT count(*) AS held FROM lease) AS h
 LEFT JOIN /*schema.*/job AS j ON j.id = ANY (ARRAY(SELECT p.id FROM page AS p))

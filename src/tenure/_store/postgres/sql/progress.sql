@@ -1,14 +1,15 @@
 -- $1 id, $2 token, $3 owner, $4 ttl, $5 cursor, $6 progress, $7 item_keys, $8 items, $9 now
 -- Record a report of the lease's holder and extend the lease; an item whose key is known is
--- ignored. No row: the lease is lost or over.
+-- ignored. A moved cursor or a new item starts both loss counters again (never deaths). No row:
+-- the lease is lost or over.
 -- Uses job_pkey; locks the job's row, waiting, and judges the time only after the wait.
 WITH locked AS MATERIALIZED (
-    SELECT j.id, j.lease_expires_at
+    SELECT j.id, j.lease_expires_at, j.cursor
     FROM /*schema.*/job AS j
     WHERE j.id = $1::bigint AND j.token = $2::bigint AND j.claimed_by = $3::uuid
     FOR NO KEY UPDATE
 ), held AS MATERIALIZED (
-    SELECT l.id
+    SELECT l.id, $5::jsonb IS DISTINCT FROM l.cursor AND $5 IS NOT NULL AS moved
     FROM locked AS l
     WHERE l.lease_expires_at > coalesce($9::timestamptz, clock_timestamp())
 ), added AS (
@@ -20,10 +21,13 @@ WITH locked AS MATERIALIZED (
     RETURNING key
 )
 UPDATE /*schema.*/job AS j SET
-    cursor = coalesce($5::jsonb, j.cursor),
+    cursor = coalesce($5, j.cursor),
     progress = coalesce(j.progress, '{}') || $6::jsonb
         || jsonb_build_object('at', coalesce($9, clock_timestamp())),
     items = j.items + (SELECT count(*) FROM added),
+    losses = CASE WHEN h.moved OR EXISTS (SELECT FROM added) THEN 0 ELSE j.losses END,
+    worker_losses = CASE WHEN h.moved OR EXISTS (SELECT FROM added) THEN 0 ELSE j.worker_losses END,
+    renewals = greatest(j.renewals, 0),
     renewed_at = coalesce($9, clock_timestamp()),
     lease_expires_at = coalesce($9, clock_timestamp()) + $4::interval
 FROM held AS h

@@ -1,8 +1,8 @@
--- $1 floor, $2 count, $3 queues, $4 filed_on, $5 now
--- End leases that are over: back to the queue under a raised token, or failed as poison or
--- lost, or cancelled where that was asked. No loss is counted if the server itself started
--- after the last renewal, or was promoted after the claim; nor of a suspect whose holder never
--- confirmed its claim, and so began nothing: that is a release. Anyone may, any number at once.
+-- $1 floor, $2 count, $3 queues, $4 filed_on, $5 now, $6 holder, $7 kept, $8 max_worker_losses, $9 max_deaths, $10 asked_at
+-- End leases that ran out, but those that $6 still holds ($7): back to the queue with the
+-- attempt, under a raised token, failed at a cap, or cancelled on request. A worker loss is
+-- counted. Only a death where the handler is not known to have begun (renewals is -1). Nothing
+-- if the server started after the last renewal, or was promoted after the claim.
 -- Uses job_expiry_idx above the floor; locks jobs and keys, skipping locked ones.
 WITH expired AS MATERIALIZED (
     SELECT j.*
@@ -11,37 +11,55 @@ WITH expired AS MATERIALIZED (
         AND j.lease_expires_at > $1::timestamptz
         AND j.lease_expires_at <= coalesce($5::timestamptz, statement_timestamp())
         AND ($3::text[] IS NULL OR j.queue = ANY ($3))
+        AND NOT (j.id = ANY ($7::bigint[]) AND j.claimed_by = $6::uuid)
+        -- After a wait for the table's lock nothing: holders waited for it too, and come first. The
+        -- wait is over when statement_timestamp() is read, so it counts from the transaction's start.
+        AND NOT (
+            SELECT clock_timestamp() - coalesce($10::timestamptz, transaction_timestamp()) > interval '1 second'
+        )
     ORDER BY j.lease_expires_at
     LIMIT $2::integer
     FOR UPDATE SKIP LOCKED
+), counted AS MATERIALIZED (
+    SELECT
+        e.*, l.excused,
+        e.worker_losses + (e.renewals >= 0 AND NOT l.excused)::integer AS worker_losses_now,
+        e.deaths + (NOT l.excused)::integer AS deaths_now
+    FROM expired AS e
+    CROSS JOIN LATERAL (
+        SELECT pg_postmaster_start_time() > e.renewed_at OR e.token >> 40 < (
+            SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint
+        ) AS excused
+    ) AS l
 ), judged AS MATERIALIZED (
     SELECT
-        e.*,
-        e.losses + l.loss AS losses_now,
-        l.charged,
+        c.*,
         CASE
-            WHEN e.cancel_requested THEN 'cancelled'
-            WHEN e.losses + l.loss >= e.max_losses OR l.charged >= e.max_attempts THEN 'failed'
+            WHEN c.cancel_requested THEN 'cancelled'
+            WHEN c.max_losses = 0 AND c.renewals >= 0 THEN 'failed'
+            WHEN c.worker_losses_now >= $8::integer OR c.deaths_now >= $9::integer THEN 'failed'
             ELSE 'queued'
         END AS verdict,
         CASE
-            WHEN e.cancel_requested THEN 'requested'
-            WHEN e.losses + l.loss >= e.max_losses THEN 'poison'
-            ELSE 'lost'
+            WHEN c.cancel_requested THEN 'requested'
+            WHEN c.max_losses = 0 AND c.renewals >= 0 THEN 'lost'
+            ELSE 'poison'
         END AS done_reason,
+        CASE WHEN c.excused THEN 'Outage' ELSE 'LeaseExpired' END AS error_type,
+        CASE WHEN c.excused
+            THEN 'the database was restarted or failed over while the job ran'
+            ELSE 'the lease expired and its worker did not give it back'
+        END || CASE WHEN c.renewals < 0 THEN ', and the handler is not known to have begun' ELSE '' END AS cause,
+        format(
+            ' (lease expired at %s, worker %s, last seen at %s)',
+            to_char(c.lease_expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"'),
+            coalesce(w.name, c.claimed_by::text),
+            coalesce(to_char(w.beat_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"'), 'an unknown time')
+        ) AS detail,
         coalesce($5, clock_timestamp()) AS ended_at,
         coalesce($4::date, (coalesce($5, clock_timestamp()) AT TIME ZONE 'UTC')::date) AS filed_on
-    FROM expired AS e
-    CROSS JOIN LATERAL (
-        SELECT CASE WHEN e.renewals < 0 THEN e.attempt - 1 ELSE e.attempt END AS charged, CASE
-            WHEN e.renewals < 0 THEN 0
-            WHEN pg_postmaster_start_time() > e.renewed_at THEN 0
-            WHEN e.token >> 40 < (
-                SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint
-            ) THEN 0
-            ELSE 1
-        END AS loss
-    ) AS l
+    FROM counted AS c
+    LEFT JOIN /*schema.*/worker AS w ON w.id = c.claimed_by
 ), freed AS MATERIALIZED (
     SELECT k.task, k.key, j.id, coalesce(j.ended_at + j.key_for, j.ended_at) AS until
     FROM judged AS j
@@ -64,8 +82,10 @@ WITH expired AS MATERIALIZED (
     WHERE k.task = ANY (ARRAY[f.task]) AND k.key = ANY (ARRAY[f.key]) AND k.job_id = f.id
 ), back AS (
     UPDATE /*schema.*/job AS j SET
-        state = 'queued', returned = true, token = j.token + 1, losses = e.losses_now,
-        attempt = e.charged,
+        state = 'queued', returned = true, token = j.token + 1,
+        attempt = j.attempt - 1, worker_losses = e.worker_losses_now, deaths = e.deaths_now,
+        -- The first loss of a worker is nearly always a machine's; the second in a row is suspect.
+        suspect = j.suspect OR (e.worker_losses_now > j.worker_losses AND e.worker_losses_now >= 2),
         claimed_by = NULL, claimed_at = NULL, renewed_at = NULL, lease_expires_at = NULL,
         limited = false
     FROM ended AS e
@@ -82,38 +102,59 @@ WITH expired AS MATERIALIZED (
     )
     SELECT
         e.id, e.token + 1, e.run_at, e.created_at, e.claimed_at, e.lease_expires_at, e.ended_at,
-        e.claimed_by, e.filed_on, e.items, e.priority, e.attempt, e.max_attempts, e.losses_now,
+        e.claimed_by, e.filed_on, e.items, e.priority, e.attempt, e.max_attempts, e.losses,
         e.verdict, e.queue, e.task, e.key, e.done_reason, e.args, e.cursor, e.progress, e.meta
     FROM ended AS e
     WHERE e.verdict = 'cancelled'
+), period AS MATERIALIZED (
+    SELECT
+        e.id AS job_id, e.token, e.run_at AS due_at, e.claimed_at AS started_at, e.ended_at,
+        e.claimed_by, e.filed_on, greatest(e.renewals, 0) AS renewals, e.attempt, false AS late,
+        CASE WHEN e.excused THEN 'released' ELSE 'lost' END AS outcome, e.queue, e.task,
+        e.error_type, e.cause || e.detail AS error_message,
+        e.error_type || ': ' || e.cause AS error_signature
+    FROM ended AS e
+), kept AS (
+    INSERT INTO /*schema.*/attempt (
+        job_id, token, due_at, started_at, ended_at, claimed_by, filed_on, renewals, attempt, late,
+        outcome, queue, task, error_type, error_message, error_signature
+    )
+    SELECT p.* FROM period AS p
 ), dead AS (
     INSERT INTO /*schema.*/job_failed (
         id, token, run_at, created_at, claimed_at, lease_expires_at, ended_at, claimed_by, lease,
         items, target, priority, attempt, max_attempts, losses, max_losses, queue, task, key, key_for,
-        done_reason, args, cursor, progress, meta
+        done_reason, args, cursor, progress, meta, worker_losses, deaths,
+        error_type, error_message, error_signature, history
     )
     SELECT
         e.id, e.token + 1, e.run_at, e.created_at, e.claimed_at, e.lease_expires_at, e.ended_at,
         e.claimed_by, e.lease, e.items, e.target, e.priority, e.attempt, e.max_attempts,
-        e.losses_now, e.max_losses, e.queue, e.task, e.key, e.key_for, e.done_reason,
-        e.args, e.cursor, e.progress, e.meta
+        e.losses, e.max_losses, e.queue, e.task, e.key, e.key_for, e.done_reason,
+        e.args, e.cursor, e.progress, e.meta, e.worker_losses_now, e.deaths_now,
+        p.error_type, p.error_message, p.error_signature,
+        (
+            SELECT jsonb_agg(h.period ORDER BY h.token)
+            FROM (
+                SELECT a.token, a.period FROM (
+                    SELECT t.token, to_jsonb(t) AS period
+                    FROM /*schema.*/attempt AS t
+                    WHERE t.job_id = ANY (ARRAY[e.id])
+                    ORDER BY t.token DESC
+                    LIMIT 20
+                ) AS a
+                UNION ALL
+                SELECT p.token, to_jsonb(p)
+            ) AS h
+        )
     FROM ended AS e
+    JOIN period AS p ON p.job_id = e.id
     WHERE e.verdict = 'failed'
-), kept AS (
-    INSERT INTO /*schema.*/attempt (
-        job_id, token, due_at, started_at, ended_at, claimed_by, filed_on, renewals, attempt, late,
-        outcome, queue, task
-    )
-    SELECT
-        e.id, e.token, e.run_at, e.claimed_at, e.ended_at, e.claimed_by, e.filed_on,
-        greatest(e.renewals, 0), e.attempt, false,
-        CASE WHEN e.renewals < 0 THEN 'released' ELSE 'lost' END, e.queue, e.task
-    FROM ended AS e
 )
 SELECT
     coalesce($5, statement_timestamp()) AS now,
     (SELECT count(*) FROM expired) AS found,
-    e.id, e.token, e.queue, e.verdict AS state, e.done_reason, e.claimed_by, e.losses_now AS losses,
-    e.task, e.attempt, e.max_attempts, e.key, e.meta
+    e.id, e.token, e.queue, e.verdict AS state, e.done_reason, e.claimed_by, e.losses,
+    e.worker_losses_now AS worker_losses, e.task, e.attempt, e.max_attempts, e.key, e.meta
 FROM (SELECT) AS always
 LEFT JOIN ended AS e ON true

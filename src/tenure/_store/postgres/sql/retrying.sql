@@ -12,7 +12,7 @@ FROM unnest($1::text[]) AS q (name)
 CROSS JOIN LATERAL (
     SELECT count(*) AS seen, count(*) FILTER (WHERE d.tried) AS tried FROM (
         SELECT j.tried FROM lane AS l CROSS JOIN LATERAL (
-            SELECT j.attempt > 0 OR j.losses > 0 AS tried FROM /*schema.*/job AS j
+            SELECT j.attempt > 0 OR j.deaths > 0 AS tried FROM /*schema.*/job AS j
             WHERE NOT j.held AND j.state = 'queued'
                 AND j.queue = q.name AND j.priority = l.priority AND j.returned = l.returned
                 AND j.run_at <= coalesce($3::timestamptz, statement_timestamp())
@@ -23,7 +23,7 @@ CROSS JOIN LATERAL (
     UNION ALL
     SELECT count(*), count(*) FILTER (WHERE d.tried) FROM (
         SELECT j.tried FROM lane AS l CROSS JOIN LATERAL (
-            SELECT j.run_at, j.attempt > 0 OR j.losses > 0 AS tried FROM /*schema.*/job AS j
+            SELECT j.run_at, j.attempt > 0 OR j.deaths > 0 AS tried FROM /*schema.*/job AS j
             WHERE NOT j.held AND j.state = 'queued'
                 AND j.queue = q.name AND j.priority = l.priority AND j.returned = l.returned
                 AND j.run_at > coalesce($3, statement_timestamp())

@@ -5,7 +5,8 @@
 WITH found AS MATERIALIZED (
     SELECT
         a.id, a.token, a.run_at, a.created_at, a.claimed_at, a.lease_expires_at, a.ended_at,
-        a.claimed_by, a.items, a.priority, a.attempt, a.max_attempts, a.losses, false AS held,
+        a.claimed_by, a.items, a.priority, a.attempt, a.max_attempts, a.losses,
+        0::smallint AS worker_losses, 0::smallint AS deaths, false AS suspect, false AS held,
         false AS cancel_requested, a.state, a.queue, a.task, a.key, a.done_reason, a.args,
         a.result, a.cursor, a.progress, a.meta
     FROM (

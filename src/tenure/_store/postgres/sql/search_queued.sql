@@ -6,7 +6,8 @@ WITH found AS MATERIALIZED (
     SELECT
         j.id, j.token, j.run_at, j.created_at, j.claimed_at, j.lease_expires_at,
         NULL::timestamptz AS ended_at, j.claimed_by, j.items, j.priority, j.attempt,
-        j.max_attempts, j.losses, j.held, j.cancel_requested, j.state, j.queue, j.task, j.key,
+        j.max_attempts, j.losses, j.worker_losses, j.deaths, j.suspect, j.held, j.cancel_requested,
+        j.state, j.queue, j.task, j.key,
         NULL::text AS done_reason, j.args, NULL::jsonb AS result, j.cursor, j.progress, j.meta
     FROM (
         SELECT *
@@ -19,9 +20,9 @@ WITH found AS MATERIALIZED (
         AND ($4::text[] IS NULL
             OR ('due' = ANY ($4) AND NOT j.held
                 AND j.run_at <= coalesce($5::timestamptz, statement_timestamp()))
-            OR ('scheduled' = ANY ($4) AND j.attempt = 0 AND j.losses = 0
+            OR ('scheduled' = ANY ($4) AND j.attempt = 0 AND j.deaths = 0
                 AND j.run_at > coalesce($5, statement_timestamp()))
-            OR ('retrying' = ANY ($4) AND (j.attempt > 0 OR j.losses > 0))
+            OR ('retrying' = ANY ($4) AND (j.attempt > 0 OR j.deaths > 0))
             OR ('held' = ANY ($4) AND j.held))
         AND (j.queue = ANY ($6::text[]) OR $6 IS NULL)
         AND (j.task = ANY ($7::text[]) OR $7 IS NULL)

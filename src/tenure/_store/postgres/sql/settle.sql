@@ -1,30 +1,36 @@
--- $1 ids, $2 tokens, $3 owners, $4 states, $5 outcomes, $6 delays, $7 charged, $8 reasons, $9 results, $10 error_types, $11 error_messages, $12 error_traces, $13 error_signatures, $14 logs, $15 filed_on, $16 now, $17 channel
--- End the running periods that these whole leases still name; one attempt row each. A state
--- of 'queued' gives the job back: after $6, or as it was when $6 is NULL. Rows come back for
--- leases found: state is how it ended, or NULL when its key is locked (nothing was written).
+-- $1 ids, $2 tokens, $3 owners, $4 states, $5 outcomes, $6 delays, $7 charged, $8 reasons, $9 results, $10 error_types, $11 error_messages, $12 error_traces, $13 error_signatures, $14 logs, $15 filed_on, $16 now, $17 channel, $18 losses, $19 max_worker_losses, $20 max_deaths
+-- End the running periods of these whole leases. 'queued' gives the job back: after $6, or as it
+-- was when $6 is NULL. $18 is what an end costs that the handler did not bring about: 'own' a loss,
+-- 'shared' a worker loss, 'begun' nothing. With max_losses 0 a job fails of each. Rows come back
+-- for leases found: state is how it ended, NULL when its key is locked (nothing was written).
 -- Uses job_pkey and job_key_pkey; locks jobs in id order, then keys without waiting.
 WITH asked AS (
     SELECT *
     FROM unnest(
         $1::bigint[], $2::bigint[], $3::uuid[], $4::text[], $5::text[], $6::interval[], $7::boolean[],
-        $8::text[], $9::jsonb[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[]
+        $8::text[], $9::jsonb[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[],
+        $18::text[]
     ) AS a (
         id, token, claimed_by, state, outcome, delay, charged,
-        reason, result, error_type, error_message, error_trace, error_signature, log
+        reason, result, error_type, error_message, error_trace, error_signature, log, loss
     )
 ), held AS MATERIALIZED (
     SELECT
         j.id, j.token, j.claimed_by, j.task, j.key, j.queue, j.attempt, j.run_at, j.claimed_at,
-        j.renewals, j.losses, j.cancel_requested, j.key_for, j.waited,
+        j.renewals, j.cancel_requested, j.key_for, j.waited, j.max_losses,
         j.lease_expires_at <= coalesce($16::timestamptz, clock_timestamp()) AS late,
         CASE
             WHEN a.state = 'completed' THEN 'completed'
             WHEN j.cancel_requested THEN 'cancelled'
+            WHEN a.loss IS NOT NULL AND j.max_losses = 0 THEN 'failed'
+            WHEN a.loss = 'own' AND j.losses + 1 >= j.max_losses THEN 'failed'
+            WHEN a.loss = 'shared' AND j.worker_losses + 1 >= $19::integer THEN 'failed'
+            WHEN a.loss IN ('own', 'shared') AND j.deaths + 1 >= $20::integer THEN 'failed'
             WHEN a.state = 'queued' AND a.charged AND j.attempt >= j.max_attempts THEN 'failed'
             ELSE a.state
         END AS state,
         a.state AS asked_state, a.outcome, a.delay, a.charged, a.reason, a.result,
-        a.error_type, a.error_message, a.error_trace, a.error_signature, a.log,
+        a.error_type, a.error_message, a.error_trace, a.error_signature, a.log, a.loss,
         coalesce($16, clock_timestamp()) AS ended_at,
         coalesce($15::date, (coalesce($16, clock_timestamp()) AT TIME ZONE 'UTC')::date) AS filed_on
     FROM asked AS a
@@ -40,6 +46,13 @@ WITH asked AS (
     FOR UPDATE OF k SKIP LOCKED
 ), judged AS MATERIALIZED (
     SELECT h.*,
+        CASE
+            WHEN h.state = h.asked_state THEN h.reason
+            WHEN h.state = 'cancelled' THEN 'requested'
+            WHEN h.loss IS NOT NULL AND h.max_losses = 0 THEN 'lost'
+            WHEN h.loss IS NOT NULL THEN 'poison'
+            ELSE 'attempts'
+        END AS done_reason,
         h.key IS NOT NULL AND h.state <> 'queued'
         AND h.id NOT IN (SELECT f.id FROM freed AS f)
         AND EXISTS (
@@ -59,11 +72,10 @@ WITH asked AS (
     WHERE j.id = ANY (ARRAY[e.id]) AND e.state <> 'queued'
     RETURNING j.*, e.state AS end_state, e.ended_at, e.filed_on, e.late, e.result,
         e.error_type, e.error_message, e.error_signature,
-        CASE
-            WHEN e.state = e.asked_state THEN e.reason
-            WHEN e.state = 'cancelled' THEN 'requested'
-            ELSE 'attempts'
-        END AS done_reason
+        j.losses + (e.loss IS NOT DISTINCT FROM 'own')::integer AS losses_now,
+        j.worker_losses + (e.loss IS NOT DISTINCT FROM 'shared')::integer AS worker_losses_now,
+        j.deaths + coalesce(e.loss IN ('own', 'shared'), false)::integer AS deaths_now,
+        e.done_reason
 ), filed AS (
     INSERT INTO /*schema.*/job_archive (
         id, token, run_at, created_at, claimed_at, lease_expires_at, ended_at, claimed_by, filed_on,
@@ -72,23 +84,52 @@ WITH asked AS (
     )
     SELECT
         g.id, g.token, g.run_at, g.created_at, g.claimed_at, g.lease_expires_at, g.ended_at,
-        g.claimed_by, g.filed_on, g.items, g.priority, g.attempt, g.max_attempts, g.losses,
+        g.claimed_by, g.filed_on, g.items, g.priority, g.attempt, g.max_attempts, g.losses_now,
         g.end_state, g.queue, g.task, g.key, g.done_reason,
         g.args, g.result, g.cursor, g.progress, g.meta
     FROM gone AS g
     WHERE g.end_state <> 'failed'
+), period AS MATERIALIZED (
+    SELECT
+        e.id AS job_id, e.token, e.run_at AS due_at, e.claimed_at AS started_at, e.ended_at,
+        e.claimed_by, e.filed_on, greatest(e.renewals, 0) AS renewals, e.attempt, e.late, e.outcome,
+        e.queue, e.task, e.error_type, e.error_message, e.error_trace, e.error_signature, e.log
+    FROM ended AS e
+), kept AS (
+    INSERT INTO /*schema.*/attempt (
+        job_id, token, due_at, started_at, ended_at, claimed_by, filed_on, renewals, attempt, late,
+        outcome, queue, task, error_type, error_message, error_trace, error_signature, log
+    )
+    SELECT p.* FROM period AS p
 ), dead AS (
     INSERT INTO /*schema.*/job_failed (
         id, token, run_at, created_at, claimed_at, lease_expires_at, ended_at, claimed_by, lease,
         items, target, priority, attempt, max_attempts, losses, max_losses, queue, task, key, key_for,
-        done_reason, error_type, error_message, error_signature, args, cursor, progress, meta
+        done_reason, error_type, error_message, error_signature, args, cursor, progress, meta,
+        worker_losses, deaths, history
     )
     SELECT
         g.id, g.token, g.run_at, g.created_at, g.claimed_at, g.lease_expires_at, g.ended_at,
-        g.claimed_by, g.lease, g.items, g.target, g.priority, g.attempt, g.max_attempts, g.losses,
+        g.claimed_by, g.lease, g.items, g.target, g.priority, g.attempt, g.max_attempts, g.losses_now,
         g.max_losses, g.queue, g.task, g.key, g.key_for, g.done_reason,
-        g.error_type, g.error_message, g.error_signature, g.args, g.cursor, g.progress, g.meta
+        g.error_type, g.error_message, g.error_signature, g.args, g.cursor, g.progress, g.meta,
+        g.worker_losses_now, g.deaths_now,
+        (
+            SELECT jsonb_agg(h.period ORDER BY h.token)
+            FROM (
+                SELECT a.token, a.period FROM (
+                    SELECT t.token, to_jsonb(t) AS period
+                    FROM /*schema.*/attempt AS t
+                    WHERE t.job_id = ANY (ARRAY[g.id])
+                    ORDER BY t.token DESC
+                    LIMIT 20
+                ) AS a
+                UNION ALL
+                SELECT p.token, to_jsonb(p)
+            ) AS h
+        )
     FROM gone AS g
+    JOIN period AS p ON p.job_id = g.id
     WHERE g.end_state = 'failed'
 ), back AS (
     UPDATE /*schema.*/job AS j SET
@@ -96,22 +137,19 @@ WITH asked AS (
         run_at = CASE WHEN e.delay IS NULL THEN j.run_at ELSE greatest(e.ended_at + e.delay, e.ended_at) END,
         returned = e.delay IS NULL,
         attempt = CASE WHEN e.charged THEN j.attempt ELSE j.attempt - 1 END,
+        losses = j.losses + (e.loss IS NOT DISTINCT FROM 'own')::integer,
+        worker_losses = j.worker_losses + (e.loss IS NOT DISTINCT FROM 'shared')::integer,
+        deaths = j.deaths + coalesce(e.loss IN ('own', 'shared'), false)::integer,
+        -- Suspicion ends when a handler has come to an end of its own.
+        suspect = coalesce(e.loss IN ('own', 'shared'), false) OR (j.suspect AND e.outcome = 'released'),
         claimed_by = NULL, claimed_at = NULL, renewed_at = NULL, lease_expires_at = NULL,
         limited = false
     FROM ended AS e
     WHERE j.id = ANY (ARRAY[e.id]) AND e.state = 'queued'
-), kept AS (
-    INSERT INTO /*schema.*/attempt (
-        job_id, token, due_at, started_at, ended_at, claimed_by, filed_on, renewals, attempt, late,
-        outcome, queue, task, error_type, error_message, error_trace, error_signature, log
-    )
-    SELECT
-        e.id, e.token, e.run_at, e.claimed_at, e.ended_at, e.claimed_by, e.filed_on, e.renewals,
-        e.attempt, e.late, e.outcome, e.queue, e.task,
-        e.error_type, e.error_message, e.error_trace, e.error_signature, e.log
-    FROM ended AS e
 )
 SELECT j.id, j.token, j.claimed_by, j.late, j.task, j.key,
-    CASE WHEN NOT j.busy THEN j.state END AS state,
-    CASE WHEN j.waited AND NOT j.busy AND j.state <> 'queued' THEN pg_notify($17::text, j.id::text) END AS told
+    CASE WHEN NOT j.busy THEN j.state END AS state, j.done_reason AS reason,
+    CASE WHEN j.waited AND NOT j.busy AND j.state <> 'queued' AND pg_notification_queue_usage() < 0.5
+        THEN pg_notify($17::text, j.id::text)
+    END AS told
 FROM judged AS j

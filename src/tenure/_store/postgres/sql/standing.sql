@@ -4,7 +4,8 @@
 -- that can be told (one locker, still there). No row: it is not live.
 -- Uses job_pkey, job_lane_idx and job_limited_idx; locks nothing.
 WITH asked AS MATERIALIZED (
-    SELECT j.id, j.queue, j.priority, j.returned, j.run_at, j.xmax AS locked, j.renewed_at, j.renewals,
+    SELECT j.id, j.queue, j.priority, j.returned, j.run_at, j.xmax AS locked, j.renewed_at,
+        greatest(j.renewals, 0) AS renewals,
         coalesce($3::timestamptz, statement_timestamp()) AS now
     FROM /*schema.*/job AS j
     WHERE j.id = $1::bigint

@@ -21,6 +21,11 @@ WITH moment AS MATERIALIZED (
 SELECT
     d.*,
     m.now,
-    (SELECT count(pg_notify($10::text, q.queue)) FROM unnest($11::text[]) AS q (queue)) AS woken
+    (
+        SELECT count(pg_notify($10::text, q.queue))
+        FROM unnest($11::text[]) AS q (queue)
+        -- A full queue would refuse the commit; without a wakeup, polls find it.
+        WHERE pg_notification_queue_usage() < 0.5
+    ) AS woken
 FROM moment AS m
 CROSS JOIN steered AS d

@@ -1,0 +1,355 @@
+"""Tenure's own log, and the threads that write it where a process must not wait for its log.
+
+In a program of the user's a record goes to Python's `logging` at once, as in any library. The
+processes of a worker never wait for a reader of stderr, nor for a lock that other code can hold:
+their lines are queued for one thread, and what is for handlers that the user installed for another.
+What is too much to wait is dropped, and counted.
+"""
+
+import atexit
+import contextvars
+import logging
+import os
+import select
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from queue import SimpleQueue
+from types import TracebackType
+from typing import NamedTuple, TypeAlias
+
+Fields: TypeAlias = Mapping[str, object]
+_Error: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None]
+
+# As much may wait to be written. Of this, what handlers log leaves a part for Tenure's own lines.
+_MOST_RECORDS = 10_000
+_MOST_CHARACTERS = 8 * 1024 * 1024
+_RESERVE = 0.8
+_BATCH = 64 * 1024
+_AT_EXIT = 1.0
+
+
+class _Own(NamedTuple):
+    """A record of Tenure's own, with the context that it was made in: a handler of the user's
+    might look there."""
+
+    record: logging.LogRecord
+    context: contextvars.Context
+
+
+class _Last(NamedTuple):
+    """Says that all that was queued before it is done."""
+
+    done: threading.Event
+
+
+class LogWriter:
+    """The thread that writes lines to stderr.
+
+    Its queue is put to without a lock that other code can hold, so that a log call neither waits
+    nor can be left locked by an exception that is raised into its thread.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._queue: SimpleQueue[str | _Last] = SimpleQueue()
+        # Added to by any thread, each by one step that no other can come between.
+        self._waiting = 0
+        self.dropped: int = 0
+        self._is_copy = False
+        threading.Thread(target=self._run, name="tenure-log", daemon=True).start()
+        os.register_at_fork(after_in_child=self._forked)
+
+    def _forked(self) -> None:
+        """A copy of the process has no such thread, and writes by itself."""
+        self._is_copy = True
+
+    def put(self, line: str, *, own: bool) -> None:
+        """Have a line written."""
+        share = 1.0 if own else _RESERVE
+        if self._is_copy:
+            self._write(line)
+        elif (
+            self._queue.qsize() < share * _MOST_RECORDS and self._waiting < share * _MOST_CHARACTERS
+        ):
+            self._waiting += len(line)
+            self._queue.put(line)
+        else:
+            self.dropped += 1
+
+    def flush(self, within: float) -> bool:
+        """Wait until what was logged is written, but no longer than this."""
+        if self._is_copy or self._waiting <= 0:
+            return True
+        last = _Last(threading.Event())
+        self._queue.put(last)
+        return last.done.wait(within)
+
+    def _run(self) -> None:
+        lines: list[str] = []
+        size = 0
+        while True:
+            item = self._queue.get()
+            if isinstance(item, str):
+                lines.append(item)
+                size += len(item)
+                if size < _BATCH and self._queue.qsize():
+                    continue
+            if lines:
+                self._write("".join(lines))
+                self._waiting -= size
+                lines, size = [], 0
+            if isinstance(item, _Last):
+                item.done.set()
+            if self.dropped:
+                dropped, self.dropped = self.dropped, 0
+                self._write(_line(logging.WARNING, f"{dropped} log records dropped"))
+
+    def _write(self, text: str) -> None:
+        """Write to stderr, however long that takes; what cannot be written is dropped."""
+        rest = memoryview(text.encode(errors="backslashreplace"))
+        while rest:
+            try:
+                rest = rest[os.write(self._fd, rest) :]
+            except BlockingIOError:
+                # Another process that has the same pipe made it so.
+                select.select([], [self._fd], [], 1.0)
+            except OSError:
+                return
+
+
+class _Forwarder:
+    """The thread that hands Tenure's own records to handlers that the user installed."""
+
+    def __init__(self) -> None:
+        self._queue: SimpleQueue[_Own | _Last] = SimpleQueue()
+        self._is_copy = False
+        threading.Thread(target=self._run, name="tenure-log-handlers", daemon=True).start()
+        os.register_at_fork(after_in_child=self._forked)
+
+    def _forked(self) -> None:
+        self._is_copy = True
+
+    def put(self, record: logging.LogRecord) -> bool:
+        """Have a record handled; False if too many wait."""
+        own = _Own(record, contextvars.copy_context())
+        if self._is_copy:
+            own.context.run(_forward, record)
+        elif self._queue.qsize() < _MOST_RECORDS:
+            self._queue.put(own)
+        else:
+            return False
+        return True
+
+    def flush(self, within: float) -> bool:
+        """Wait until the handlers have had what was logged, but no longer than this; then flush
+        them, as `logging` does when a program ends."""
+        last = _Last(threading.Event())
+        if not self._is_copy:
+            self._queue.put(last)
+            last.done.wait(within)
+        return last.done.is_set()
+
+    def _run(self) -> None:
+        while True:
+            item = self._queue.get()
+            if isinstance(item, _Own):
+                item.context.run(_forward, item.record)
+            else:
+                logging.shutdown()
+                item.done.set()
+
+
+class StderrHandler(logging.Handler):
+    """Has records written to stderr by the writer, formatted when they are logged: what they are
+    about may change before they are written."""
+
+    never_waits = True
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        """Format and queue it, without the lock that `logging` takes around this."""
+        passed: object = self.filter(record)
+        if isinstance(passed, logging.LogRecord):
+            record = passed
+        if passed:
+            self.emit(record)
+        return bool(passed)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Queue the line."""
+        try:
+            line = f"{self.format(record)}\n"
+        except Exception:  # noqa: BLE001 - an argument that does not fit its format, mostly
+            self.handleError(record)
+            return
+        if _process is not None:
+            _process.writer.put(line, own=record.name == "tenure")
+
+
+class _Process(NamedTuple):
+    """What a process has that does not wait for its log."""
+
+    handler: StderrHandler
+    writer: LogWriter
+    forwarder: _Forwarder
+
+
+class Log:
+    """What Tenure logs by: as a logger, but without waiting in a process of a worker."""
+
+    def __init__(self, name: str) -> None:
+        self._logger = logging.getLogger(name)
+
+    def debug(self, message: str, *args: object, extra: Fields | None = None) -> None:
+        """Log what helps to find a defect."""
+        self._log(logging.DEBUG, message, args, extra)
+
+    def info(self, message: str, *args: object, extra: Fields | None = None) -> None:
+        """Log what is as it should be."""
+        self._log(logging.INFO, message, args, extra)
+
+    def warning(self, message: str, *args: object, extra: Fields | None = None) -> None:
+        """Log what a person may have to look at."""
+        self._log(logging.WARNING, message, args, extra)
+
+    def error(
+        self,
+        message: str,
+        *args: object,
+        extra: Fields | None = None,
+        exc_info: BaseException | None = None,
+    ) -> None:
+        """Log what a person has to look at, with the trace of this error."""
+        error = None if exc_info is None else (type(exc_info), exc_info, exc_info.__traceback__)
+        self._log(logging.ERROR, message, args, extra, error)
+
+    def exception(self, message: str, *args: object, extra: Fields | None = None) -> None:
+        """Log an error, with the trace of the exception that is being handled."""
+        kind, error, trace = sys.exc_info()
+        known = None if kind is None or error is None else (kind, error, trace)
+        self._log(logging.ERROR, message, args, extra, known)
+
+    def log(self, level: int, message: str, *args: object, extra: Fields | None = None) -> None:
+        """Log at this level."""
+        self._log(level, message, args, extra)
+
+    def _log(
+        self,
+        level: int,
+        message: str,
+        args: tuple[object, ...],
+        extra: Fields | None,
+        error: _Error | None = None,
+    ) -> None:
+        logger = self._logger
+        if _process is None:
+            logger.log(level, message, *args, extra=extra, exc_info=error, stacklevel=3)
+            return
+        # Not by isEnabledFor, which takes a lock of `logging` where it does not know the answer.
+        if logger.disabled or logger.manager.disable >= level or level < logger.getEffectiveLevel():
+            return
+        caller = sys._getframe(2)  # noqa: SLF001 - as `logging` does it
+        code = caller.f_code
+        record = logging.LogRecord(
+            logger.name,
+            level,
+            code.co_filename,
+            caller.f_lineno,
+            message,
+            args,
+            error,
+            code.co_name,
+        )
+        record.__dict__.update(extra or {})
+        waiting = bool(logger.filters)
+        handlers = list(_handlers(logger, level))
+        if not waiting:
+            for handler in handlers:
+                if getattr(handler, "never_waits", False):
+                    handler.handle(record)
+                else:
+                    waiting = True
+        if (waiting or not handlers) and not _process.forwarder.put(record):
+            _process.writer.dropped += 1
+
+
+def _handlers(logger: logging.Logger | None, level: int) -> Iterator[logging.Handler]:
+    """The handlers that get a record of this level, as `logging` finds them."""
+    while logger is not None:
+        yield from (handler for handler in logger.handlers if level >= handler.level)
+        logger = logger.parent if logger.propagate else None
+
+
+def _forward(record: logging.LogRecord) -> None:
+    """Give a record to the handlers that may wait; to all, if its logger has a filter."""
+    logger = logging.getLogger(record.name)
+    try:
+        if logging.getLogRecordFactory() is not logging.LogRecord:
+            # With the fields that a factory of the user's adds.
+            made = logging.makeLogRecord({})
+            made.__dict__ |= vars(record)
+            record = made
+        handlers = list(_handlers(logger, record.levelno))
+        if logger.filters or not handlers:
+            logger.handle(record)
+            return
+        for handler in handlers:
+            if not getattr(handler, "never_waits", False):
+                handler.handle(record)
+    except Exception:  # noqa: BLE001 - of the user's handler; it must not end this thread
+        write(_line(logging.ERROR, "a log handler raised an exception"))
+
+
+_process: _Process | None = None
+
+
+def write_to_stderr(level: str, formatter: logging.Formatter) -> None:
+    """Have this process log to stderr, from this level on, without ever waiting for it."""
+    global _process  # noqa: PLW0603 - a process has one stderr
+    handler = StderrHandler()
+    handler.setFormatter(formatter)
+    logging.basicConfig(level=level, handlers=[handler])
+    _process = _Process(handler, LogWriter(sys.stderr.fileno()), _Forwarder())
+    # Before `logging` itself ends, which was registered earlier.
+    atexit.register(flush, _AT_EXIT)
+
+
+def write(text: str) -> None:
+    """Write this to stderr as it is, behind what was logged before it."""
+    if _process is None:
+        sys.stderr.write(text)
+    else:
+        _process.writer.put(text, own=True)
+
+
+def flush(within: float) -> bool:
+    """Wait until what was logged is written, but no longer than this."""
+    return _process is None or _process.writer.flush(within)
+
+
+def write_at_last(record: logging.LogRecord) -> None:
+    """Write a record that no handler gets, as `logging` does with warnings."""
+    last = logging.lastResort
+    if last is not None and record.levelno >= last.level:
+        if _process is None:
+            last.handle(record)
+        else:
+            write(f"{last.format(record)}\n")
+
+
+def shut_down(within: float) -> None:
+    """Do what `logging` does when a program ends, but no longer than this: a handler of the user's
+    may be locked for good."""
+    if _process is not None:
+        _process.forwarder.flush(within / 2)
+        _process.writer.flush(within / 2)
+
+
+def _line(level: int, message: str) -> str:
+    """A line of Tenure's own, as the process formats it."""
+    record = logging.LogRecord("tenure", level, "", 0, message, (), None)
+    return (
+        f"{record.levelname} {message}\n"
+        if _process is None
+        else (f"{_process.handler.format(record)}\n")
+    )
