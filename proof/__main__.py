@@ -19,9 +19,18 @@ SUBJECTS = {
     "bugs": "proof.bugs.suite",
     "schedules": "proof.schedules.suite",
     "operations": "proof.operations",
+    "horizon": "proof.horizon",
     "forged": "proof.forged",
     "peers": "proof.peers.suite",
     "crowd": "proof.crowd.suite",
+    "innocents": "proof.justice.innocents",
+    "frozen": "proof.justice.frozen",
+    "outages": "proof.justice.outages",
+    "spot": "proof.justice.spot",
+    "suspects": "proof.justice.suspects",
+    "on_loss": "proof.justice.on_loss",
+    "blocked": "proof.justice.blocked",
+    "http_stops": "proof.justice.http_stops",
     "totals": "proof.totals",
 }
 # What batteries include, and what is said by hand.

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from proof.bugs.of_jobs import OF_JOBS
 from proof.bugs.of_leases import OF_LEASES
+from proof.bugs.of_losses import OF_LOSSES
 from proof.bugs.of_schedules import OF_SCHEDULES
 from tenure._store.postgres import statements
 
 if TYPE_CHECKING:
     from proof.bugs.bug import Bug
 
-BUGS = (*OF_LEASES, *OF_JOBS, *OF_SCHEDULES)
+BUGS = (*OF_LEASES, *OF_JOBS, *OF_LOSSES, *OF_SCHEDULES)
 
 
 def named(name: str) -> Bug:

@@ -50,9 +50,8 @@ OF_JOBS = (
             # Nothing new wakes nobody: a notification would make the transaction write.
             Edit(
                 "enqueue_keyed",
-                "FROM unnest($16::text[]) AS w (queue)) AS woken",
-                "FROM unnest($16::text[]) AS w (queue)\n"
-                "        WHERE EXISTS (SELECT FROM written)) AS woken",
+                "WHERE pg_notification_queue_usage() < 0.5",
+                "WHERE pg_notification_queue_usage() < 0.5 AND EXISTS (SELECT FROM written)",
             ),
         ),
     ),
@@ -69,7 +68,7 @@ OF_JOBS = (
         "rule 8: losses are counted at rescue, so poison ends",
         runs.LEASES,
         "I9",
-        (Edit("rescue", "token = j.token + 1, losses = e.losses_now,", "token = j.token + 1,"),),
+        (Edit("rescue", "worker_losses = e.worker_losses_now, deaths = e.deaths_now,", ""),),
         caught_by="tests/conformance/test_rescue.py",
     ),
     Bug(
@@ -78,13 +77,11 @@ OF_JOBS = (
         runs.CAPS,
         "I9",
         (
-            Edit(
-                "rescue",
-                "WHEN e.losses + l.loss >= e.max_losses OR",
-                "WHEN e.losses + l.loss > e.max_losses OR",
-            ),
+            Edit("settle", "j.losses + 1 >= j.max_losses", "j.losses + 1 > j.max_losses"),
+            Edit("settle", "j.worker_losses + 1 >= $19", "j.worker_losses + 1 > $19"),
+            Edit("rescue", "c.worker_losses_now >= $8", "c.worker_losses_now > $8"),
         ),
-        caught_by="tests/conformance/test_rescue.py",
+        caught_by="tests/conformance/test_losses.py",
     ),
     Bug(
         "attempt-kept-on-release",

@@ -12,8 +12,8 @@ _TIMELINE = """greatest(
         j.token + 1,
         (SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint << 40)
     )"""
-_UNEXPIRED = "WHERE j.lease_expires_at > coalesce($5::timestamptz, clock_timestamp())"
-_UNEXPIRED_STILL = " AND j.lease_expires_at > coalesce($5, clock_timestamp())"
+_UNEXPIRED = "WHERE j.lease_expires_at > coalesce($6::timestamptz, clock_timestamp())"
+_UNEXPIRED_STILL = " AND j.lease_expires_at > coalesce($6, clock_timestamp())"
 
 OF_LEASES = (
     Bug(
@@ -49,7 +49,7 @@ OF_LEASES = (
             Edit(
                 "renew",
                 _UNEXPIRED,
-                "WHERE coalesce($5::timestamptz, clock_timestamp()) IS NOT NULL",
+                "WHERE coalesce($6::timestamptz, clock_timestamp()) IS NOT NULL",
             ),
             Edit("renew", _UNEXPIRED_STILL, ""),
         ),
@@ -103,8 +103,8 @@ OF_LEASES = (
         (
             Edit(
                 "rescue",
-                "token = j.token + 1, losses = e.losses_now,",
-                "losses = e.losses_now,",
+                "state = 'queued', returned = true, token = j.token + 1,",
+                "state = 'queued', returned = true,",
             ),
         ),
     ),

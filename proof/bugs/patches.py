@@ -5,16 +5,21 @@ from __future__ import annotations
 import contextlib
 import math
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 # What a patch changes is imported when it is applied: programs of the last release load this too.
 if TYPE_CHECKING:
     from datetime import timedelta
 
+    from tenure._model.lease import Claimed
+    from tenure._rules.leasing import Terms
+    from tenure._services.holdings import Held
     from tenure._services.renewer import Renewer
     from tenure._services.rescuer import Rescuer
+    from tenure._store.engine import Link
     from tenure._store.port import Op
     from tenure._store.postgres.settling import Endings
+    from tenure.task import Definition
     from tenure.worker.core import Core
 
 
@@ -99,3 +104,84 @@ def commit_whether_or_not_it_settled() -> None:
             yield from sound(self, *words, **named)
 
     settling.Endings.settle_within = settle_within  # type: ignore[method-assign]  # as above
+
+
+def begin_without_confirmation() -> None:
+    """A job whose task fails on loss begins as any fresh job does."""
+    from tenure._services import holdings  # noqa: PLC0415 - as told above
+
+    sound = holdings.Held.__init__
+
+    def make(self: Held, claimed: Claimed, task: Definition, terms: Terms, asked_at: float) -> None:
+        sound(self, claimed, task, terms, asked_at)
+        self.confirm = claimed.confirm
+
+    holdings.Held.__init__ = make  # type: ignore[method-assign]  # that is what a patch is
+
+
+def forgive_what_has_returned() -> None:
+    """A job whose handler has returned is never taken for what ended its process."""
+    from tenure.worker import aftermath  # noqa: PLC0415 - as told above
+
+    aftermath._SHORTLY = 0.0  # noqa: SLF001 - that is what a patch is
+
+
+def ignore_the_beat_at_a_deadline() -> None:
+    """Whoever passes a deadline held its process, whether or not the service thread moved."""
+    from tenure.worker import aftermath  # noqa: PLC0415 - as told above
+
+    aftermath._RENEWAL = -1.0  # noqa: SLF001 - that is what a patch is
+
+
+def claim_on_the_handlers_loop() -> None:
+    """The answer to a claim waits for the loop that handlers can block."""
+    from tenure.worker import core  # noqa: PLC0415 - as told above
+
+    def on_this_loop(self: Core, name: str) -> Link:
+        return self._app.engine.link(name)
+
+    core.Core._kept_link = on_this_loop  # type: ignore[method-assign, assignment]  # noqa: SLF001
+
+
+def ignore_a_silent_service_thread() -> None:
+    """However long a service thread is silent, its child is left alone."""
+    from tenure.worker import offspring, pulse  # noqa: PLC0415 - as told above
+
+    def patience(shortest_lease: float) -> float:
+        del shortest_lease
+        return math.inf
+
+    pulse.patience = patience
+    vars(offspring)["patience"] = patience  # it has the function by its name
+
+
+def wait_for_the_reader_of_the_log() -> None:
+    """A line is written where it is logged, and waits until it can be."""
+    from tenure import _log  # noqa: PLC0415 - as told above
+
+    def put(self: _log.LogWriter, line: str, *, own: bool) -> None:
+        del own
+        self._write(line)
+
+    _log.LogWriter.put = put  # type: ignore[method-assign]  # that is what a patch is
+
+
+def stop_renewing_before_handlers_end() -> None:
+    """A worker over HTTP that stops ends its renewals first, and then waits for its handlers."""
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - as told above
+
+    from tenure.client import loop, renewal  # noqa: PLC0415 - as told above
+
+    made: list[renewal.Renewer] = []
+
+    class Tracked(renewal.Renewer):
+        def __enter__(self) -> Self:
+            made.append(self)
+            return super().__enter__()
+
+    class Waiting(ThreadPoolExecutor):
+        def __exit__(self, *_: object) -> None:
+            made[-1].__exit__()
+            super().__exit__(None, None, None)
+
+    vars(loop).update(Renewer=Tracked, ThreadPoolExecutor=Waiting)

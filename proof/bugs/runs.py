@@ -42,7 +42,7 @@ REPORTS = _faults(
     number=4,
     only="all workers suspended past the lease",
 )
-# Jobs that may be lost once, or tried twice, and workers that die.
+# Jobs whose own process may die once, or that are tried twice, and workers that die.
 CAPS = _faults(
     "caps",
     "--jobs 160 --rate 4 --every 4 --kinds frail,weary",
@@ -98,3 +98,37 @@ LIMITS = _suite("limits, by its suite", "tests/races/test_limits.py")
 # Only a firing that comes late meets a tick that was recorded meanwhile.
 RECORDED = _suite("recorded ticks, by their suite", "tests/conformance/test_firing.py")
 FIRING = _suite("firing, by its suite", "tests/races/test_firing.py")
+
+# Of the counters, what no job's end shows within a minute.
+COUNTERS = _suite("counters, by their suite", "tests/conformance/test_loss_counters.py")
+
+# A claim must be under way at the instant at which a handler begins to block its loop.
+ARRIVING = _suite(
+    "arriving claims, by their suite", "tests/worker/test_claims_on_service_thread.py"
+)
+
+
+def _justice(name: str, **figures: tuple[str, ...]) -> Run:
+    """Innocents and guilty jobs under crashes, kills and outages."""
+    return Run(name, (name, "--short"), f"{name}.json", figures)
+
+
+_PAID = ("innocents that failed", "innocents charged an attempt")
+INNOCENTS = _justice(
+    "innocents",
+    I6=("pills that did not end", "innocents that have not ended"),
+    I9=(
+        *_PAID,
+        "pills that ended otherwise than as poison",
+        "pills not ended by exactly 3 deaths of their own process",
+    ),
+)
+SPOT = _justice("spot", I9=_PAID)
+OUTAGES = _justice("outages", I9=_PAID)
+ON_LOSS = _justice("on_loss", I9=("handlers that began twice",))
+FROZEN = _justice(
+    "frozen",
+    I5=("effects after a lease's end",),
+    I6=("children that stood still for good",),
+)
+HTTP_STOPS = _justice("http_stops", I3=("jobs that ran twice side by side", "leases lost"))

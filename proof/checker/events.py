@@ -13,6 +13,17 @@
 - cancel: "ended" (it was queued and is cancelled now), "requested" (it was running), "nothing"
   (it had ended) or "unknown", also where the client did not live to see the answer.
 - seen: a client's read. The answer is the state; the token as read, 0 if it was not read.
+
+The outcomes of `Final.attempts` are those of the attempt rows, but for a loss, which has the name
+of its kind:
+
+- expired: the lease ran out and no holder gave it back: a worker loss.
+- unbegun: the same, of a claim whose handler is not known to have begun: only a death.
+- excused: the lease ran out because the server itself started again: nothing is counted.
+- crashed: a process that it shared died, as the parent saw: a worker loss.
+- died: its own process died, as the parent saw: a loss.
+- stood_still: killed by the parent past a deadline: a loss if it was alone there, or a worker loss.
+- lost: by the rule of the last release: charged as an attempt, and a loss unless it was excused.
 """
 
 from dataclasses import dataclass
@@ -39,15 +50,15 @@ class Final:
     result: int | None  # the token that the accepted result carries, None if it carries none
     entries: tuple[int, ...]  # tokens of rows in the ledger written in the job's transaction
     writes: bool = False  # whether the handler writes the ledger: then completed has one entry
+    reason: str | None = None  # why it failed
 
 
 @dataclass(frozen=True, slots=True)
 class JobHistory:
     """Everything that is known of one job, within one life.
 
-    The caps are the job's own. `uncounted` are the tokens of periods that were lost because the
-    server itself started anew, which counts as no loss. Of a job whose result is `unstorable` a
-    period may have failed though its handler returned.
+    The first two caps are the job's own. One whose `max_losses` is 0 fails on its first loss. Of a
+    job whose result is `unstorable` a period may have failed though its handler returned.
     """
 
     job_id: int
@@ -55,7 +66,8 @@ class JobHistory:
     final: Final
     max_attempts: int = 50
     max_losses: int = 50
-    uncounted: frozenset[int] = frozenset()
+    max_worker_losses: int = 10
+    max_deaths: int = 100
     unstorable: bool = False
 
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from proof.checker.lifecycle import ENDED, FOR_GOOD, FORCED, OUTCOMES, STATES, capped, leads_to
+from proof.checker.lifecycle import (
+    ENDED,
+    FAILURES,
+    FOR_GOOD,
+    FORCED,
+    LOST,
+    OUTCOMES,
+    STATES,
+    capped,
+    leads_to,
+)
 from proof.checker.order import erased
 
 if TYPE_CHECKING:
@@ -120,9 +130,24 @@ def _ends(history: JobHistory, told: Told) -> Iterator[Fault]:
     reached = leads_to(outcome, asked=False, at_cap=caps[-1]) if final.attempts else ()
     if final.state == "failed" and "failed" not in reached:
         yield "I9", f"it failed below its caps, after token {token} ({outcome or 'never claimed'})"
+    elif final.state == "failed" and not _explains(final.reason, outcome, at_cap=caps[-1]):
+        yield "I9", f"it failed for {final.reason}, after token {token} ({outcome})"
     asked = told.ended or told.requested or told.maybe_cancelled < math.inf
     if final.state == "cancelled" and "cancelled" not in reached and not asked:
         yield "I1", f"it is cancelled, and nobody asked, after token {token} ({outcome})"
+
+
+def _explains(reason: str | None, outcome: str, *, at_cap: bool | None) -> bool:
+    """Whether a job can have failed for this reason with a period that ended so."""
+    match reason:
+        case "attempts":
+            return outcome in FAILURES and bool(at_cap)
+        case "poison":
+            return outcome in LOST
+        case "lost":
+            return outcome not in FAILURES
+        case _:
+            return reason is None or outcome in FAILURES
 
 
 def _list(tokens: tuple[int, ...] | list[int]) -> str:

@@ -7,10 +7,11 @@ few courses at the most, each a chain of steps with a place between any two.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from proof.checker.events import JobHistory
 
@@ -18,12 +19,20 @@ ENDED = frozenset({"completed", "failed", "cancelled"})
 STATES = ENDED | {"queued", "running"}
 # Ends of a running period that end the job, whatever else.
 FOR_GOOD = {"completed": "completed", "cancelled": "cancelled", "revoked": "cancelled"}
-# Ends against the holder's will: they raise the token.
-FORCED = frozenset({"lost", "revoked"})
+# Ends that another than the holder or its parent brings about: they raise the token.
+FORCED = frozenset({"expired", "unbegun", "excused", "lost", "revoked"})
+# Losses by the counters that they raise, or may raise (rule 8).
+OWN = frozenset({"died", "stood_still", "lost"})
+SHARED = frozenset({"expired", "crashed", "stood_still"})
+DEATHS = frozenset({"died", "stood_still", "expired", "crashed", "unbegun"})
+LOST = OWN | SHARED | DEATHS
+_EITHER_WAY = ("stood_still", "lost")
 # Ends that give the attempt back.
-UNCHARGED = frozenset({"released", "snoozed"})
+UNCHARGED = frozenset({"released", "snoozed", "excused"}) | DEATHS
 FAILURES = frozenset({"failed", "timed_out"})
 OUTCOMES = FOR_GOOD.keys() | FORCED | UNCHARGED | FAILURES
+# With `max_losses` 0 these end the job if its handler had begun, which no row says of them.
+_MAY_HAVE_BEGUN = frozenset({"released", "excused"})
 
 _QUEUED = frozenset({"queued"})
 _FAILED = frozenset({"failed"})
@@ -58,28 +67,52 @@ class Course(NamedTuple):
     by_request: bool = False
 
 
-def leads_to(outcome: str, *, asked: bool, at_cap: bool) -> frozenset[str]:
-    """The states in which a job may be after a period that ended so; `asked` to cancel or not."""
+def leads_to(outcome: str, *, asked: bool, at_cap: bool | None) -> frozenset[str]:
+    """The states in which a job may be after a period that ended so; `asked` to cancel or not.
+    `at_cap` is None where the history does not tell."""
     if outcome in FOR_GOOD:
         return frozenset({FOR_GOOD[outcome]})
     if asked:
         return _CANCELLED
-    if outcome in UNCHARGED:
-        return _QUEUED
+    if at_cap is None:
+        return _EITHER
     if at_cap:
         return _FAILED
     return _EITHER if outcome in FAILURES else _QUEUED
 
 
-def capped(history: JobHistory) -> Iterator[bool]:
-    """Of each attempt, whether the job was at a cap when it ended."""
-    charged = losses = 0
-    for token, outcome in history.final.attempts:
-        charged += outcome not in UNCHARGED
-        losses += outcome == "lost" and token not in history.uncounted
-        yield charged >= history.max_attempts or (
-            outcome == "lost" and losses >= history.max_losses
-        )
+def capped(history: JobHistory) -> Iterator[bool | None]:
+    """Of each attempt, whether the job was at a cap when it ended; None where it may have been."""
+    outcomes = [outcome for _, outcome in history.final.attempts]
+    for number, outcome in enumerate(outcomes, start=1):
+        before = outcomes[:number]
+        charged = outcome not in UNCHARGED
+        if charged and sum(one not in UNCHARGED for one in before) >= history.max_attempts:
+            yield True
+        elif outcome in LOST:
+            yield _is_poison(history, before)
+        else:
+            yield None if not history.max_losses and outcome in _MAY_HAVE_BEGUN else False
+
+
+def _is_poison(history: JobHistory, outcomes: list[str]) -> bool | None:
+    """Whether the last of these ends, a loss, brought the job to a cap."""
+    last = outcomes[-1]
+    if not history.max_losses and last != "unbegun":
+        return True
+    if sum(outcome in DEATHS for outcome in outcomes) >= history.max_deaths:
+        return True
+    counters = (OWN, history.max_losses), (SHARED, history.max_worker_losses)
+    counts = [(*bounds(outcomes, kinds), cap) for kinds, cap in counters if last in kinds]
+    if counts and all(low >= cap for low, _, cap in counts):
+        return True
+    return None if any(high >= cap for _, high, cap in counts) else False
+
+
+def bounds(outcomes: Iterable[str], kinds: frozenset[str]) -> tuple[int, int]:
+    """How often at least and at most these ends raised the counter of these kinds."""
+    found = Counter(outcome for outcome in outcomes if outcome in kinds)
+    return found.total() - sum(found[one] for one in _EITHER_WAY), found.total()
 
 
 def after(state: str, token: int, outcome: str) -> Place:
@@ -96,7 +129,7 @@ def courses(history: JobHistory) -> list[Course]:
     places = [Place("absent", 0, 0), Place("queued", 0, 0)]
     if not attempts:
         return [_cancelled_at_the_end(steps, places)] if state == "cancelled" else []
-    at_cap = False
+    at_cap: bool | None = False
     for number, ((token, outcome), at_cap) in enumerate(
         zip(attempts, capped(history), strict=True), start=1
     ):

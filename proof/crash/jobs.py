@@ -40,6 +40,12 @@ def say(phase: str, job: Job | AsyncJob) -> None:
     _pen().write(phase, job.id, job.fence)
 
 
+def first(fence: int) -> bool:
+    """Whether it is the first token of its timeline. A loss gives the attempt back, so its number
+    does not tell."""
+    return fence == fence >> 40 << 40
+
+
 @contextmanager
 def refusals(job: Job | AsyncJob) -> Iterator[None]:
     try:

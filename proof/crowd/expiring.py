@@ -40,8 +40,10 @@ WHERE a.outcome = 'lost'
 """
 _NOT_ONCE = """
 SELECT j.id FROM tenure.job AS j JOIN tenure.attempt AS a ON a.job_id = j.id
-WHERE j.queue = %s GROUP BY j.id, j.token, j.losses, j.state
-HAVING count(*) <> 1 OR j.losses <> 1 OR j.state <> 'queued' OR j.token <> max(a.token) + 1
+WHERE j.queue = %s GROUP BY j.id
+HAVING count(*) <> 1 OR j.state <> 'queued' OR j.token <> max(a.token) + 1 OR j.attempt <> 0
+    -- Their holder never renewed, so no handler is known to have begun.
+    OR j.deaths <> 1 OR j.losses <> 0 OR j.worker_losses <> 0
 """
 _WAITS = """
 SELECT extract(epoch FROM a.started_at - a.due_at)::float8 AS wait

@@ -83,5 +83,5 @@ class _Crowd:
         report.at_most("attempts that ended in any other way", sum(endings.values()), 0)
         late = "SELECT count(*) FROM tenure.attempt WHERE late"
         report.at_most("results after the lease's end", bed.count(late), 0)
-        losses = "SELECT count(*) FROM tenure.job WHERE losses > 0"
+        losses = "SELECT count(*) FROM tenure.job WHERE deaths > 0"
         report.at_most("live jobs with a loss", bed.count(losses), 0)

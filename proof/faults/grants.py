@@ -1,5 +1,6 @@
 """Every extension of a lease, noted by the database on trial in the transaction that makes it:
-until when the lease was, and until when it is. So none is missed between two looks."""
+until when the lease was, and until when it is. So none is missed between two looks. The counters of
+a job are noted too when its row goes, because the archive keeps only one of them."""
 
 from __future__ import annotations
 
@@ -34,7 +35,23 @@ $$;
 CREATE TRIGGER note_grant AFTER UPDATE OF lease_expires_at ON tenure.job FOR EACH ROW
 WHEN (OLD.token = NEW.token AND NEW.lease_expires_at > OLD.lease_expires_at)
 EXECUTE FUNCTION note_grant();
+CREATE TABLE job_counts (
+    job_id bigint NOT NULL,
+    losses integer NOT NULL,
+    worker_losses integer NOT NULL,
+    deaths integer NOT NULL
+);
+CREATE FUNCTION note_counts() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO public.job_counts VALUES (OLD.id, OLD.losses, OLD.worker_losses, OLD.deaths);
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER note_counts AFTER DELETE ON tenure.job FOR EACH ROW
+WHEN (OLD.losses > 0 OR OLD.worker_losses > 0 OR OLD.deaths > 0)
+EXECUTE FUNCTION note_counts();
 """
+COUNTS = "SELECT c.job_id, c.losses, c.worker_losses, c.deaths FROM job_counts AS c"
 GRANTS = """
 SELECT g.job_id, g.token,
     extract(epoch FROM g.before)::float8, extract(epoch FROM g.until)::float8
@@ -43,13 +60,15 @@ FROM lease_grant AS g
 LOSSES = """
 SELECT a.job_id, a.token,
     extract(epoch FROM a.started_at)::float8, extract(epoch FROM a.ended_at)::float8
-FROM tenure.attempt AS a WHERE a.outcome = 'lost'
+FROM tenure.attempt AS a
+WHERE a.error_type = 'LeaseExpired'
+    OR starts_with(a.error_message, 'the database was restarted')
 """
 Grant = tuple[int, int, float, float]
 
 
 class Loss(NamedTuple):
-    """A period that was lost, from its claim to the rescue, by the database's clock."""
+    """A period whose lease ran out, from its claim to the rescue, by the database's clock."""
 
     job_id: int
     token: int
@@ -75,8 +94,8 @@ def revived(grants: Iterable[Grant]) -> Iterator[Violation]:
 def uncounted(
     losses: Iterable[Loss], grants: Iterable[Grant], starts: Collection[float]
 ) -> dict[int, set[int]]:
-    """The tokens, by job, whose loss is not counted: the server itself started between the last
-    grant of the lease and its rescue."""
+    """The tokens, by job, whose loss must not be counted: the server itself started between the
+    last grant of the lease and its rescue."""
     granted: dict[tuple[int, int], float] = {}
     for job_id, token, _, until in grants:
         granted[job_id, token] = max(until - LEASE, granted.get((job_id, token), 0.0))

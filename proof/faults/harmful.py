@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 from proof.faults.history import HARM, now
-from proof.faults.jobs import USUAL, app, began, pause, pen, returned
+from proof.faults.jobs import USUAL, app, began, first, pause, pen, returned
 from tenure import AsyncJob, Job
 
 # In megabytes, for a handler that takes more; and for a handler that fills what there is.
@@ -37,7 +37,7 @@ async def block(job: AsyncJob, label: int, seconds: float) -> int:
 def hold(job: Job, label: int, seconds: float) -> int:
     """Hold the interpreter's lock the first time, so that nothing else in the process runs."""
     began(job)
-    if job.attempt == 1:
+    if first(job):
         _harm("interpreter's lock held")
         ctypes.PyDLL(None).usleep(int(seconds * 1e6))
     return returned(job)
@@ -47,7 +47,7 @@ def hold(job: Job, label: int, seconds: float) -> int:
 def hang(job: Job, label: int) -> int:
     """Never end, the first time."""
     began(job)
-    if job.attempt == 1:
+    if first(job):
         _harm("never ends")
         pen().instant("raised", job.id, job.fence)
         threading.Event().wait(60)
@@ -58,7 +58,7 @@ def hang(job: Job, label: int) -> int:
 def die(job: Job, label: int, way: str) -> int:
     """End the whole process, the first time."""
     began(job)
-    if job.attempt == 1:
+    if first(job):
         _harm(way)
         if way == "exit":
             os._exit(1)
@@ -83,7 +83,7 @@ def _take_all_memory() -> None:
 def breed(job: Job, label: int) -> int:
     """Start processes that start processes, until the kernel allows no more, and never end."""
     began(job)
-    if job.attempt == 1:
+    if first(job):
         _harm("fork bomb")
         pen().instant("raised", job.id, job.fence)
         Path(os.environ["PROOF_PROCESSES"], "cgroup.procs").write_text(str(os.getpid()))
@@ -100,7 +100,7 @@ def fill(job: Job, label: int) -> int:
     """Fill the disk where the worker has its files, for a while."""
     began(job)
     path = Path(os.environ["PROOF_DISK"], str(job.id))
-    if job.attempt == 1:
+    if first(job):
         _harm("disk full")
         pen().instant("raised", job.id, job.fence)
         try:

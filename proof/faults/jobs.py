@@ -68,6 +68,12 @@ def began(job: Job | AsyncJob) -> None:
     pen().instant("began", job.id, job.fence)
 
 
+def first(job: Job | AsyncJob) -> bool:
+    """Whether it runs under the first token of its timeline. A loss gives the attempt back, so its
+    number does not tell."""
+    return job.fence == job.fence >> 40 << 40
+
+
 def returned(job: Job | AsyncJob) -> int:
     """The fence is the result: whose result it is shows in the result itself."""
     pen().instant("returned", job.id, job.fence)
@@ -179,17 +185,19 @@ def report(job: Job, label: int, seconds: float) -> int:
 async def fall(job: AsyncJob, label: int) -> int:
     """Fail for good under the first token; return in the life that a retry gives it."""
     began(job)
-    if job.fence == job.fence >> 40 << 40:
+    if first(job):
         pen().instant("raised", job.id, job.fence)
         raise RuntimeError("this was to be expected")
     return returned(job)
 
 
-@app.task(**(USUAL | {"max_losses": 1}))
-async def frail(job: AsyncJob, label: int, seconds: float) -> int:
-    """Return a result, unless it is lost: its first loss is its last."""
+@app.task(process=True, **(USUAL | {"max_losses": 1}))
+def frail(job: Job, label: int, seconds: float) -> int:
+    """End its own process, every second of them; the first time is the last."""
     began(job)
-    await asyncio.sleep(seconds)
+    pause(seconds)
+    if label % 2:
+        os._exit(1)
     return returned(job)
 
 

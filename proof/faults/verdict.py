@@ -6,34 +6,45 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import psycopg
 
 from proof.checker.check import check_all
+from proof.checker.endings import ending_kind
 from proof.checker.events import Event, Final, JobHistory, Violation
-from proof.checker.lifecycle import ENDED, UNCHARGED
+from proof.checker.lifecycle import DEATHS, ENDED, OWN, SHARED, UNCHARGED, bounds
 from proof.checker.whole import conserved
 from proof.faults import grants, history, jobs
 from proof.faults.witness import TAKEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from collections.abc import Set as AbstractSet
 
     from proof.faults.bed import Bed
     from proof.faults.witness import Witness
 
 _FINALS = """
-SELECT id, state, token, task, (args ->> 'label')::bigint, result, attempt, losses
+SELECT id, state, token, task, (args ->> 'label')::bigint, result, NULL,
+    attempt, losses, NULL, NULL
 FROM tenure.job_archive
 UNION ALL
-SELECT id, 'failed', token, task, (args ->> 'label')::bigint, NULL, attempt, losses
+SELECT id, 'failed', token, task, (args ->> 'label')::bigint, NULL, done_reason,
+    -- A worker of the last release files a dead letter without its history and the other counters.
+    attempt, losses,
+    CASE WHEN history IS NOT NULL THEN worker_losses END,
+    CASE WHEN history IS NOT NULL THEN deaths END
 FROM tenure.job_failed
 UNION ALL
-SELECT id, state, token, task, (args ->> 'label')::bigint, NULL, attempt, losses
+SELECT id, state, token, task, (args ->> 'label')::bigint, NULL, NULL,
+    attempt, losses, worker_losses, deaths
 FROM tenure.job
 """
-_ATTEMPTS = "SELECT job_id, token, outcome FROM tenure.attempt ORDER BY job_id, token"
+_ATTEMPTS = """
+SELECT job_id, token, outcome, error_type, error_message
+FROM tenure.attempt ORDER BY job_id, token
+"""
 _REFUSED = "SELECT count(*) FROM tenure.attempt WHERE refused IS NOT NULL"
 # By the word of the rows of ticks, so that a job of theirs that is gone is missed.
 _SCHEDULED = "SELECT count(*) FROM tenure.schedule_tick WHERE job_id IS NOT NULL"
@@ -55,8 +66,10 @@ class Verdict:
     refused: int = 0
     late: int = 0
     extended: int = 0
-    # Tokens of periods, by job, whose loss is not counted; None where the clock cannot tell.
+    # Tokens of periods, by job, whose loss must not count; None where the clock cannot tell.
     uncounted: dict[int, set[int]] | None = None
+    # The counters of each job when its row went, where they were noted and not all 0.
+    counters: dict[int, tuple[int, int, int]] | None = None
 
     @property
     def jobs(self) -> int:
@@ -75,6 +88,7 @@ def reach(bed: Bed, witness: Witness | None) -> Verdict:
         verdict.violations += grants.revived(extensions)
         losses = (grants.Loss(*row) for row in bed.rows(grants.LOSSES))
         verdict.uncounted = grants.uncounted(losses, extensions, witness.starts)
+        verdict.counters = {job_id: (*rest,) for job_id, *rest in bed.rows(grants.COUNTS)}
     [(verdict.scheduled,)] = bed.rows(_SCHEDULED)
     verdict.violations += check_all(_histories(bed, verdict))
     verdict.violations += _effects(bed)
@@ -92,14 +106,14 @@ def _histories(bed: Bed, verdict: Verdict) -> Iterator[JobHistory]:
     seen = history.events(bed.history)
     enqueues = history.Enqueues(bed.history)
     attempts: dict[int, list[tuple[int, str]]] = defaultdict(list)
-    for job_id, token, outcome in bed.rows(_ATTEMPTS):
-        attempts[job_id].append((token, outcome))
+    for job_id, token, outcome, error_type, message in bed.rows(_ATTEMPTS):
+        attempts[job_id].append((token, ending_kind(outcome, error_type, message)))
         verdict.endings[outcome] += 1
     entries: dict[int, list[int]] = defaultdict(list)
     for job_id, token in bed.rows("SELECT job_id, token FROM ledger"):
         entries[job_id].append(token)
     labels: dict[int, int] = {}
-    for job_id, state, token, task, label, result, charged, losses in bed.rows(_FINALS):
+    for job_id, state, token, task, label, result, reason, *counters in bed.rows(_FINALS):
         verdict.states[state] += 1
         if label == jobs.SCHEDULED:
             asked = [_FIRED]
@@ -118,14 +132,20 @@ def _histories(bed: Bed, verdict: Verdict) -> Iterator[JobHistory]:
             result=result,
             entries=tuple(entries.pop(job_id, ())),
             writes=task in jobs.ENTERING,
+            reason=reason,
         )
-        uncounted = _uncounted(verdict, job_id, final, losses)
+        if verdict.uncounted is not None:
+            wrong = excuses(final, verdict.uncounted.get(job_id, set()))
+            verdict.violations += (Violation("I9", job_id, what) for what in wrong)
         if task != jobs.fall.name:
-            told = counts(final, charged, losses, uncounted)
-            verdict.violations += (Violation("I9", job_id, what) for what in told)
+            if state == "completed" and verdict.counters is not None:
+                # A completion counts nothing: what was noted before it is what holds.
+                counters[1:] = verdict.counters.get(job_id, (0, 0, 0))
+            wrong = counts(final, Counts(*counters))
+            verdict.violations += (Violation("I9", job_id, what) for what in wrong)
         events = (*asked, *seen.pop(job_id, ()))
         caps = jobs.CAPS.get(task, (jobs.OFTEN, jobs.OFTEN))
-        yield JobHistory(job_id, events, final, *caps, uncounted)
+        yield JobHistory(job_id, events, final, *caps)
     verdict.acknowledged = len(enqueues.acknowledged)
     verdict.unknown = len(enqueues.asked) - verdict.acknowledged
     for label, job_id in enqueues.acknowledged.items():
@@ -140,28 +160,48 @@ def _histories(bed: Bed, verdict: Verdict) -> Iterator[JobHistory]:
         verdict.violations.append(Violation("I10", job_id, "it left traces and is no job"))
 
 
-def _uncounted(verdict: Verdict, job_id: int, final: Final, losses: int) -> frozenset[int]:
-    """Where the server's clock is stepped, a start may seem to come after any grant: there the
-    job's own count is believed, which the last losses must have made."""
-    if verdict.uncounted is not None:
-        return frozenset(verdict.uncounted.get(job_id, ()))
-    lost = [token for token, outcome in final.attempts if outcome == "lost"]
-    return frozenset(lost[: max(0, len(lost) - losses)])
+def excuses(final: Final, uncounted: AbstractSet[int]) -> Iterator[str]:
+    """A rescue counts nothing if, and only if, the server itself started since the last grant."""
+    for token, outcome in final.attempts:
+        if outcome == "excused" and token not in uncounted:
+            yield f"the loss of {token} is excused, and the server did not start"
+        if outcome in {"expired", "unbegun"} and token in uncounted:
+            yield f"the loss of {token} is counted ({outcome}), and the server had started"
 
 
-def counts(final: Final, charged: int, losses: int, uncounted: frozenset[int]) -> Iterator[str]:
-    """What the job's own counts say, against the endings of its periods in this one life."""
+class Counts(NamedTuple):
+    """The job's own counters; the archive has only the first two."""
+
+    charged: int
+    losses: int
+    worker_losses: int | None = None
+    deaths: int | None = None
+
+
+def counts(final: Final, counters: Counts) -> Iterator[str]:
+    """What is wrong with a job's own counters, by the endings of its periods in this one life."""
     outcomes = [outcome for _, outcome in final.attempts]
     kept = sum(outcome not in UNCHARGED for outcome in outcomes)
     # What ends the job is not given back to it any more; nor is what still runs.
     ends = final.state in ENDED and outcomes and outcomes[-1] in UNCHARGED
     kept += bool(ends) + (final.state == "running")
-    lost = sum(outcome == "lost" and token not in uncounted for token, outcome in final.attempts)
-    if charged != kept:
-        yield f"{charged} attempts are charged, and {kept} were made: {', '.join(outcomes)}"
-    if losses != lost:
-        starts = f", not by {len(uncounted)} starts of the server" if uncounted else ""
-        yield f"{losses} losses are counted, and it was lost {lost} times{starts}"
+    if counters.charged != kept:
+        made = ", ".join(outcomes)
+        yield f"{counters.charged} attempts are charged, and {kept} were made: {made}"
+    died = sum(outcome in DEATHS for outcome in outcomes)
+    counted = (
+        ("losses", counters.losses, bounds(outcomes, OWN)),
+        ("worker losses", counters.worker_losses, bounds(outcomes, SHARED)),
+        ("deaths", counters.deaths, (died, died)),
+    )
+    for name, count, (low, high) in counted:
+        if count is not None and not low <= count <= high:
+            had = f"{low} to {high}" if low < high else f"{low}"
+            yield f"{count} {name} are counted, and it had {had}: {', '.join(outcomes)}"
+    if counters.worker_losses is not None and "lost" not in outcomes:
+        told = counters.losses + counters.worker_losses + outcomes.count("unbegun")
+        if told != died:
+            yield f"{told} losses of all kinds are counted, and it had {died}"
 
 
 def _effects(bed: Bed) -> Iterator[Violation]:

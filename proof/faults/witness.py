@@ -29,7 +29,8 @@ FROM tenure.job AS j WHERE j.state = 'running'
 _STARTED = "SELECT extract(epoch FROM pg_postmaster_start_time())::float8"
 TAKEN = """
 SELECT a.job_id, a.token, extract(epoch FROM a.ended_at)::float8
-FROM tenure.attempt AS a WHERE a.outcome = 'lost'
+FROM tenure.attempt AS a
+WHERE a.outcome = 'lost' OR starts_with(a.error_message, 'the database was restarted')
 """
 
 

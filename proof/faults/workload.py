@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 KEPT = 3600
 # The share of each, in a thousand, if it is chosen; the rest answers at once.
 _USUAL = {"enter": 20, "aenter": 30, "touch": 5, "stumble": 10, "slow": 10}
-_CAPPED = {"frail": 10, "weary": 5}
+_CAPPED = {"frail": 1, "weary": 5}
 _HARM = dict.fromkeys(("block", "hold", "hang", "breed", "fill"), 0.1) | dict.fromkeys(WAYS, 0.02)
 _RARE = {"apart": 1} | _HARM
 # However few jobs there are, each harmful kind is asked for: at every so many labels the next.

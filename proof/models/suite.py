@@ -24,7 +24,9 @@ def decide(check: Check, directory: Path, *, short: bool) -> Verdict:
     """Run one check. The configuration and what TLC said stay in the directory."""
     config = directory / f"{check.name}.cfg"
     constants = check.constants(short=short)
-    verdict = tlc.check(check.model.module, constants, check.invariants, config)
+    verdict = tlc.check(
+        check.model.module, constants, check.invariants, config, properties=check.properties
+    )
     config.with_suffix(".out").write_text(verdict.said)
     return verdict
 
@@ -51,7 +53,8 @@ def tell(check: Check, verdict: Verdict, report: Report) -> None:
         print(" → ".join(verdict.path), flush=True)
         return
     violated = [verdict.violated] if verdict.violated else []
-    report.none(f"violated of {len(check.invariants) - 1} invariants", violated)
+    asked = len(check.invariants) - 1 + len(check.properties)
+    report.none(f"violated of {asked} invariants", violated)
     report.none("behaviours that never happen", set(check.model.behaviours) - verdict.met)
 
 

@@ -31,8 +31,8 @@ class ModelChecker(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What TLC found: the invariant that is violated, if any, the actions that lead there, and
-    which behaviours it met (`Happens` of a module)."""
+    """The result of a run of TLC: the invariant or property that is violated, if any, the actions
+    that lead there, and the behaviours that it met (`Happens` of a module)."""
 
     violated: str | None
     path: tuple[str, ...]
@@ -44,17 +44,22 @@ class Verdict:
 
 
 def check(
-    module: str, constants: Mapping[str, object], invariants: Sequence[str], config: Path
+    module: str,
+    constants: Mapping[str, object],
+    invariants: Sequence[str],
+    config: Path,
+    *,
+    properties: Sequence[str] = (),
 ) -> Verdict:
-    """Search every reachable state until one violates an invariant. The configuration is left
-    at `config`, to run it by hand."""
+    """Search every reachable state until one violates an invariant, or an endless run a property.
+    The configuration is left at `config`, to run it by hand."""
     java = shutil.which("java")
     if java is None:
         raise ModelChecker("no java; run: apt-get install default-jre-headless")
     if not JAR.exists():
         raise ModelChecker(f"{JAR.relative_to(ROOT)} is missing; run: just tla")
     config.parent.mkdir(parents=True, exist_ok=True)
-    config.write_text(_configuration(constants, invariants))
+    config.write_text(_configuration(constants, invariants, properties))
     began, used = time.monotonic(), _processor()
     with TemporaryDirectory(prefix="tlc.") as scratch:
         command = (
@@ -65,7 +70,8 @@ def check(
         ran = subprocess.run(  # noqa: S603 - the jar that was asked for
             command, check=False, capture_output=True, text=True, timeout=_DEADLINE, cwd=_HERE
         )
-    return _read(ran.stdout + ran.stderr, time.monotonic() - began, _processor() - used)
+    seconds, processor = time.monotonic() - began, _processor() - used
+    return _read(ran.stdout + ran.stderr, properties, seconds, processor)
 
 
 def _processor() -> float:
@@ -73,10 +79,15 @@ def _processor() -> float:
     return children.ru_utime + children.ru_stime
 
 
-def _configuration(constants: Mapping[str, object], invariants: Sequence[str]) -> str:
-    lines = ["SPECIFICATION Spec", "SYMMETRY Alike", "CONSTANTS"]
-    lines += [f"    {name} = {_value(value)}" for name, value in constants.items()]
-    lines += ["INVARIANTS", *(f"    {name}" for name in invariants)]
+def _configuration(
+    constants: Mapping[str, object], invariants: Sequence[str], properties: Sequence[str]
+) -> str:
+    lines = ["SPECIFICATION Spec"]
+    # TLC can miss endless runs among states that it takes for alike.
+    lines += [] if properties else ["SYMMETRY Alike"]
+    lines += ["CONSTANTS", *(f"    {name} = {_value(value)}" for name, value in constants.items())]
+    for kind, names in (("INVARIANTS", invariants), ("PROPERTIES", properties)):
+        lines += [kind, *(f"    {name}" for name in names)] if names else []
     return "\n".join(lines) + "\n"
 
 
@@ -88,14 +99,17 @@ def _value(value: object) -> str:
     return str(value)
 
 
-def _read(said: str, seconds: float, processor: float) -> Verdict:
-    violated = re.search(r"Invariant (\w+) is violated", said)
+def _read(said: str, properties: Sequence[str], seconds: float, processor: float) -> Verdict:
+    broken = re.search(r"Invariant (\w+) is violated", said)
+    violated = broken[1] if broken else None
+    if "Temporal properties were violated" in said:
+        violated = " or ".join(properties)  # TLC does not name the one.
     counts = re.findall(r"([\d,]+) distinct states found", said)
     if not counts or not (violated or "No error has been found" in said):
         raise ModelChecker(f"TLC came to no verdict:\n{said[-4_000:]}")
     happens = re.findall(r'^<<"happens", \{(.*?)\}>>', said, re.MULTILINE | re.DOTALL)
     return Verdict(
-        violated=violated[1] if violated else None,
+        violated=violated,
         path=tuple(re.findall(r"^State \d+: <(\w+) line", said, re.MULTILINE)),
         met=frozenset(re.findall(r'"(\w+)"', " ".join(happens))),
         distinct=int(counts[-1].replace(",", "")),

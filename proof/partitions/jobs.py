@@ -4,7 +4,7 @@ in threads and in processes. They answer with their fence."""
 import asyncio
 import time
 
-from proof.crash.jobs import OFTEN, PRIORITY, QUEUE, SCALED, say
+from proof.crash.jobs import OFTEN, PRIORITY, QUEUE, SCALED, first, say
 from proof.partitions import effects
 from tenure import AsyncJob, Job, Tenure
 from tenure.config import Backoff
@@ -17,7 +17,7 @@ STEP = 0.2
 def _until(job: Job | AsyncJob, seconds: float) -> float:
     """When to end by itself; what was lost before leaves one effect and is done."""
     say("begun", job)
-    return time.monotonic() + (seconds if job.attempt == 1 else 0.0)
+    return time.monotonic() + (seconds if first(job.fence) else 0.0)
 
 
 @app.task(

@@ -4,7 +4,7 @@ fence, some write one row of the ledger through the job's own transaction."""
 import asyncio
 import os
 
-from proof.crash.jobs import ENTER, OFTEN, PRIORITY, QUEUE, SCALED, refusals, say
+from proof.crash.jobs import ENTER, OFTEN, PRIORITY, QUEUE, SCALED, first, refusals, say
 from tenure import AsyncJob, Tenure
 from tenure.config import Backoff
 
@@ -19,7 +19,7 @@ async def _wait(job: AsyncJob, seconds: float) -> None:
     """Wait, and be deaf to a cancel two times of three: who sleeps past his lease and does not
     heed goes on to offer his result. Of what was lost before, a third is still running when the
     sleeper wakes, so that a stale write could hit it; the rest is brief."""
-    if job.attempt > 1:
+    if not first(job.fence):
         seconds = seconds / 2 if job.id % 3 == 0 else 0.0
     try:
         await asyncio.sleep(seconds)

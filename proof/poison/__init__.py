@@ -1,1 +1,1 @@
-"""Pills among many jobs: found out after three losses each, and no innocent with them."""
+"""Pills among many jobs: found out after three deaths of their own process; no innocent fails."""

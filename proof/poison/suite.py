@@ -1,5 +1,6 @@
 """`just prove poison [--short] [--seed N]`: pills among many jobs, with the default caps and no
-kill from outside. Each pill fails as `poison` after three losses; every innocent completes."""
+kill from outside. Each pill fails as `poison` after three deaths of its own process; every innocent
+completes in its first attempt."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from collections import Counter
 from random import Random
 from typing import TYPE_CHECKING
 
+from proof.checker.endings import ending_kind
 from proof.crash.bed import Bed
 from proof.crash.fleet import Place, Shape
 from proof.crash.jobs import LEASE
@@ -30,15 +32,26 @@ SHAPE = Shape(workers=2, processes=1, slots=10)
 FULL = (50, 50_000)
 SHORT = (5, 5_000)
 LOSSES = 3
+# In a process with others, before it is a suspect, or in one that just served another.
+_SHARED = 2
 _LIMIT = 1536 * 2**20
 _DIRECTORY = ROOT / ".cache/proof/poison"
 _SETTINGS = {"max_connections": "400", "shared_buffers": "256MB"}
 _LONGEST_NAP = 0.005
 _ENDED_WITHIN = 900.0
-_FAILED = "SELECT f.id, f.done_reason, f.losses FROM tenure.job_failed AS f"
-_ENDINGS = "SELECT a.job_id, a.outcome FROM tenure.attempt AS a WHERE a.job_id = ANY (%(ids)s)"
+_FAILED = """
+SELECT f.id, f.done_reason, f.losses, f.worker_losses, f.deaths FROM tenure.job_failed AS f
+"""
+_ENDINGS = """
+SELECT a.job_id, a.outcome, a.error_type, a.error_message
+FROM tenure.attempt AS a WHERE a.job_id = ANY (%(ids)s)
+"""
 _LIVE = "SELECT id FROM tenure.job WHERE id = ANY (%(ids)s)"
-_COMPLETED = "SELECT f.id, f.losses FROM tenure.job_archive AS f WHERE f.state = 'completed'"
+_COMPLETED = """
+SELECT f.id, f.attempt, f.losses,
+    (SELECT count(*) FROM tenure.attempt AS a WHERE a.job_id = f.id AND a.outcome = 'lost')
+FROM tenure.job_archive AS f WHERE f.state = 'completed'
+"""
 
 
 def _innocent(rng: Random) -> NewJob:
@@ -87,42 +100,63 @@ class Poison:
 
     def _judge_pills(self) -> None:
         bed, report = self._bed, self._report
-        failed = {job: (reason, losses) for job, reason, losses in bed.rows(_FAILED)}
+        failed = {job: counts for job, *counts in bed.rows(_FAILED)}
         endings: dict[int, Counter[str]] = {job: Counter() for job in self._pills}
-        for job, outcome in bed.rows(_ENDINGS, ids=[*self._pills]):
-            endings[job][outcome] += 1
+        for job, *end in bed.rows(_ENDINGS, ids=[*self._pills]):
+            endings[job][ending_kind(*end)] += 1
         live = {job for (job,) in bed.rows(_LIVE, ids=[*self._pills])}
-        deaths = Counter(job for job, _ in bed.history.periods("begun"))
-        found = [job for job in self._pills if failed.get(job) == ("poison", LOSSES)]
+        begun = Counter(job for job, _ in bed.history.periods("begun"))
+        found = [job for job in self._pills if failed.get(job, [])[:2] == ["poison", LOSSES]]
         report.at_least("pills failed as poison after three losses", len(found), len(self._pills))
-        for way, count in sorted(Counter(self._pills.values()).items()):
+        for way in sorted(set(self._pills.values())):
             report.note(f"  by {way}", sum(self._pills[job] == way for job in found))
-            for _ in range(LOSSES * count):
-                report.fault(f"a pill's process died: {way}")
-        # What was claimed with another pill and had not begun is given back, uncharged.
+        for job, ends in endings.items():
+            for _ in range(ends["died"] + ends["crashed"]):
+                report.fault(f"a pill's process died: {self._pills[job]}")
+        # What was claimed with another pill and had not begun is given back.
         report.none(
-            "pills with other endings than three losses",
+            "pills with other endings than losses, three of their own process",
             [
                 (job, self._pills[job], dict(ends))
                 for job, ends in endings.items()
                 if job not in live
-                and ends - Counter(released=ends["released"]) != Counter(lost=LOSSES)
+                and (ends["died"] != LOSSES or ends.keys() - {"died", "crashed", "released"})
+            ],
+        )
+        report.none(
+            f"pills with more than {_SHARED} deaths of a shared process",
+            [(job, *counts) for job, counts in failed.items() if counts[2] > _SHARED],
+        )
+        report.none(
+            "pills whose counters differ from their endings",
+            [
+                (job, counts, dict(endings[job]))
+                for job, (_, *counts) in failed.items()
+                if job in endings and counts != _counted(endings[job])
             ],
         )
         # More often than it was lost: it ran apart when its child died of another, and was given
         # back. Less often: it had started in a child that died before its first line was written.
-        for times, count in sorted(Counter(deaths[job] for job in self._pills).items()):
+        for times, count in sorted(Counter(begun[job] for job in self._pills).items()):
             report.note(f"  that wrote {times} times that they began", count)
         report.none("innocents that failed", failed.keys() - self._pills.keys())
 
     def _judge_innocents(self) -> None:
         report = self._report
-        losses = dict(self._bed.rows(_COMPLETED))
-        completed = self._innocents & losses.keys()
-        report.at_least("innocents completed", len(completed), len(self._innocents))
-        spread = Counter(losses[job] for job in completed)
-        for lost, count in sorted(spread.items()):
-            report.note(f"  with {lost} losses", count)
+        completed = {job: counts for job, *counts in self._bed.rows(_COMPLETED)}
+        innocents = {job: completed[job] for job in self._innocents & completed.keys()}
+        report.at_least("innocents completed", len(innocents), len(self._innocents))
+        charged = [job for job, (attempt, *_) in innocents.items() if attempt != 1]
+        report.none("innocents that were charged an attempt", charged)
+        blamed = [job for job, (_, losses, _) in innocents.items() if losses]
+        report.none("innocents charged with a death of their own process", blamed)
+        for lost, count in sorted(Counter(lost for *_, lost in innocents.values()).items()):
+            report.note(f"  lost {lost} times", count)
+
+
+def _counted(ends: Counter[str]) -> list[int]:
+    """The counters that these endings make: losses, worker losses, deaths."""
+    return [ends["died"], ends["crashed"], ends["died"] + ends["crashed"]]
 
 
 def prove(*, pills: int, innocents: int, seed: int) -> Report:

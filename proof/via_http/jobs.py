@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from proof.crash.history import REFUSED, Pen
-from proof.crash.jobs import OFTEN, PRIORITY, PRIORITY_OF_BACKLOG, QUEUE
+from proof.crash.jobs import OFTEN, PRIORITY, PRIORITY_OF_BACKLOG, QUEUE, first
 from tenure._model.job import NewJob
 from tenure.errors import LeaseLost
 
@@ -67,7 +67,7 @@ def linger(job: Work) -> int:
     _say("begun", job)
     seconds = job.args["seconds"]
     number = int(job.id) % 3
-    if job.said["attempt"] > 1:
+    if not first(int(job.fence)):
         seconds = seconds / 2 if number == 0 else 0.0
     if number == 1:
         job.stop.wait(seconds)

@@ -32,12 +32,13 @@ _END_WITHIN = 20.0
 class Server:
     """One server on a free port of loopback. End it."""
 
-    def __init__(self, log: Path, *, scaled: bool = True) -> None:
+    def __init__(self, log: Path, *, scaled: bool = True, program: str = _SELF) -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port: int = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self._log = log
         self._scaled = scaled
+        self._program = program
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -50,7 +51,7 @@ class Server:
         """Start it; it answers when this returns."""
         with self._log.open("ab") as file:
             self._process = subprocess.Popen(  # noqa: S603 - itself
-                [sys.executable, "-c", _SELF, str(self.port), str(int(self._scaled))],
+                [sys.executable, "-c", self._program, str(self.port), str(int(self._scaled))],
                 cwd=ROOT,
                 env=os.environ | {**environment},
                 stdin=subprocess.DEVNULL,

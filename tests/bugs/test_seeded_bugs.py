@@ -67,4 +67,4 @@ def test_at_least_twenty_bugs_each_with_a_run_and_an_invariant(pytestconfig: pyt
 
 
 def test_few_bugs_are_left_to_the_suites_alone() -> None:
-    assert len([bug for bug in BUGS if not bug.run.report]) <= 8
+    assert len([bug for bug in BUGS if not bug.run.report]) <= len(BUGS) / 3

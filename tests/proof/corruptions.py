@@ -10,6 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from proof.checker.events import Event, Final
+from proof.checker.lifecycle import DEATHS as LOST
+from proof.checker.lifecycle import FAILURES, FORCED
 from tests.proof.corrupting import (
     acknowledged,
     asked,
@@ -99,7 +101,7 @@ def entry_doubled(history: JobHistory, rng: Random) -> JobHistory | None:
 @breaks("I4")
 def entry_by_a_lost_lease(history: JobHistory, rng: Random) -> JobHistory | None:
     final = history.final
-    lost = [token for token, outcome in final.attempts if outcome == "lost"]
+    lost = [token for token, outcome in final.attempts if outcome in LOST]
     if not lost:
         return None
     keep = final.entries if rng.random() < 0.5 else ()
@@ -141,7 +143,7 @@ def token_never_claimed(history: JobHistory, rng: Random) -> JobHistory | None:
 @breaks("I8")
 def token_not_raised_by_force(history: JobHistory, rng: Random) -> JobHistory | None:
     attempts = history.final.attempts
-    if not attempts or attempts[-1][1] not in {"lost", "revoked"}:
+    if not attempts or attempts[-1][1] not in FORCED:
         return None
     return final_of(history, token=attempts[-1][0])
 
@@ -237,7 +239,7 @@ def overtaken_before_its_commit(history: JobHistory, rng: Random) -> JobHistory 
     if token is None or len(found) != 1 or found[0].answer != "ok":
         return None
     at, later = found[0].since - 0.001, token + 1
-    attempts = (*history.final.attempts, (later, "lost"))
+    attempts = (*history.final.attempts, (later, "expired"))
     overtaken = with_events(history, Event("began", at, at, later))
     return final_of(overtaken, attempts=attempts, token=later + 1)
 
@@ -267,46 +269,62 @@ def stuck(history: JobHistory, rng: Random) -> JobHistory | None:
 
 @breaks("I9")
 def too_many_losses(history: JobHistory, rng: Random) -> JobHistory | None:
-    lost = [token for token, outcome in history.final.attempts[:-1] if outcome == "lost"]
-    allowed = len(set(lost) - history.uncounted)
-    return replace(history, max_losses=allowed) if allowed else None
+    died = [outcome for _, outcome in history.final.attempts[:-1] if outcome == "died"]
+    return replace(history, max_losses=len(died)) if died else None
+
+
+@breaks("I9")
+def too_many_worker_losses(history: JobHistory, rng: Random) -> JobHistory | None:
+    outcomes = [outcome for _, outcome in history.final.attempts[:-1]]
+    shared = [outcome for outcome in outcomes if outcome in {"expired", "crashed"}]
+    return replace(history, max_worker_losses=len(shared)) if shared else None
+
+
+@breaks("I9")
+def too_many_deaths(history: JobHistory, rng: Random) -> JobHistory | None:
+    outcomes = [outcome for _, outcome in history.final.attempts[:-1]]
+    deaths = [outcome for outcome in outcomes if outcome in LOST]
+    return replace(history, max_deaths=len(deaths)) if deaths else None
 
 
 @breaks("I9")
 def poison_though_no_loss_counts(history: JobHistory, rng: Random) -> JobHistory | None:
-    """Every loss was the server's own, and the attempts were not used up."""
-    final = history.final
-    if final.state != "failed" or final.attempts[-1][1] != "lost":
+    """Its last lease ended with the server's own start, or gave no sign that it had begun."""
+    attempts = history.final.attempts
+    if history.final.state != "failed" or attempts[-1][1] != "expired":
         return None
-    lost = frozenset(token for token, outcome in final.attempts if outcome == "lost")
-    return replace(history, max_attempts=99, uncounted=lost)
+    return attempt(history, -1, attempts[-1][0], rng.choice(("excused", "unbegun")))
 
 
 @breaks("I9")
-def a_loss_excused_without_a_start(history: JobHistory, rng: Random) -> JobHistory | None:
-    """It went on after the last loss that it had, and no server had started anew."""
-    attempts = history.final.attempts[:-1]
-    if not any(token in history.uncounted for token, _ in attempts):
-        return None
-    lost = sum(outcome == "lost" for _, outcome in attempts)
-    return replace(history, max_losses=lost, uncounted=frozenset())
+def lost_though_it_may_not_be(history: JobHistory, rng: Random) -> JobHistory | None:
+    """A job that fails on its first loss ran again after one."""
+    lost = [outcome for _, outcome in history.final.attempts[:-1] if outcome in LOST - {"unbegun"}]
+    return replace(history, max_losses=0) if lost else None
 
 
 @breaks("I9")
 def too_many_attempts(history: JobHistory, rng: Random) -> JobHistory | None:
     outcomes = [outcome for _, outcome in history.final.attempts]
-    allowed = sum(outcome not in {"released", "snoozed"} for outcome in outcomes[:-1])
-    if not allowed or outcomes[-1] in {"released", "snoozed"}:
+    charged = [number for number, outcome in enumerate(outcomes) if outcome in FAILURES]
+    if not charged or charged[-1] == len(outcomes) - 1:
         return None
-    return replace(history, max_attempts=allowed)
+    return replace(history, max_attempts=len(charged))
+
+
+@breaks("I9")
+def failed_for_another_reason(history: JobHistory, rng: Random) -> JobHistory | None:
+    other = {"attempts": "poison", "poison": "attempts", "given up": "lost"}
+    reason = history.final.reason
+    return final_of(history, reason=other[reason]) if reason else None
 
 
 @breaks("I9")
 def failed_below_its_caps(history: JobHistory, rng: Random) -> JobHistory | None:
     final = history.final
-    if final.state != "failed" or final.attempts[-1][1] != "lost":
+    if final.state != "failed" or final.attempts[-1][1] not in LOST:
         return None
-    return replace(history, max_attempts=99, max_losses=99)
+    return replace(history, max_losses=99, max_worker_losses=99)
 
 
 @breaks("I2")

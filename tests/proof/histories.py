@@ -37,7 +37,10 @@ class World:
         self.writes = chance() < 0.4
         self.unstorable = chance() < 0.05
         self.row = store(
-            max_attempts=self.rng.choice((3, 4, 50)), max_losses=self.rng.choice((2, 3, 50))
+            max_attempts=self.rng.choice((3, 4, 50)),
+            max_losses=self.rng.choice((1, 2, 50)),
+            max_worker_losses=self.rng.choice((1, 2, 10)),
+            alone=chance() < 0.5,
         )
         self.row.timeline = self.rng.choice((0, 1))
         self.events: list[Event] = []
@@ -66,6 +69,7 @@ class World:
             row.result,
             tuple(row.entries),
             self.writes,
+            row.reason,
         )
         self.events.sort(key=lambda event: event.since)
         return JobHistory(
@@ -74,8 +78,8 @@ class World:
             final,
             row.max_attempts,
             row.max_losses,
-            frozenset(row.uncounted),
-            self.unstorable,
+            row.max_worker_losses,
+            unstorable=self.unstorable,
         )
 
     def at(self, delay: float, then: Callable[[], None]) -> None:
@@ -218,7 +222,10 @@ class Handler:
         if world.likely(0.5):
             world.at(world.lease / 2, lambda: world.row.renew(self.token, world.now, world.lease))
         if world.likely(0.1):
-            world.again()  # the process dies, and another takes its place
+            world.again()  # the worker dies, and another takes its place
+            return
+        if world.likely(0.15):  # the process dies, and its parent says so
+            self._settle(world.rng.choice(("died", "died", "crashed", "stood_still")))
             return
         slow = world.likely(0.2)
         pause = world.rng.uniform(1.0, 5.0) if slow else world.rng.uniform(0.01, 0.3)

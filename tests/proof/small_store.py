@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+LOSSES = frozenset({"died", "crashed", "stood_still"})
+MAX_DEATHS = 100
+
 
 @dataclass
 class Row:
@@ -20,10 +23,15 @@ class Row:
     asked: bool = False
     attempt: int = 0
     losses: int = 0
+    max_worker_losses: int = 10
+    worker_losses: int = 0
+    deaths: int = 0
+    begun: bool = False  # whether the handler is known to have begun
+    alone: bool = False
     timeline: int = 0
     started: float = -math.inf
     granted: float = 0.0
-    uncounted: set[int] = field(default_factory=set)
+    reason: str | None = None
     result: int | None = None
     entries: list[int] = field(default_factory=list)
     attempts: list[tuple[int, str]] = field(default_factory=list)
@@ -40,7 +48,7 @@ class Row:
             return None
         self.token = max(self.token + 1, self.timeline << 40)
         self.state, self.held, self.expires = "running", True, now + lease
-        self.granted = now
+        self.granted, self.begun = now, False
         self.attempt += 1
         return self.token
 
@@ -48,7 +56,7 @@ class Row:
         """Only while it has not run out."""
         if self.held and self.token == token and self.expires > now:
             self.expires = now + lease
-            self.granted = now
+            self.granted, self.begun = now, True
 
     def settle(self, token: int, outcome: str, now: float, *, retry: bool = True) -> bool:
         """False if the lease is not its own any more."""
@@ -62,9 +70,12 @@ class Row:
             self.state = "cancelled"
         elif outcome in {"released", "snoozed"}:
             self.state, self.attempt = "queued", self.attempt - 1
+        elif outcome in LOSSES:
+            self.lose(own=outcome == "died" or (outcome == "stood_still" and self.alone))
         else:
             again = retry and self.attempt < self.max_attempts
             self.state, self.due = ("queued", now + 0.2) if again else ("failed", now)
+            self.reason = None if again else "attempts" if retry else "given up"
         return True
 
     def commit(self, token: int, now: float) -> bool:
@@ -82,14 +93,29 @@ class Row:
         """Take it from a holder whose lease has run out."""
         if not self.held or self.expires > now:
             return
-        self.attempts.append((self.token, "lost"))
-        if self.started > self.granted:
-            self.uncounted.add(self.token)
-        else:
-            self.losses += 1
+        excused = self.started > self.granted
+        outcome = "excused" if excused else "expired" if self.begun else "unbegun"
+        self.attempts.append((self.token, outcome))
         self.held, self.token = False, self.token + 1
-        spent = self.losses >= self.max_losses or self.attempt >= self.max_attempts
-        self.state = "cancelled" if self.asked else "failed" if spent else "queued"
+        if self.asked:
+            self.state = "cancelled"
+        elif excused:
+            self.state, self.attempt = "queued", self.attempt - 1
+        else:
+            self.lose(own=False if self.begun else None)
+
+    def lose(self, *, own: bool | None) -> None:
+        """Count a loss: of its own process, of a shared one, or only a death."""
+        self.losses += own is True
+        self.worker_losses += own is False
+        self.deaths += 1
+        poison = (
+            (own is True and self.losses >= self.max_losses)
+            or (own is False and self.worker_losses >= self.max_worker_losses)
+            or self.deaths >= MAX_DEATHS
+        )
+        self.state, self.attempt = "failed" if poison else "queued", self.attempt - 1
+        self.reason = "poison" if poison else None
 
     def cancel(self) -> str:
         """What became of it."""

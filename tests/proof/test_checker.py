@@ -58,7 +58,7 @@ def test_corrupted_histories_are_rejected_for_the_right_reason(sound: list[JobHi
     assert min(kinds.values()) >= 200, kinds
 
 
-def retried(*events: Event, outcome: str = "lost", **final: object) -> JobHistory:
+def retried(*events: Event, outcome: str = "expired", **final: object) -> JobHistory:
     """A job whose first period, token 1, did not complete it; token 3 did."""
     usual = Final("completed", 3, ((1, outcome), (3, "completed")), 3, ())
     return JobHistory(
@@ -109,7 +109,7 @@ def test_a_refusal_by_the_worker_itself_says_nothing_of_the_store() -> None:
 
 def test_an_unknown_cancel_may_be_a_request_or_an_end_in_the_queue() -> None:
     cancel = Event("cancel", 2.0, math.inf, answer="unknown")
-    final = Final("cancelled", 2, ((1, "lost"),), None, ())
+    final = Final("cancelled", 2, ((1, "expired"),), None, ())
     asked = Event("enqueue", 0.0, 1.0, answer="ok")
     one = JobHistory(1, (asked, Event("began", 1.5, 1.5, 1), cancel), final)
     assert not check(one)

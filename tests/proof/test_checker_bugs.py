@@ -58,9 +58,9 @@ class ForgetsRaising(Row):
     """A rescue leaves the token as it is."""
 
     def rescue(self, now: float) -> None:
-        before, losses = self.token, self.losses
+        before, ends = self.token, len(self.attempts)
         super().rescue(now)
-        if self.losses > losses:
+        if len(self.attempts) > ends:
             self.token = before
 
 
@@ -99,13 +99,43 @@ class CancelsWhatHasEnded(Row):
 
 
 class CountsNoLosses(Row):
-    """A lost attempt is given back, and no loss is counted."""
+    """Losses of its own process are not counted."""
 
-    def rescue(self, now: float) -> None:
-        before = len(self.attempts)
-        super().rescue(now)
-        if len(self.attempts) > before and self.state == "queued":
-            self.attempt, self.losses = self.attempt - 1, 0
+    def lose(self, *, own: bool | None) -> None:
+        super().lose(own=own)
+        self.losses = 0
+
+
+class CountsNoWorkerLosses(Row):
+    """Losses of whole workers are not counted."""
+
+    def lose(self, *, own: bool | None) -> None:
+        super().lose(own=own)
+        self.worker_losses = 0
+
+
+class ChargesLosses(Row):
+    """A lost attempt is charged, as if its handler had failed."""
+
+    def lose(self, *, own: bool | None) -> None:
+        super().lose(own=own)
+        self.attempt += 1
+
+
+class FailsAsPoison(Row):
+    """Used up attempts are called losses."""
+
+    def settle(self, token: int, outcome: str, now: float, *, retry: bool = True) -> bool:
+        done = super().settle(token, outcome, now, retry=retry)
+        self.reason = "poison" if self.reason else None
+        return done
+
+
+class CountsTheUnbegun(Row):
+    """A claim that is not known to have begun costs a worker loss."""
+
+    def lose(self, *, own: bool | None) -> None:
+        super().lose(own=bool(own))
 
 
 class NeverRescues(Row):
@@ -128,10 +158,9 @@ class ReadsFromReplica(Row):
 class FailsAtOnce(Row):
     """The first loss is the last."""
 
-    def rescue(self, now: float) -> None:
-        allowed, self.max_losses = self.max_losses, 1
-        super().rescue(now)
-        self.max_losses = allowed
+    def lose(self, *, own: bool | None) -> None:
+        super().lose(own=own)
+        self.state = "failed"
 
 
 @pytest.mark.parametrize(
@@ -147,6 +176,10 @@ class FailsAtOnce(Row):
         (ForgetsRequests, "I2"),
         (CancelsWhatHasEnded, "I2"),
         (CountsNoLosses, "I9"),
+        (CountsNoWorkerLosses, "I9"),
+        (ChargesLosses, "I9"),
+        (FailsAsPoison, "I9"),
+        (CountsTheUnbegun, "I9"),
         (NeverRescues, "I6"),
         (ReadsFromReplica, "I2"),
         (FailsAtOnce, "I9"),

@@ -1,0 +1,1 @@
+"""Innocence (I11) and liveness of the watch (I12), under crashes, outages and hostile handlers."""

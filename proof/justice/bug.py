@@ -1,0 +1,8 @@
+"""Imported by every process of a worker: applies the seeded bug that the run is about, if any."""
+
+import os
+
+if os.environ.get("PROOF_BUG"):
+    from proof import bugs
+
+    bugs.apply(os.environ["PROOF_BUG"])
