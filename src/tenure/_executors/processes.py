@@ -89,7 +89,6 @@ class ProcessExecutor:
         held = running.held
         outcome: Outcome | None = None
         excerpt: str | None = None
-        kills_before = out_of_memory_kills()
         try:
             async with asyncio.timeout(None) as running.patience:
                 process = await self._free(held)
@@ -134,8 +133,7 @@ class ProcessExecutor:
             if outcome is None and stopped is not None:
                 outcome = endings.stopped(stopped, held.time_limit)
             if outcome is None:
-                out_of_memory = out_of_memory_kills() > kills_before
-                outcome = _lost(running.process, over_at, out_of_memory=out_of_memory)
+                outcome = _lost(running.process, over_at)
             tell(held, outcome, excerpt)
 
     async def _may_begin(self, held: Held) -> bool:
@@ -236,6 +234,8 @@ class _Process:
         self._outlived = asyncio.create_task(self._end_group())
         self.ended = False
         self.idle_from = -math.inf
+        # Read once per process: per job it took longer than running a short handler.
+        self.kills_before = out_of_memory_kills()
 
     @property
     def code(self) -> int | None:
@@ -308,7 +308,7 @@ def _not_begun(held: Held) -> Outcome:
     return endings.stopped(held.stopping, held.time_limit)
 
 
-def _lost(process: "_Process | None", died_at: float, *, out_of_memory: bool) -> Lost:
+def _lost(process: "_Process | None", died_at: float) -> Lost:
     """The outcome of a handler whose process died. It was alone there, so its own death it is; but
     for one that came on the heels of another job, whose remains may have caused it."""
     if process is None or process.code is None:
@@ -317,7 +317,7 @@ def _lost(process: "_Process | None", died_at: float, *, out_of_memory: bool) ->
     after_another = died_at - process.idle_from < _AFTERMATH
     when = ", right after another job" if after_another else ""
     error = Error("ProcessDied", f"its own process died: {how}{when}")
-    if process.code == -signal.SIGKILL and out_of_memory:
+    if process.code == -signal.SIGKILL and out_of_memory_kills() > process.kills_before:
         killed = f"its own process was killed: the system was out of memory{when}"
         error = Error("OutOfMemory", killed)
     return Lost(Loss.SHARED if after_another else Loss.OWN, error)
