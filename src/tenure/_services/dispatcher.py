@@ -163,22 +163,32 @@ class Dispatcher:
             self._leave_all_to_others(strangers)
         elif taken or strangers:
             with contextlib.suppress(RuntimeError):  # the loop is closed: the process is ending
-                self._loop.call_soon_threadsafe(self._leave_all_to_others, strangers)
-                self._loop.call_soon_threadsafe(self.start_claimed)
+                self._loop.call_soon_threadsafe(self._arrived, strangers)
+
+    def _arrived(self, strangers: Sequence[Claimed]) -> None:
+        self._leave_all_to_others(strangers)
+        self.start_claimed()
 
     def start_claimed(self) -> None:
-        """Start as much of what was claimed as there are slots for."""
+        """Start as much of what was claimed as there are slots for. Let no suspect and no job on
+        its last attempt wait here behind others' work."""
+        if not self._claimed:
+            return
+        impatient = []
         while self._claimed:
             held = self._claimed.popleft()
-            if lifecycle.is_expired(held.job):
+            job = held.job
+            if lifecycle.is_expired(job):
                 self._end(held, lifecycle.EXPIRED, None, boottime())
-            else:
-                self._ready.append(held)
+                continue
+            self._ready.append(held)
+            if held.suspect or job.attempt >= job.max_attempts:
+                impatient.append(held)
         if self._retired:
             # This claim was on its way when the worker was told to stop.
             self.give_back_all()
         self._start()
-        self._give_back_last_attempts()
+        self._give_back_impatient(impatient)
 
     def _leave_all_to_others(self, strangers: Sequence[Claimed]) -> None:
         for claimed in strangers:
@@ -333,16 +343,11 @@ class Dispatcher:
         chance = random.random()  # noqa: S311 - spreads retries
         return backoff.delay(policy, attempt=held.job.attempt, chance=chance)
 
-    def _give_back_last_attempts(self) -> None:
-        """Let no suspect and no job on its last attempt wait here behind others' work."""
-        last = [
-            held
-            for held in self._ready
-            if held.suspect or held.job.attempt >= held.job.max_attempts
-        ]
-        if last:
+    def _give_back_impatient(self, impatient: Sequence[Held]) -> None:
+        waiting = [held for held in impatient if held in self._ready]
+        if waiting:
             self._no_prefetch_until = boottime() + 5 * self._defaults.poll.total_seconds()
-            for held in last:
+            for held in waiting:
                 self.give_back(held)
 
     def give_back(self, held: Held) -> None:

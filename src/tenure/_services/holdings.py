@@ -96,7 +96,7 @@ class Held:
 
     def begin(self, phase: Phase, now: float) -> None:
         """Note that the handler begins now, in this phase; its time runs from here. From the
-        thread that gives places and takes them, which is the loop's."""
+        loop's thread, which alone takes places back."""
         self.started_at = now
         limit = self.time_limit
         self.timeout_at = NEVER if limit is None else now + limit.total_seconds()
@@ -138,8 +138,8 @@ class Held:
         )
 
     def mark(self, phase: Phase) -> None:
-        """Note how far it has come, also where the parent sees it. From the thread that gives
-        places and takes them, which is the loop's."""
+        """Note how far it has come, also where the parent sees it. From the loop's thread, which
+        alone takes places back."""
         self.phase = phase
         if self._board is not None and self.place is not None:
             self._board.mark(self.place, phase)

@@ -61,12 +61,12 @@ def print_job(
     _print_operations(operations)
 
 
-
 def _losses(job: "JobRow") -> str:
     """How often its own process died, how often anything else that ran it, and how often in all."""
     if not job.deaths:
         return "0"
     return f"{job.losses} own, {job.worker_losses} of workers, {job.deaths} in all"
+
 
 def _print_attempts(attempts: "Sequence[AttemptRow]", workers: "Mapping[UUID, str]") -> None:
     print_lines([""])
