@@ -86,6 +86,7 @@ class Dispatcher:
         notes: Notes,
         defaults: Defaults,
         confirmer: Confirmer | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         self._slots = slots
         self._confirmer = confirmer
@@ -96,7 +97,8 @@ class Dispatcher:
         self._notes = notes
         self._defaults = defaults
         self._terms = lru_cache(maxsize=256)(partial(leasing.terms, defaults=defaults))
-        self._loop = asyncio.get_running_loop()
+        # Where claims arrive on another thread, this is the loop that starts them.
+        self._loop = loop
         self._thread = threading.get_ident()
         self._claimed: deque[Held] = deque()
         self._ready: deque[Held] = deque()
@@ -161,7 +163,7 @@ class Dispatcher:
         self._claimed.extend(taken)
         if threading.get_ident() == self._thread:
             self._leave_all_to_others(strangers)
-        elif taken or strangers:
+        elif self._loop is not None and (taken or strangers):
             with contextlib.suppress(RuntimeError):  # the loop is closed: the process is ending
                 self._loop.call_soon_threadsafe(self._arrived, strangers)
 

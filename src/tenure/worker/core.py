@@ -106,6 +106,7 @@ class Core:
             notes=self._notes,
             defaults=self._defaults,
             confirmer=confirmer,
+            loop=self._loop,
         )
         self._claimer = Claimer(
             store,
