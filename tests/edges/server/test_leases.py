@@ -257,7 +257,7 @@ def test_an_answer_does_not_wait_for_an_acknowledgement() -> None:
 def lost_once(service: Service, job_id: str) -> None:
     """Its worker died under it before."""
     with psycopg.connect(service.database, autocommit=True) as connection:
-        connection.execute("UPDATE tenure.job SET losses = 1 WHERE id = %s", [int(job_id)])
+        connection.execute("UPDATE tenure.job SET suspect = true WHERE id = %s", [int(job_id)])
 
 
 def test_a_job_says_whether_it_is_a_suspect(service: Service, worker: httpx.Client) -> None:

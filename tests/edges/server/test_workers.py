@@ -302,7 +302,7 @@ def test_a_worker_says_what_it_holds_and_takes_nothing_beside_a_suspect(service:
         client.acquires = []
         job_id = client.enqueue("suspicious", queue="suspicious")
         with psycopg.connect(service.database, autocommit=True) as connection:
-            connection.execute("UPDATE tenure.job SET losses = 1 WHERE id = %s", [int(job_id)])
+            connection.execute("UPDATE tenure.job SET suspect = true WHERE id = %s", [int(job_id)])
         with working(client, {"suspicious": suspicious, "other": lambda _: 1}, "suspicious"):
             assert began.wait(30)
             before = list(client.acquires)
