@@ -137,7 +137,7 @@ def claim_on_the_handlers_loop() -> None:
     """The answer to a claim waits for the loop that handlers can block."""
     from tenure.worker import core  # noqa: PLC0415 - as told above
 
-    def on_this_loop(self: Core, name: str) -> Link:
+    def on_this_loop(self: Core, name: str, **_deadline: object) -> Link:
         return self._app.engine.link(name)
 
     core.Core._kept_link = on_this_loop  # type: ignore[method-assign, assignment]  # noqa: SLF001

@@ -164,7 +164,7 @@ class Claimer(Service):
         of the next claim."""
         _, now = await link.run(self._store.next_due(asked))
         self._book.skip(asked, now)
-        # Once is enough for whoever reads the log: until the scans are through, it may recur.
+        # Said once: it may recur until the scans are through.
         level = logging.DEBUG if self._has_warned else logging.WARNING
         self._has_warned = True
         log.log(

@@ -22,7 +22,10 @@ class Confirmer(Service):
     name = "confirmer"
 
     def __init__(self, store: Store, link: ClosableRunner) -> None:
-        super().__init__(timedelta(seconds=1), retry=timedelta(seconds=0.05))
+        # A job that waits here past its lease's deadline would end the whole child.
+        super().__init__(
+            timedelta(seconds=1), retry=timedelta(seconds=0.05), longest=timedelta(seconds=0.2)
+        )
         self._store = store
         self._link = link
         self._waiting: dict[Held, asyncio.Future[bool]] = {}

@@ -133,7 +133,7 @@ class Waiting(Service):
         """Leave what a claim could not walk over in time to a scan; the lanes of the next claim."""
         _, now = await self._engine.arun(self._engine.store.next_due(asked))
         self._book.skip(asked, now)
-        # Once is enough for whoever reads the log: until the scans are through, it may recur.
+        # Said once: it may recur until the scans are through.
         level = logging.DEBUG if self._has_warned else logging.WARNING
         self._has_warned = True
         log.log(

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from tenure._executors.loop import LoopExecutor
@@ -88,7 +89,8 @@ class Core:
         name = f"tenure {shape.name}"
         self._settler = Settler(store, engine.link(f"{name} settler"), self._holdings)
         self._keeper = Keeper(self._kept)
-        confirmer = Confirmer(store, self._kept_link(f"{name} confirmer"))
+        soon = self._defaults.stop_within / 2
+        confirmer = Confirmer(store, self._kept_link(f"{name} confirmer", deadline=soon))
         process = None
         if shape.handler is not None:
             process = ProcessExecutor(shape.handler, keep=shape.slots, confirm=confirmer.confirm)
@@ -147,8 +149,8 @@ class Core:
         self._retired = False
         self._thread = threading.get_ident()
 
-    def _kept_link(self, name: str) -> KeeperLink:
-        return KeeperLink(self._keeper, lambda: self._app.engine.link(name))
+    def _kept_link(self, name: str, *, deadline: timedelta | None = None) -> KeeperLink:
+        return KeeperLink(self._keeper, lambda: self._app.engine.link(name, deadline=deadline))
 
     def _count(self) -> None:
         """Have what is announced counted too."""

@@ -40,7 +40,7 @@ WITH asked AS MATERIALIZED (
     FROM gone AS g
 )
 SELECT g.place, g.lease_expires_at <= g.ended_at AS late,
-    -- Whoever waits also polls: a full NOTIFY queue must not keep a job from ending.
+    -- A waiting caller also polls: a full NOTIFY queue must not keep a job from ending.
     CASE WHEN g.waited AND pg_notification_queue_usage() < 0.5
         THEN pg_notify($9::text, g.id::text)
     END AS told
