@@ -8,10 +8,20 @@ export PYTHONDONTWRITEBYTECODE := ""
 export UV_COMPILE_BYTECODE := "1"
 
 bin := ".venv/bin"
-pages := "tests/docs/test_snippets.py tests/docs/test_first_minutes.py"
-commands := "tests/edges/cli tests/edges/test_mistakes.py tests/doctor"
-served := "tests/edges/server tests/edges/pages tests/deploy tests/worker/test_metrics.py"
-frameworks := "tests/contrib tests/drivers tests/testing"
+pytest := bin + "/python -m pytest"
+# Tests that measure time run alone, by `just test-timing`.
+parallel := "--numprocesses=2 -m 'not timing'"
+
+# Each file of tests/ belongs to one of these; tests/package/test_recipes.py holds it. tests/crash is for `just prove`.
+inner := "tests/rules tests/services tests/conformance tests/store_files tests/sources tests/package"
+inner_slow := "tests/rules/test_timing_oracle.py tests/package/test_typed.py"
+core := "tests/admin tests/app tests/bells tests/bench tests/docs tests/machine tests/migrations tests/plans tests/pooler tests/private tests/races tests/remote tests/roles tests/sessions tests/support tests/typing tests/worker"
+server := "tests/edges/server tests/edges/pages tests/deploy tests/worker/test_metrics.py"
+cli := "tests/edges/cli tests/edges/test_mistakes.py tests/doctor"
+integrations := "tests/contrib tests/drivers tests/testing"
+docs := "tests/docs/test_snippets.py tests/docs/test_first_minutes.py"
+mutations := "tests/proof tests/bugs"
+pg18 := "tests/conformance tests/races tests/plans tests/migrations tests/roles"
 
 # List the recipes.
 default:
@@ -36,7 +46,7 @@ pyright:
     cp support/pyright/package.json support/pyright/package-lock.json .cache/pyright/
     cd .cache/pyright && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 
-# Fetch the rules of accessibility into .cache/axe; the tests of pages run them in Chromium.
+# Fetch the rules of accessibility into .cache/axe; the tests of the dashboard run them in Chromium.
 axe:
     mkdir -p .cache/axe
     cp support/axe/package.json support/axe/package-lock.json .cache/axe/
@@ -53,71 +63,82 @@ check:
     {{ bin }}/mypy
     {{ bin }}/lint-imports
 
-# Format, and mend what ruff can mend by itself.
+# Format, and fix what ruff can fix by itself.
 fix:
     {{ bin }}/ruff format .
     {{ bin }}/ruff check --fix .
 
-# Everything on PostgreSQL 15 but the crash suites (`just prove`), what pages show (`just pages`), what is
-# served and observed (`just served`), the command line (`just commands`), what meets code of others
-# (`just frameworks`), and the proofs' own tests with the suites once more under each seeded bug (`just seeded`).
+# The inner loop, below 90 s: rules, services, conformance, the package. Arguments replace the suites: `just test -k lease`.
 test *args:
-    {{ bin }}/python -m pytest {{ if args == "" { "--numprocesses=2 --ignore=tests/crash --ignore=tests/bugs --ignore=tests/proof --ignore=" + replace(pages + " " + served + " " + commands + " " + frameworks, " ", " --ignore=") } else { "" } }} "$@"
+    {{ pytest }} {{ if args == "" { parallel + " " + inner + " --ignore=" + replace(inner_slow, " ", " --ignore=") } else { "-m 'not timing'" } }} "$@"
 
-# The command line: every command as a process of its own, the live view in a real terminal, the doctor with
-# every fault planted.
-commands *args:
-    {{ bin }}/python -m pytest --numprocesses=2 {{ commands }} "$@"
+# All tests on PostgreSQL 15: `test` and every `test-…` recipe, the timing tests last.
+test-all:
+    HYPOTHESIS_PROFILE=full just test
+    just test-core
+    just test-server
+    just test-cli
+    just test-integrations
+    just test-docs
+    just test-mutations
+    just test-timing
+
+# The app, the worker, operators' commands, races, query plans, migrations, and the slow files of the inner loop.
+test-core *args:
+    {{ pytest }} {{ parallel }} {{ core }} {{ inner_slow }} --ignore={{ replace(docs + " tests/worker/test_metrics.py", " ", " --ignore=") }} "$@"
+
+# The command line: every command as a process of its own, `top` in a real terminal, the doctor with every fault planted.
+test-cli *args:
+    {{ pytest }} {{ parallel }} {{ cli }} "$@"
 
 # The server, the dashboard in a real browser, metrics and alert rules: real processes over HTTP.
-served *args:
-    {{ bin }}/python -m pytest --numprocesses=2 {{ served }} "$@"
+test-server *args:
+    # One server and one browser per file: a file is not split between processes.
+    {{ pytest }} {{ parallel }} --dist=loadfile {{ server }} "$@"
 
-# Where code of others meets ours: Django, Starlette and FastAPI, drivers, traces, pytest.
-frameworks *args:
-    {{ bin }}/python -m pytest --numprocesses=2 {{ frameworks }} "$@"
+# Tenure with other libraries: Django, Starlette and FastAPI, drivers, traces, pytest.
+test-integrations *args:
+    {{ pytest }} {{ parallel }} {{ integrations }} "$@"
 
-# The proofs' own tests: the checker, the models, strikes that are seen; and each seeded bug must make the suite
-# fail that the catalogue names.
-seeded:
-    {{ bin }}/python -m pytest --numprocesses=2 tests/proof tests/bugs
+# The proofs' own tests, and each mutation: a deliberate bug must make the suite fail that the catalog names.
+test-mutations *args:
+    {{ pytest }} {{ parallel }} {{ mutations }} "$@"
 
-# What failed in the last run of `test`, `commands`, `served`, `frameworks`, `test18`, `seeded` or `pages`, alone and
-# one by one; for CI, where a neighbour's load is no defect of ours. Refuses more than a few. Both runs are in the log.
-again *args:
-    {{ bin }}/python -m support.again "$@"
+# Do what the documentation shows, block by block, and type the README from the built wheel on.
+test-docs *args:
+    {{ pytest }} {{ parallel }} {{ docs }} "$@"
 
-# Do what the pages show, block by block, and type the README from the built wheel on.
-pages *args:
-    {{ bin }}/python -m pytest --numprocesses=2 {{ pages }} "$@"
+# The tests that depend on the server's version, on PostgreSQL 18.
+test18 *args:
+    {{ pytest }} {{ parallel }} --postgres=18 {{ pg18 }} "$@"
+
+# The tests that measure time, alone and one after the other.
+test-timing *args:
+    {{ pytest }} -m timing --numprocesses=0 $(grep -rl --include='test_*.py' '^@pytest.mark.timing' tests) "$@"
+
+# The README as a new user types it, from the built wheel to the third minute.
+test-readme:
+    {{ bin }}/python -m support.first_minutes
+
+# Run the tests that failed in the last run once more, alone and one by one. Refuses more than a few.
+rerun-failed *args:
+    {{ bin }}/python -m support.rerun_failed "$@"
 
 # Write the table of docs/reference/drivers.md from what tests/drivers shows.
-matrix:
-    TENURE_MATRIX=1 {{ bin }}/python -m pytest tests/drivers
+docs-drivers:
+    TENURE_MATRIX=1 {{ pytest }} tests/drivers
 
-# What depends on the server's version, on PostgreSQL 18.
-test18 *args:
-    #!/usr/bin/env bash
-    set -euo pipefail
-    suites=()
-    for suite in conformance races plans migrations roles; do
-        if [ -d "tests/$suite" ]; then suites+=("tests/$suite"); fi
-    done
-    if [ "${#suites[@]}" -gt 0 ]; then
-        {{ bin }}/python -m pytest --numprocesses=2 --postgres=18 "${suites[@]}" "$@"
-    fi
-
-# The site, into .cache/docs/html; a warning fails it. Fresh each time: pages that were read before
-# would keep their warnings to themselves.
+# Build the site into .cache/docs/html; a warning fails it.
 docs:
+    # Fresh each time: pages that were read before would keep their warnings to themselves.
     {{ bin }}/sphinx-build --fail-on-warning --keep-going --fresh-env --quiet \
         --doctree-dir .cache/docs/doctrees docs .cache/docs/html
 
-# Take the pictures of docs/pictures anew, from the demo's dashboard in Chromium; about six minutes.
-pictures *args:
+# Take the pictures of docs/pictures again, from the demo's dashboard in Chromium; about six minutes.
+docs-screenshots *args:
     {{ bin }}/python -m support.pictures "$@"
 
-# The measurements: `just bench [speed|store|worker|schedules] [--short] [part …]`; speed if none is named.
+# The measurements: `just bench [speed|store|worker|schedules] [--short] [part …]` (default: speed).
 bench *args:
     {{ bin }}/python -m bench "$@"
 
@@ -125,17 +146,16 @@ bench *args:
 prove *args:
     {{ bin }}/python -m proof "$@"
 
-# The README as a new user types it, from the built wheel to the third minute.
-first:
-    {{ bin }}/python -m support.first_minutes
+# Print the files that an enqueue, a claim and a retry pass through, in order.
+flows:
+    {{ bin }}/python -m support.flows
 
 # Renew requirements-dev.lock: names, versions and hashes, no host.
 lock:
     uv pip compile pyproject.toml --group dev --extra binary --universal --python-version 3.11 \
         --generate-hashes --no-header --upgrade --quiet --output-file requirements-dev.lock
 
-# Ask every route what its schema allows and what it does not, by Schemathesis: `just fuzz [--cases N]
-# [--seconds S] [--seed N]`; 20,000 cases unless said.
+# Fuzz every route by its schema: `just fuzz [--cases N] [--seconds S] [--seed N]` (default: 20,000 cases).
 fuzz *args:
     {{ bin }}/python -m support.fuzz "$@"
 

@@ -1,6 +1,6 @@
 -- The bare engine: the least that a fenced queue with history does, and nothing more. One
 -- lane, moved by the whole lease, an archive and an attempt row, result NULL. Frozen: the
--- bars are ratios to this file, so it changes only with a reason in docs/decisions/.
+-- bars are ratios to this file, so it changes only with a reason in docs/design/.
 -- name: schema
 CREATE SCHEMA bare;
 CREATE TABLE bare.job (

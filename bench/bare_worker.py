@@ -10,7 +10,7 @@ import psycopg
 
 from bench.jobs import STAMP
 from bench.subjects import Bare
-from tenure._store.postgres.connecting import connect
+from tenure._store.postgres.connections import connect
 
 
 def main() -> None:

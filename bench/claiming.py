@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from bench import flatness
 from bench.measure import Meter
-from tenure._model.outcome import Ended, Released
-from tenure._rules.lanes import next_scan
+from tenure._model.outcome import Released, SettleRequest
+from tenure._rules.claiming import scan_delay
 from tenure._rules.lifecycle import settle
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _returned_first(server: Server, report: Report) -> None:
     tenure.woken()
     tenure.claim(500)
     back = settle(Released(), attempt=1, limit=3, backoff=timedelta(0))
-    tenure.session.run(tenure.store.settle([Ended(released.lease, back)]))
+    tenure.session.run(tenure.store.settle([SettleRequest(released.lease, back)]))
     tenure.session.run(tenure.store.rescue())
     tenure.woken()
     first = [c.job.id for c in tenure.claim(1)] + [c.job.id for c in tenure.claim(1)]
@@ -88,7 +88,7 @@ def _scan(tenure: Tenure, meter: Meter, scan: Callable[[], object]) -> float:
     with meter.time(tenure.connection, "scan"):
         scan()
     took = timedelta(seconds=time.monotonic() - began)
-    return time.monotonic() + next_scan(took, processes=CROWD).total_seconds()
+    return time.monotonic() + scan_delay(took, processes=CROWD).total_seconds()
 
 
 def _crowd(server: Server, report: Report) -> None:

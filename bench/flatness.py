@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bench.measure import Meter
 from bench.subjects import QUEUE
 from tenure._model.job import State
-from tenure._rules.lanes import next_scan
+from tenure._rules.claiming import scan_delay
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -179,7 +179,9 @@ def _work(condition: Condition) -> None:
             with meter.time(tenure.connection, "scan"):
                 found = tenure.scan(BATCH)
             took = timedelta(seconds=time.monotonic() - began)
-            condition.next_scan_at = time.monotonic() + next_scan(took, processes=1).total_seconds()
+            condition.next_scan_at = (
+                time.monotonic() + scan_delay(took, processes=1).total_seconds()
+            )
             if found:
                 tenure.settle(found)
                 done += len(found)

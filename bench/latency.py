@@ -13,7 +13,7 @@ import psycopg
 
 from bench.subjects import QUEUE
 from tenure._model.job import NewJob
-from tenure._rules.lanes import next_scan
+from tenure._rules.claiming import scan_delay
 from tenure._store.postgres.sessions import Session
 from tenure._store.postgres.store import PostgresStore
 
@@ -125,7 +125,7 @@ def _claimer(
             began = time.monotonic()
             keep(tenure.scan(100))
             took = timedelta(seconds=time.monotonic() - began)
-            due = time.monotonic() + next_scan(took, processes=1).total_seconds()
+            due = time.monotonic() + scan_delay(took, processes=1).total_seconds()
     done.put([])
     settling.join()
     listener.close()

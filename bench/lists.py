@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from bench.asking import Asking
 from proof.via_http.server import Server as Serving
 from tenure import Tenure
-from tenure.admin import By, Scope
+from tenure.admin import By
+from tenure.types import Scope
 
 if TYPE_CHECKING:
     from bench.report import Report

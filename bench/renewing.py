@@ -9,7 +9,7 @@ from uuid import UUID
 from bench.measure import Meter
 from bench.subjects import QUEUE
 from tenure._model.ids import WorkerId
-from tenure._model.lease import Renewed
+from tenure._model.lease import RenewStatus
 from tenure._model.queue import Lane
 
 if TYPE_CHECKING:
@@ -63,6 +63,6 @@ def _share(tenure: Tenure, batches: Sequence[Sequence[Lease]]) -> float:
     with meter.time(tenure.connection, "renew"):
         for leases in batches:
             answers = tenure.session.run(tenure.store.renew(leases))
-            if any(a.answer is not Renewed.RENEWED for a in answers):
+            if any(a.answer is not RenewStatus.RENEWED for a in answers):
                 raise AssertionError("a lease was lost while it was being measured")
     return meter.cpu["renew"]

@@ -12,7 +12,7 @@ from bench.subjects import Bare, Tenure
 from support.cluster import Cluster
 from support.databases import Databases
 from support.store import install
-from tenure._store.postgres.connecting import connect
+from tenure._store.postgres.connections import connect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,11 +13,11 @@ from psycopg.rows import dict_row
 
 from tenure._model.ids import WorkerId
 from tenure._model.job import NewJob
-from tenure._model.outcome import Ended, Succeeded
-from tenure._rules.lanes import LaneBook
+from tenure._model.outcome import SettleRequest, Succeeded
+from tenure._rules.claiming import LaneTracker
 from tenure._rules.lifecycle import settle
-from tenure._store.postgres.literals import literal
 from tenure._store.postgres.sessions import Session
+from tenure._store.postgres.statements import literal
 from tenure._store.postgres.store import PostgresStore
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Tenure:
         self.connection = connection
         self.session = Session(connection)
         self.store = PostgresStore()
-        self.book = LaneBook(queues)
+        self.book = LaneTracker(queues)
         self._woken = True
 
     def install(self) -> None:
@@ -107,19 +107,19 @@ class Tenure:
         self._woken = True
 
     def claim(self, count: int, *, ttl: timedelta | None = None) -> Sequence[Any]:
-        lanes = self.book.ask(woken=self._woken)
+        lanes = self.book.next_lanes(woken=self._woken)
         self._woken = False
         claims = self.session.run(self.store.claim(lanes, count=count, worker=WORKER, ttl=ttl))
-        self.book.learn(lanes, claims, wanted=count)
+        self.book.record_claim(lanes, claims, wanted=count)
         return claims.jobs
 
     def scan(self, count: int) -> Sequence[Any]:
         """Claim from the lanes of a queue from zero: for what lies below their floors."""
-        lanes = self.book.scan()
+        lanes = self.book.next_scan_lanes()
         if not lanes:
             return []
         claims = self.session.run(self.store.claim(lanes, count=count, worker=WORKER, patient=True))
-        self.book.learn_scan(lanes, claims, wanted=count)
+        self.book.record_scan(lanes, claims, wanted=count)
         return claims.jobs
 
     def renew(self, claims: Sequence[Any]) -> None:
@@ -127,4 +127,4 @@ class Tenure:
 
     def settle(self, claims: Sequence[Any]) -> None:
         done = settle(Succeeded(), attempt=1, limit=3, backoff=timedelta(0))
-        self.session.run(self.store.settle([Ended(c.lease, done) for c in claims]))
+        self.session.run(self.store.settle([SettleRequest(c.lease, done) for c in claims]))

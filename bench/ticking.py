@@ -27,7 +27,7 @@ from bench.workers import until
 from support.processes import children, die_with_parent
 from tenure._model.job import NewJob
 from tenure._model.schedule import NewSchedule, Timing
-from tenure._store.postgres.connecting import connect
+from tenure._store.postgres.connections import connect
 from tenure._store.postgres.sessions import Session
 from tenure._store.postgres.store import PostgresStore
 

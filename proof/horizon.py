@@ -29,7 +29,7 @@ from support.horizon import add_dead, add_due, pinned
 from support.store import install
 from support.workers import Worker
 from tenure import Tenure
-from tenure._store.postgres import connecting
+from tenure._store.postgres import connections
 from tenure.config import DEFAULTS
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _app() -> Tenure:
     if scaled is None:
         return Tenure()
     # In a worker of the short form, before it connects.
-    connecting._SERVER["statement_timeout"] = f"{scaled}ms"  # noqa: SLF001 - scaled for the bed
+    connections._SERVER["statement_timeout"] = f"{scaled}ms"  # noqa: SLF001 - scaled for the bed
     return Tenure(defaults=replace(DEFAULTS, first_claim=timedelta(milliseconds=int(scaled) / 2)))
 
 

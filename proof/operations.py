@@ -24,12 +24,14 @@ from support.store import install
 from support.workers import Worker
 from tenure import Tenure
 from tenure.admin import By as Operator
-from tenure.admin import Changes, Filter, OperationState, connect
+from tenure.admin import Changes, Filter, connect
+from tenure.types import OperationState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tenure.admin import Admin, OperationRow
+    from tenure.admin import Admin
+    from tenure.types import OperationRow
 
 app = Tenure()
 FULL = 200_000

@@ -1,5 +1,5 @@
 """`just prove totals`: keeps the reports of the runs in .cache/proof, and adds up all that are kept
-into the tables of docs/proof.md.
+into the tables of docs/evidence/proof.md.
 
 They are kept in proof/results, which is committed, so that whoever reads a figure can look where
 it comes from. Runs with a seeded bug, short forms, and first runs that were tried again do not
@@ -21,7 +21,7 @@ from support.markdown import fill, table
 
 _RUNS = ROOT / ".cache/proof"
 _KEPT = ROOT / "proof/results"
-PAGE = ROOT / "docs/proof.md"
+PAGE = ROOT / "docs/evidence/proof.md"
 # In the reports before 2026-11-17 this took a lock that nobody waits for.
 _NEVER_STRUCK = "a migration behind a long transaction"
 _SIGNALS = {

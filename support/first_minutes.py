@@ -1,7 +1,7 @@
 """The README as a new user types it: from the installed wheel to the first result, and on to the
 third minute. Its commands are read from the page; what each costs is measured.
 
-Run by `just first`. It builds the wheel, makes a fresh virtual environment, and installs from
+Run by `just test-readme`. It builds the wheel, makes a fresh virtual environment, and installs from
 whatever index pip is set to; only the name `tenure` means the wheel.
 """
 

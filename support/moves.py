@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from support.store import SECOND, A, lanes
 from tenure._model.audit import By
 from tenure._model.job import NewJob, State
-from tenure._model.outcome import Ended, Error, Failed, Succeeded
+from tenure._model.outcome import Failed, SettleRequest, Succeeded
 from tenure._rules import lifecycle
 from tenure._store.postgres.sessions import AsyncSession
+from tenure.errors import Error
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
     from support.store import Database, Party
     from tenure._model.attempt import AttemptRow
     from tenure._model.ids import JobId, WorkerId
-    from tenure._model.lease import Claims, Lease
+    from tenure._model.lease import ClaimResult, Lease
     from tenure._model.outcome import Outcome
-    from tenure._store.port import Op
     from tenure._store.postgres.store import PostgresStore
+    from tenure._store.steps import Op
 
 T = TypeVar("T")
 LEASE = 30 * SECOND
@@ -42,12 +43,12 @@ def claim(
     count: int = 1,
     worker: WorkerId = A,
     ttl: timedelta = LEASE,
-) -> Op[Claims]:
+) -> Op[ClaimResult]:
     """Ask for jobs of these queues, or of the default one, without floors."""
     return store.claim(lanes(*queues or ("default",)), count=count, worker=worker, ttl=ttl)
 
 
-def leases(claims: Claims) -> list[Lease]:
+def leases(claims: ClaimResult) -> list[Lease]:
     return [claimed.lease for claimed in claims.jobs]
 
 
@@ -70,10 +71,10 @@ async def dead_letter(db: Database, **fields: Any) -> JobId:
     return lease.job_id
 
 
-def ended(lease: Lease, outcome: Outcome | None = None) -> Ended:
+def ended(lease: Lease, outcome: Outcome | None = None) -> SettleRequest:
     """A first attempt of three that ended so; by default, well."""
     outcome = outcome or Succeeded()
-    return Ended(lease, lifecycle.settle(outcome, attempt=1, limit=3, backoff=LEASE))
+    return SettleRequest(lease, lifecycle.settle(outcome, attempt=1, limit=3, backoff=LEASE))
 
 
 @asynccontextmanager
@@ -120,6 +121,6 @@ async def done_by_a_worker(db: Database) -> None:
         elif all(row.next_at is None for row in await db.run(db.real.operations())):
             return
         else:
-            await db.run(db.real.advance())
+            await db.run(db.real.run_chunk())
             await asyncio.sleep(0.02)
     raise AssertionError("it does not end")

@@ -1,6 +1,6 @@
 """The pictures of the documentation: the demo's dashboard, page by page, in a real browser.
 
-Run by `just pictures [SECONDS]`: so long the demo runs before anything is looked at. Writes
+Run by `just docs-screenshots [SECONDS]`: so long the demo runs before anything is looked at. Writes
 docs/pictures/PAGE-THEME-WIDTH.png; a test holds them against the pages that show them.
 """
 

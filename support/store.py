@@ -13,7 +13,7 @@ import psycopg
 from tenure._model.ids import WorkerId
 from tenure._model.job import PRIORITIES
 from tenure._model.queue import Lane
-from tenure._store.postgres.connecting import aconnect, connect
+from tenure._store.postgres.connections import aconnect, connect
 from tenure._store.postgres.sessions import AsyncSession, Session
 from tenure._store.postgres.store import PostgresStore
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from psycopg import AsyncConnection
 
-    from tenure._store.port import Op
+    from tenure._store.steps import Op
 
 T = TypeVar("T")
 SECOND = timedelta(seconds=1)

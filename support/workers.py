@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tenure._model.ids import JobId, WorkerId
     from tenure._model.job import JobRow
     from tenure._model.worker import WorkerRow
-    from tenure.task import Bound
+    from tenure.task import BoundCall
 
 
 class Worker:
@@ -132,7 +132,7 @@ class Bed:
         """Close the connections."""
         self._engine.close()
 
-    def enqueue(self, calls: Iterable[Bound[Any]]) -> list[JobId]:
+    def enqueue(self, calls: Iterable[BoundCall[Any]]) -> list[JobId]:
         """Enqueue calls, all at once; their jobs' ids."""
         jobs = [call.job for call in calls]
         return [answer.id for answer in self._engine.run(self._engine.store.enqueue(jobs))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,9 +19,10 @@ if TYPE_CHECKING:
 # For the suites that run other suites.
 pytest_plugins = ["pytester"]
 
-# A busy machine makes wall time a poor judge of one example.
-settings.register_profile("tenure", deadline=None)
-settings.load_profile("tenure")
+# A busy machine makes wall time a poor judge of one example. `just test` is quick, CI is thorough.
+settings.register_profile("quick", deadline=None, max_examples=20)
+settings.register_profile("full", deadline=None, max_examples=100)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

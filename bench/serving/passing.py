@@ -10,7 +10,7 @@ from bench.serving.bed import CLIENTS, serviced
 from bench.subjects import QUEUE, Tenure
 from bench.workers import until
 from tenure._model.job import NewJob
-from tenure._store.postgres.connecting import connect
+from tenure._store.postgres.connections import connect
 
 if TYPE_CHECKING:
     from bench.report import Report

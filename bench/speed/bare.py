@@ -18,7 +18,7 @@ from psycopg import pq
 from psycopg_pool import ConnectionPool
 
 from bench.speed.counting import Count
-from tenure._store.postgres.connecting import connect, own
+from tenure._store.postgres.connections import connect, own
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

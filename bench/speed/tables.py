@@ -1,4 +1,4 @@
-"""Tables of docs/benchmarks.md, from what a full run wrote: `python -m bench.speed.tables`."""
+"""Tables of docs/evidence/benchmarks.md, from a full run: `python -m bench.speed.tables`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.speed import wait_tables
 from bench.speed.chart import FIGURES, drained
 from support.markdown import fill, table
 
-PAGE = Path("docs/benchmarks.md")
+PAGE = Path("docs/evidence/benchmarks.md")
 
 
 def drain(figures: dict[str, Any]) -> str:
@@ -91,8 +91,8 @@ def versions(figures: dict[str, Any]) -> str:
 
 def charts(_: dict[str, Any]) -> str:
     """What bench.speed.chart draws."""
-    rates = "![No-op jobs worked off per second](pictures/drain.svg)"
-    return f"{rates}\n\n![Processor time of a job](pictures/processor.svg)"
+    rates = "![No-op jobs worked off per second](../pictures/drain.svg)"
+    return f"{rates}\n\n![Processor time of a job](../pictures/processor.svg)"
 
 
 def machine(figures: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Tables of how long jobs wait: for docs/benchmarks.md, filled in by `bench.speed.tables`."""
+"""Tables of waits for docs/evidence/benchmarks.md; `bench.speed.tables` fills them in."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def endurance(figures: Figures) -> str:
         f"one accepted result. {losses['losses']:,} were lost with a killed worker and began again "
         f"{statistics.median(back):.1f} s after the kill at the median, {max(back):.1f} s at the "
         f"most. Of all others, {machine['late']:,} waited for more than 2 s.\n\n"
-        "![Waits over ten minutes](pictures/endurance.svg)"
+        "![Waits over ten minutes](../pictures/endurance.svg)"
     )
 
 

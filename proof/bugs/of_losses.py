@@ -21,6 +21,14 @@ OF_LOSSES = (
         caught_by=_COUNTERS,
     ),
     Bug(
+        "many-deaths-are-forgotten",
+        "rule 8: a job with many deaths runs alone, although its cursor moves",
+        runs.SPOT,
+        "I9",
+        (Edit("claim", "q.deaths < $13::smallint", "coalesce($13::smallint, 1) > 0"),),
+        caught_by=_COUNTERS,
+    ),
+    Bug(
         "shared-death-counts-as-own",
         "rule 8: only the death of a job's own process is its loss",
         runs.INNOCENTS,
@@ -151,5 +159,6 @@ OF_LOSSES = (
         runs.HTTP_STOPS,
         "I3",
         patch=patches.stop_renewing_before_handlers_end,
+        caught_by="tests/edges/server/test_worker_stop.py",
     ),
 )

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, Self
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from tenure._model.lease import Claimed
-    from tenure._rules.leasing import Terms
-    from tenure._services.holdings import Held
-    from tenure._services.renewer import Renewer
+    from tenure._model.lease import ClaimedJob
+    from tenure._rules.leasing import LeaseTimes
+    from tenure._runtime.held_leases import HeldLease
+    from tenure._runtime.renewer import Renewer
+    from tenure._runtime.runtime import WorkerRuntime
     from tenure._services.rescuer import Rescuer
-    from tenure._store.engine import Link
-    from tenure._store.port import Op
-    from tenure._store.postgres.settling import Endings
+    from tenure._store.engine import ServiceConnection
+    from tenure._store.postgres.settlement import SettlementQueries
+    from tenure._store.steps import Op
     from tenure.task import Definition
-    from tenure.worker.core import Core
 
 
 def take_a_cancelled_wait_as_success() -> None:
@@ -46,26 +46,25 @@ def sweep_only_above_the_floor() -> None:
 
 def stop_renewing_to_drain() -> None:
     """Draining begins with an end to all renewals."""
-    from tenure._services import renewer  # noqa: PLC0415 - as told above
-    from tenure.worker import core  # noqa: PLC0415 - as told above
+    from tenure._runtime import renewer, runtime  # noqa: PLC0415 - as told above
 
-    sound = core.Core.drain
+    sound = runtime.WorkerRuntime.drain
 
     async def nothing(self: Renewer) -> int:
         del self
         return 0
 
-    async def drain(self: Core, grace: float) -> bool:
+    async def drain(self: WorkerRuntime, grace: float) -> bool:
         renewer.Renewer.tick = nothing  # type: ignore[method-assign]  # that is what a patch is
         return await sound(self, grace)
 
-    core.Core.drain = drain  # type: ignore[method-assign]  # that is what a patch is
+    runtime.WorkerRuntime.drain = drain  # type: ignore[method-assign]  # that is what a patch is
 
 
 def trust_without_an_answer() -> None:
     """A renewal that is not answered is taken for one that was made."""
-    from tenure._services import renewer  # noqa: PLC0415 - as told above
-    from tenure.job import boottime  # noqa: PLC0415 - as told above
+    from tenure._clock import boottime  # noqa: PLC0415 - as told above
+    from tenure._runtime import renewer  # noqa: PLC0415 - as told above
 
     sound = renewer.Renewer.tick
 
@@ -94,65 +93,67 @@ def leave_out_the_margin() -> None:
 
 def commit_whether_or_not_it_settled() -> None:
     """What the last statement of the job's transaction answers is not looked at."""
-    from tenure._store.postgres import settling  # noqa: PLC0415 - as told above
+    from tenure._store.postgres import settlement  # noqa: PLC0415 - as told above
     from tenure.errors import LeaseLost  # noqa: PLC0415 - as told above
 
-    sound = settling.Endings.settle_within
+    sound = settlement.SettlementQueries.settle_within
 
-    def settle_within(self: Endings, *words: Any, **named: Any) -> Op[None]:
+    def settle_within(self: SettlementQueries, *words: Any, **named: Any) -> Op[None]:
         with contextlib.suppress(LeaseLost):
             yield from sound(self, *words, **named)
 
-    settling.Endings.settle_within = settle_within  # type: ignore[method-assign]  # as above
+    settlement.SettlementQueries.settle_within = settle_within  # type: ignore[method-assign]  # as above
 
 
 def begin_without_confirmation() -> None:
     """A job whose task fails on loss begins as any fresh job does."""
-    from tenure._services import holdings  # noqa: PLC0415 - as told above
+    from tenure._runtime import held_leases  # noqa: PLC0415 - as told above
 
-    sound = holdings.Held.__init__
+    sound = held_leases.HeldLease.__init__
 
-    def make(self: Held, claimed: Claimed, task: Definition, terms: Terms, asked_at: float) -> None:
+    def make(
+        self: HeldLease, claimed: ClaimedJob, task: Definition, terms: LeaseTimes, asked_at: float
+    ) -> None:
         sound(self, claimed, task, terms, asked_at)
         self.confirm = claimed.confirm
 
-    holdings.Held.__init__ = make  # type: ignore[method-assign]  # that is what a patch is
+    held_leases.HeldLease.__init__ = make  # type: ignore[method-assign]  # that is what a patch is
 
 
 def forgive_what_has_returned() -> None:
     """A job whose handler has returned is never taken for what ended its process."""
-    from tenure.worker import aftermath  # noqa: PLC0415 - as told above
+    from tenure.worker import recovery  # noqa: PLC0415 - as told above
 
-    aftermath._SHORTLY = 0.0  # noqa: SLF001 - that is what a patch is
+    recovery._SHORTLY = 0.0  # noqa: SLF001 - that is what a patch is
 
 
 def ignore_the_beat_at_a_deadline() -> None:
     """Whoever passes a deadline held its process, whether or not the service thread moved."""
-    from tenure.worker import aftermath  # noqa: PLC0415 - as told above
+    from tenure.worker import recovery  # noqa: PLC0415 - as told above
 
-    aftermath._RENEWAL = -1.0  # noqa: SLF001 - that is what a patch is
+    recovery._RENEWAL = -1.0  # noqa: SLF001 - that is what a patch is
 
 
 def claim_on_the_handlers_loop() -> None:
     """The answer to a claim waits for the loop that handlers can block."""
-    from tenure.worker import core  # noqa: PLC0415 - as told above
+    from tenure._runtime import runtime  # noqa: PLC0415 - as told above
 
-    def on_this_loop(self: Core, name: str, **_deadline: object) -> Link:
-        return self._app.engine.link(name)
+    def on_this_loop(self: WorkerRuntime, name: str, **_deadline: object) -> ServiceConnection:
+        return self._app.engine.service_connection(name)
 
-    core.Core._kept_link = on_this_loop  # type: ignore[method-assign, assignment]  # noqa: SLF001
+    runtime.WorkerRuntime._service_thread_connection = on_this_loop  # type: ignore[method-assign, assignment]  # noqa: SLF001
 
 
 def ignore_a_silent_service_thread() -> None:
     """However long a service thread is silent, its child is left alone."""
-    from tenure.worker import offspring, pulse  # noqa: PLC0415 - as told above
+    from tenure.worker import child_process  # noqa: PLC0415 - as told above
 
     def patience(shortest_lease: float) -> float:
         del shortest_lease
         return math.inf
 
-    pulse.patience = patience
-    vars(offspring)["patience"] = patience  # it has the function by its name
+    child_process.patience = patience
+    vars(child_process)["patience"] = patience  # it has the function by its name
 
 
 def wait_for_the_reader_of_the_log() -> None:
@@ -170,11 +171,11 @@ def stop_renewing_before_handlers_end() -> None:
     """A worker over HTTP that stops ends its renewals first, and then waits for its handlers."""
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - as told above
 
-    from tenure.client import loop, renewal  # noqa: PLC0415 - as told above
+    from tenure.client import worker  # noqa: PLC0415 - as told above
 
-    made: list[renewal.Renewer] = []
+    made: list[worker.ClientRenewer] = []
 
-    class Tracked(renewal.Renewer):
+    class Tracked(worker.ClientRenewer):
         def __enter__(self) -> Self:
             made.append(self)
             return super().__enter__()
@@ -184,4 +185,4 @@ def stop_renewing_before_handlers_end() -> None:
             made[-1].__exit__()
             super().__exit__(None, None, None)
 
-    vars(loop).update(Renewer=Tracked, ThreadPoolExecutor=Waiting)
+    vars(worker).update(Renewer=Tracked, ThreadPoolExecutor=Waiting)

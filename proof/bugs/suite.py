@@ -2,7 +2,7 @@
 invariant that the catalogue names; and the same by the same seed without the bug, which must miss
 nothing.
 
-The tables of docs/seeded-bugs.md are made of what the last run of each bug found.
+The tables of docs/evidence/seeded-bugs.md are made of what the last run of each bug found.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from proof.bugs.bug import Bug, Run
     from proof.bugs.playing import Played
 
-_PAGE = ROOT / "docs/seeded-bugs.md"
+_PAGE = ROOT / "docs/evidence/seeded-bugs.md"
 _ROWS = ROOT / "proof/results/bugs.json"
 _MOST = 160
 _SEEDS = 4

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from support.binaries import ROOT
 from support.processes import die_with_parent
-from tenure.worker.loading import load
+from tenure.worker.loader import load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

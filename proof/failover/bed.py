@@ -20,7 +20,7 @@ from support.binaries import ROOT
 from support.processes import die_with_parent, wait_for
 from support.store import install
 from tenure import _wiring
-from tenure._store.postgres.connecting import beside
+from tenure._store.postgres.connections import beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -25,7 +25,7 @@ from tenure.errors import OutcomeUnknown, StoreError
 
 if TYPE_CHECKING:
     from tenure.handle import Handle
-    from tenure.task import Call
+    from tenure.task import TaskCall
 
 _KEY_FOR = timedelta(days=1)
 _PAUSE = (0.05, 0.25)
@@ -33,7 +33,7 @@ _AGAIN_AFTER = 0.1
 _SEE_THROUGH_WITHIN = 90.0
 
 
-def call(key: str) -> tuple[Call[..., Any], list[float]]:
+def call(key: str) -> tuple[TaskCall[..., Any], list[float]]:
     """The task and the arguments that belong to a key, always the same."""
     rng = Random(key)  # noqa: S311 - to be repeated
     if rng.random() < 0.3:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from proof.faults import jobs
 from proof.faults.history import ANSWERED, ASKED, CANCELLING, GAVE_UP, UNKNOWN, Pen, now
 from proof.faults.workload import make, shares
-from tenure._model.answers import Retrying
 from tenure._model.audit import By
+from tenure._model.results import RetryStatus
 from tenure.errors import TenureError
 
 if TYPE_CHECKING:
@@ -104,7 +104,9 @@ class Client:
         with contextlib.suppress(TenureError):
             answers = jobs.app.admin.retry(self._fallen, _BY)
             waiting = zip(self._fallen, answers, strict=True)
-            self._fallen = [job for job, answer in waiting if answer.answer is Retrying.NOT_FAILED]
+            self._fallen = [
+                job for job, answer in waiting if answer.answer is RetryStatus.NOT_FAILED
+            ]
 
     def _revive_rest(self) -> None:
         """What fell last; one that was lost before it could fall is not waited for."""

@@ -10,7 +10,7 @@ from proof.faults.harmful import WAYS
 if TYPE_CHECKING:
     from random import Random
 
-    from tenure.task import Bound, Registered
+    from tenure.task import BoundCall, Registered
 
 KEPT = 3600
 # The share of each, in a thousand, if it is chosen; the rest answers at once.
@@ -31,7 +31,7 @@ def shares(words: str) -> dict[str, float]:
     return {kind: 1000 / len(kinds) for kind in kinds}
 
 
-def make(rng: Random, label: int, *, keyed: bool, kinds: dict[str, float]) -> Bound[Any]:
+def make(rng: Random, label: int, *, keyed: bool, kinds: dict[str, float]) -> BoundCall[Any]:
     """The call of one job; by its key, if it has one, it can be asked for again."""
     kind = _SURELY.get(label)
     task, arguments = _call(kind, rng) if kind in kinds else _choose(rng, kinds)

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from proof.justice.stage import Stage
     from tenure._model.job import NewJob
 
-_TIMEOUTS = 10_000
+# Handlers that wait inside a lock or a driver end with their child, which has to be started again.
+_TIMEOUTS = dict.fromkeys(chatter.KINDS[:3], 1_560) | dict.fromkeys(chatter.KINDS[3:], 110)
+_REPLACED_WITHIN = 3.0
 _TIMEOUTS_SHORT = 36
 _TIMEOUT = 0.25
 _WORKERS = 3
@@ -58,8 +60,10 @@ class Timeouts:
         self._innocents: list[Innocent] = []
         made = [job(kinds[n % len(kinds)], timeout=_TIMEOUT, max_attempts=1) for n in range(count)]
         stage.rng.shuffle(made)
-        self._loud = self._bed.enqueue(made)
-        self._patience = 20 + count * _TIMEOUT
+        self._made = made
+        self._loud: list[int] = []
+        replaced = sum(kind not in chatter.KINDS[:3] for kind in kinds) / len(kinds)
+        self._patience = 20 + count * (_TIMEOUT + replaced * _REPLACED_WITHIN)
         # Until when there was something to claim, so that a child without a start stood still.
         self._busy_until = 0.0
         self._longest: dict[int, float] = {}
@@ -69,6 +73,8 @@ class Timeouts:
         """Let them run out of time, and judge."""
         try:
             with self._bed:
+                # Only now: children that end all the time would never be up together.
+                self._loud = self._bed.enqueue(self._made)
                 began = time.monotonic()
                 while self._goes_on() and time.monotonic() - began < self._patience:
                     time.sleep(0.1)
@@ -224,7 +230,7 @@ def play(stage: Stage) -> None:
         for kind in chatter.KINDS:
             for slots in (1, 4):
                 stage.report.part(f"timeouts, {kind.replace('_', ' ')}, slots: {slots}")
-                Timeouts(stage, (kind,), _TIMEOUTS // (2 * len(chatter.KINDS)) + 1, slots).run()
+                Timeouts(stage, (kind,), _TIMEOUTS[kind], slots).run()
     stage.report.part("unread logs")
     _unread(stage, *((4, 0.0) if stage.short else (_LEASES, _STALLED_FOR)))
 

@@ -17,8 +17,8 @@ from proof.via_http.server import Server
 from tenure import Tenure
 from tenure.admin import By
 from tenure.client import Client, work
-from tenure.server.running import serve
-from tenure.worker.listener import listening
+from tenure.server.serve import serve
+from tenure.worker.observability import open_socket
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,7 +55,7 @@ class HttpBed(Bed):
 
 def be_server() -> None:
     """Be the server, with the lease scaled."""
-    serve(Tenure(defaults=SCALED), on=listening("127.0.0.1", int(sys.argv[1])), name="server")
+    serve(Tenure(defaults=SCALED), on=open_socket("127.0.0.1", int(sys.argv[1])), name="server")
 
 
 def be_worker() -> None:

@@ -6,7 +6,7 @@ import asyncio
 import signal
 import sys
 
-from tenure.worker.loading import load
+from tenure.worker.loader import load
 
 # As proof.crash.fleet starts it.
 WORK = "from proof.justice.program import be; be()"

@@ -1,4 +1,4 @@
-"""The tables of docs/peers.md, from what a full run wrote."""
+"""The tables of docs/evidence/peers.md, from what a full run wrote."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-PAGE = ROOT / "docs/peers.md"
+PAGE = ROOT / "docs/evidence/peers.md"
 # What a run tells of each test.
 SHOWN = {
     "kill": ("in_hand", "done", "stuck", "given_up", "lost", "ended_twice", "seconds"),

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tenure._model.audit import By
 from tenure._model.job import NewJob
-from tenure._store.port import Single
-from tenure._store.postgres.connecting import connect
+from tenure._store.postgres.connections import connect
 from tenure._store.postgres.sessions import Session
 from tenure._store.postgres.store import PostgresStore
+from tenure._store.steps import Single
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
-    from tenure._model.schedule import Firing
-    from tenure._store.port import Op, Step
+    from tenure._model.schedule import FireResult
+    from tenure._store.steps import Op, Step
 
 T = TypeVar("T")
 BY = By("proof")
@@ -49,7 +49,7 @@ class Scheduler(Session):
         self.store = PostgresStore(clock=lambda: self._began_at)
         self._clock = clock
         self._began_at = clock.now
-        self._op: Op[Firing] | None = None
+        self._op: Op[FireResult] | None = None
         self._step: Step | None = None
 
     @property
@@ -57,7 +57,7 @@ class Scheduler(Session):
         """Whether it is in the middle of a firing."""
         return self._op is not None
 
-    def fire(self, count: int) -> Firing:
+    def fire(self, count: int) -> FireResult:
         """A whole pass."""
         return self.perform(self.store.fire(count=count))
 
@@ -72,7 +72,7 @@ class Scheduler(Session):
         self._op = self.store.fire(count=count)
         self._step = next(self._op)
 
-    def advance(self) -> Firing | None:
+    def advance(self) -> FireResult | None:
         """Perform one step; the answer, if it was the last."""
         assert self._op is not None
         assert self._step is not None
@@ -80,7 +80,7 @@ class Scheduler(Session):
             self._step = self._op.send(self._perform(self._step))
         except StopIteration as stop:
             self._op = None
-            answer: Firing = stop.value
+            answer: FireResult = stop.value
             return answer
         return None
 

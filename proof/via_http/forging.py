@@ -8,8 +8,8 @@ import string
 from typing import TYPE_CHECKING, Any
 
 from tenure._model.ids import JobId, Token
-from tenure.remote import Session
-from tenure.remote.strings import read_lease
+from tenure.gateway import RemoteSession
+from tenure.gateway.lease_strings import read_lease
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,9 +87,9 @@ def _made_anew(lease: str, other: str, holder: str, rng: Random) -> Iterator[str
     """By somebody who knows how they are made, and has an access token."""
     held, attempt = read_lease(lease, holder)
     others, _ = read_lease(other, holder)
-    mine = Session(_data(lease)[-_SECRET - _SEAL : -_SEAL], holder)
+    mine = RemoteSession(_data(lease)[-_SECRET - _SEAL : -_SEAL], holder)
 
-    def text(session: Session, job: int, token: int) -> str:
+    def text(session: RemoteSession, job: int, token: int) -> str:
         forged = held._replace(job_id=JobId(job), token=Token(token))
         return session.lease(forged, attempt=attempt)
 
@@ -101,10 +101,10 @@ def _made_anew(lease: str, other: str, holder: str, rng: Random) -> Iterator[str
         yield text(mine, token, held.token)
     yield text(mine, others.job_id, held.token + 1)
     for _ in range(20):
-        yield text(Session(secrets.token_bytes(_SECRET), holder), held.job_id, held.token)
+        yield text(RemoteSession(secrets.token_bytes(_SECRET), holder), held.job_id, held.token)
         yield text(mine, held.job_id, rng.randrange(2**62))
     for secret in (bytes(_SECRET), held.claimed_by.bytes, b"\xff" * _SECRET):
-        yield text(Session(secret, holder), held.job_id, held.token)
+        yield text(RemoteSession(secret, holder), held.job_id, held.token)
 
 
 def _data(lease: str) -> bytes:

@@ -17,8 +17,8 @@ from support.binaries import ROOT
 from support.processes import die_with_parent, wait_for
 from tenure import Tenure
 from tenure.config import DEFAULTS
-from tenure.server.running import serve
-from tenure.worker.listener import listening
+from tenure.server.serve import serve
+from tenure.worker.observability import open_socket
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -92,4 +92,4 @@ def be() -> None:
     if os.environ.get("PROOF_BUG"):
         bugs.apply(os.environ["PROOF_BUG"])
     defaults = SCALED if sys.argv[2] == "1" else DEFAULTS
-    serve(Tenure(defaults=defaults), on=listening("127.0.0.1", int(sys.argv[1])), name="server")
+    serve(Tenure(defaults=defaults), on=open_socket("127.0.0.1", int(sys.argv[1])), name="server")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tenure import errors
-    from tenure._hooks.passage import Draft
+    from tenure._hooks.middleware import Draft
     from tenure._model.event import JobEvent, WorkerEvent
-    from tenure._model.says import Cancel, GiveUp, Retry, Snooze
+    from tenure._model.outcome import Cancel, GiveUp, Retry, Snooze
     from tenure.app import Tenure
     from tenure.config import Backoff
     from tenure.handle import Handle
@@ -37,14 +37,14 @@ __all__ = [
 _HOMES = {
     "AsyncJob": "tenure.job",
     "Backoff": "tenure.config",
-    "Cancel": "tenure._model.says",
-    "Draft": "tenure._hooks.passage",
-    "GiveUp": "tenure._model.says",
+    "Cancel": "tenure._model.outcome",
+    "Draft": "tenure._hooks.middleware",
+    "GiveUp": "tenure._model.outcome",
     "Handle": "tenure.handle",
     "Job": "tenure.job",
     "JobEvent": "tenure._model.event",
-    "Retry": "tenure._model.says",
-    "Snooze": "tenure._model.says",
+    "Retry": "tenure._model.outcome",
+    "Snooze": "tenure._model.outcome",
     "Tenure": "tenure.app",
     "WorkerEvent": "tenure._model.event",
     "current_job": "tenure.job",

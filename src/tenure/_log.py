@@ -186,7 +186,7 @@ class StderrHandler(logging.Handler):
             _process.writer.put(line, own=record.name == "tenure")
 
 
-class _Process(NamedTuple):
+class _LogProcess(NamedTuple):
     """What a process has that does not wait for its log."""
 
     handler: StderrHandler
@@ -300,7 +300,7 @@ def _forward(record: logging.LogRecord) -> None:
         write(_line(logging.ERROR, "a log handler raised an exception"))
 
 
-_process: _Process | None = None
+_process: _LogProcess | None = None
 
 
 def write_to_stderr(level: str, formatter: logging.Formatter) -> None:
@@ -309,7 +309,7 @@ def write_to_stderr(level: str, formatter: logging.Formatter) -> None:
     handler = StderrHandler()
     handler.setFormatter(formatter)
     logging.basicConfig(level=level, handlers=[handler])
-    _process = _Process(handler, LogWriter(sys.stderr.fileno()), _Forwarder())
+    _process = _LogProcess(handler, LogWriter(sys.stderr.fileno()), _Forwarder())
     # Before `logging` itself ends, which was registered earlier.
     atexit.register(flush, _AT_EXIT)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
-from tenure._store.engine import Bell, Engine
+from tenure._store.engine import Engine, Notifier
 from tenure._store.port import Store
 from tenure.errors import ConfigError
 
@@ -26,14 +26,14 @@ def engine(
         )
     with _loading():
         from tenure._store.postgres.engine import PostgresEngine
-    bell = _bell(redis, schema) if redis else None
-    return PostgresEngine(url, schema=schema, pool_size=pool_size, bell=bell)
+    bell = _notifier(redis, schema) if redis else None
+    return PostgresEngine(url, schema=schema, pool_size=pool_size, notifier=bell)
 
 
-def _bell(url: str, schema: str) -> Bell:
-    from tenure._bells.redis import RedisBell
+def _notifier(url: str, schema: str) -> Notifier:
+    from tenure._notifier_redis import RedisNotifier
 
-    return RedisBell(url, schema=schema)
+    return RedisNotifier(url, schema=schema)
 
 
 def script(schema: str, *, since: int, to: int | None) -> str:
@@ -59,16 +59,16 @@ def timed_store(schema: str, clock: Callable[[], datetime]) -> Store:
 
 def database_name(url: str) -> str:
     """The name of the database that a URL leads to; empty if it says none."""
-    from tenure._store.postgres import connecting
+    from tenure._store.postgres import connections
 
-    return connecting.database_name(url)
+    return connections.database_name(url)
 
 
 def beside(url: str, database: str) -> str:
     """The URL of another database on the same server."""
-    from tenure._store.postgres import connecting
+    from tenure._store.postgres import connections
 
-    return connecting.beside(url, database)
+    return connections.beside(url, database)
 
 
 @contextmanager

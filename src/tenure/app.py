@@ -1,37 +1,131 @@
 """`Tenure`: the tasks of one program and the database they are enqueued into."""
 
 import importlib
+import threading
 from collections.abc import (
     AsyncIterator,
     Callable,
     Coroutine,
     Iterable,
+    Iterator,
     Mapping,
     Sequence,
 )
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, overload
 
-from tenure import many
+from tenure import _bulk_enqueue, _wiring
+from tenure._declarations import DeclaredSchedules, MissedName, OverlapName, require_parentheses
+from tenure._hooks.middleware import Hooks
 from tenure._model.event import JobEventName, WorkerEventName
 from tenure._model.job import DEFAULT_PRIORITY
-from tenure._store.engine import aperform, perform
+from tenure._registry import UNSET, Registry, Unset, memory_size, require_sequence
+from tenure._rules.payload import check_key
+from tenure._settings import calling_module, database_url, ordered, resolve
+from tenure._store.engine import Engine, arun_on, run_on
+from tenure._typing import AJ, A, D, Decorator, E, J, L, M, P, R, T, W
 from tenure.config import DEFAULTS, Backoff, Defaults, duration
-from tenure.declared import Declared, MissedName, OverlapName, refuse_bare
-from tenure.decorating import AJ, A, D, Decorator, E, J, L, M, P, R, T, W
 from tenure.errors import InvalidValue
 from tenure.handle import Handle
-from tenure.reach import Reach
-from tenure.registry import UNSET, Registry, Unset, memory_size, several
-from tenure.sources import setting
-from tenure.task import Bound, JobTask, OnLoss, Registered, Seconds, Task
+from tenure.task import BoundCall, JobTask, OnLoss, Registered, Seconds, Task
 
 if TYPE_CHECKING:
     from tenure.admin import Admin, Schedules
 
 
-class Tenure(Reach):
+class AppBase:
+    """An app's way to its database. Opens and reads nothing until asked."""
+
+    def __init__(
+        self,
+        url: str | None,
+        *,
+        schema: str | None,
+        pool_size: int | None,
+        listen: bool | None,
+        redis: str | None,
+        program: str | None,
+        version: str | int | None,
+    ) -> None:
+        self._url = url
+        self._schema = schema
+        self._pool_size = pool_size
+        self._listen = listen
+        self._redis = redis
+        self._program = program
+        self._version = version
+        ordered(version)  # Refused where it is written.
+        self._module = calling_module()
+        self._engine: Engine | None = None
+        self._finding = threading.RLock()
+        self.hooks: Hooks = Hooks(at_end=self._aclose)
+
+    @property
+    def engine(self) -> Engine:
+        """The database; found when first asked for."""
+        with self._finding:  # Threads that ask at once share one: each has pools of its own.
+            if self._engine is None:
+                self._engine = _wiring.engine(
+                    database_url(self._url),
+                    schema=self.schema,
+                    pool_size=resolve("pool_size", self._pool_size),
+                    redis=resolve("redis_url", self._redis),
+                )
+            return self._engine
+
+    @contextmanager
+    def with_engine(self, engine: Engine) -> Iterator[None]:
+        """Have everything go to this engine as long as the block lasts."""
+        before, self._engine = self._engine, engine
+        try:
+            yield
+        finally:
+            self._engine = before
+
+    @property
+    def schema(self) -> str:
+        """The schema that everything of Tenure's is in."""
+        found: str = resolve("schema", self._schema)
+        return found
+
+    @property
+    def listen(self) -> bool | None:
+        """Whether workers hear of new jobs by LISTEN; None: unless a pooler is in between."""
+        found: bool | None = resolve("listen", self._listen)
+        return found
+
+    @property
+    def program(self) -> str:
+        """The program whose code declares this app's schedules."""
+        found: str = resolve("program", self._program, built_in=self._module)
+        check_key(found, "the program's name")
+        return found
+
+    @property
+    def version(self) -> Sequence[int]:
+        """Which release of the program this is, as numbers that can be compared; () if not said."""
+        return ordered(resolve("version", self._version))
+
+    def close(self) -> None:
+        """Close the connections of the sync world; they are opened again when needed. What
+        listeners are yet to hear is told first, for a moment."""
+        self.hooks.listeners.close()
+        if self._engine is not None:
+            self._engine.close()
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop; they are opened again when needed. What
+        listeners are yet to hear is told first, for a moment."""
+        await self.hooks.listeners.aclose()
+        await self._aclose()
+
+    async def _aclose(self) -> None:
+        if self._engine is not None:
+            await self._engine.aclose()
+
+
+class Tenure(AppBase):
     """The tasks of one program and the database they are enqueued into.
 
     Opens and reads nothing until something is enqueued or asked. What is not given is found in
@@ -66,10 +160,10 @@ class Tenure(Reach):
             program=program,
             version=version,
         )
-        self.imports: Sequence[str] = tuple(several(imports, "imports"))
+        self.imports: Sequence[str] = tuple(require_sequence(imports, "imports"))
         self.defaults = defaults
         self.tasks: Registry = Registry(defaults)
-        self.declared: Declared = Declared()
+        self.declared: DeclaredSchedules = DeclaredSchedules()
 
     @property
     def admin(self) -> "Admin":
@@ -189,7 +283,7 @@ class Tenure(Reach):
     ) -> Callable[[T], T]:
         """Have a task enqueued by the clock: above `@app.task`, with a cron expression, which is
         read in the time zone, or with `every` or `at`. A task's second schedule needs a name."""
-        refuse_bare(cron)
+        require_parentheses(cron)
 
         def decorate(task: T) -> T:
             self.declared.add(
@@ -267,22 +361,26 @@ class Tenure(Reach):
 
         return decorate
 
-    def enqueue_many(self, calls: Iterable[Bound[R]], *, connection: Any = None) -> list[Handle[R]]:
+    def enqueue_many(
+        self, calls: Iterable[BoundCall[R]], *, connection: Any = None
+    ) -> list[Handle[R]]:
         """Enqueue calls (`task.bind(…)`) in one transaction, yours if a connection is given: all
         of them or none."""
         engine = self.engine
         connection = self.callers_connection() if connection is None else connection
         with self.hooks.passage(many=True) as passage:
-            return perform(engine, many.enqueue_all(engine, calls, passage), connection)
+            return run_on(engine, _bulk_enqueue.enqueue_all(engine, calls, passage), connection)
 
     async def aenqueue_many(
-        self, calls: Iterable[Bound[R]], *, connection: Any = None
+        self, calls: Iterable[BoundCall[R]], *, connection: Any = None
     ) -> list[Handle[R]]:
         """The same in the async world."""
         engine = self.engine
         connection = self.callers_connection() if connection is None else connection
         with self.hooks.passage(many=True) as passage:
-            return await aperform(engine, many.enqueue_all(engine, calls, passage), connection)
+            return await arun_on(
+                engine, _bulk_enqueue.enqueue_all(engine, calls, passage), connection
+            )
 
     @asynccontextmanager
     async def run(
@@ -300,15 +398,17 @@ class Tenure(Reach):
         There is no parent process here: a handler that cannot be cancelled is not ended, and
         may go on after its lease. `tenure worker` has one.
         """
-        from tenure.worker.inside import inside  # noqa: PLC0415 - programs that only enqueue
+        from tenure._runtime.embedded import inside  # noqa: PLC0415 - programs that only enqueue
 
-        limit = setting("grace", grace, built_in=self.defaults.grace)
+        limit = resolve("grace", grace, built_in=self.defaults.grace)
         async with inside(
             self,
-            queues=setting("queues", None if queues is None else several(queues, "queues")),
-            slots=setting("concurrency", concurrency),
+            queues=resolve(
+                "queues", None if queues is None else require_sequence(queues, "queues")
+            ),
+            slots=resolve("concurrency", concurrency),
             grace=duration(limit).total_seconds(),
-            name=setting("name", name),
-            schedules=setting("schedules", schedules),
+            name=resolve("name", name),
+            schedules=resolve("schedules", schedules),
         ):
             yield

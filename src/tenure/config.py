@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from tenure._model.durations import duration as duration  # noqa: PLC0414 - asked for here by all
+from tenure._model.ids import duration as duration  # noqa: PLC0414 - asked for here by all
 from tenure.errors import InvalidValue
 
 LONGEST_LEASE = timedelta(days=1)
@@ -48,8 +48,8 @@ class Defaults:
     # How long the first claim of a lane may walk over dead entries: about a million of them.
     first_claim: timedelta = timedelta(seconds=1)
     poll: timedelta = timedelta(seconds=1)
-    sweep: timedelta = timedelta(seconds=5)
-    beat: timedelta = timedelta(seconds=5)
+    rescue_interval: timedelta = timedelta(seconds=5)
+    heartbeat_interval: timedelta = timedelta(seconds=5)
     blocked_after: timedelta = timedelta(seconds=1)
     grace: timedelta = timedelta(seconds=25)
     timeout: timedelta = timedelta(seconds=300)
@@ -66,7 +66,7 @@ class Defaults:
     keep_answers: timedelta = timedelta(days=1)
 
     @property
-    def lease_for_all(self) -> timedelta | None:
+    def forced_lease(self) -> timedelta | None:
         """The lease of every claim where suites have scaled it; else it is the job's, the queue's
         or the setting's own."""
         return None if self.lease == DEFAULTS.lease else self.lease
@@ -81,8 +81,8 @@ class Defaults:
             slack=self.slack * factor,
             floor_lag=self.floor_lag * factor,
             poll=self.poll * factor,
-            sweep=self.sweep * factor,
-            beat=self.beat * factor,
+            rescue_interval=self.rescue_interval * factor,
+            heartbeat_interval=self.heartbeat_interval * factor,
             blocked_after=self.blocked_after * factor,
         )
 

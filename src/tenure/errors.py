@@ -1,4 +1,6 @@
-"""Every error Tenure raises on purpose, each with its remedy. No logic.
+"""The errors that Tenure raises, as a tree, and the error that a job failed with.
+
+Every error Tenure raises on purpose, each with its remedy. No logic.
 
 TenureError
 ├── PayloadError            the arguments or result cannot be stored as JSON within the limits
@@ -19,10 +21,7 @@ TenureError
     └── QueryFailed         the database refused a statement: `is_temporary` if it may pass later
 """
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from tenure._model.outcome import Error
+from dataclasses import dataclass
 
 
 class TenureError(Exception):
@@ -181,3 +180,13 @@ class Stopped(BaseException):
     Like asyncio's CancelledError it is no Exception, so that `except Exception` lets it
     pass. Clean up and let it go on; what is done after it happens in nobody's name.
     """
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """An error in words that can be stored: its type, message, trace and signature."""
+
+    type: str
+    message: str
+    trace: str = ""
+    signature: str = ""

@@ -6,12 +6,11 @@ from typing import Any, Generic, TypeVar
 
 from tenure._model.ids import JobId
 from tenure._model.job import JobRow, State
-from tenure._model.outcome import Error
-from tenure._rules import values
+from tenure._rules import serialization
 from tenure._store.engine import Engine
-from tenure._store.port import Op
+from tenure._store.steps import Op
 from tenure.config import duration
-from tenure.errors import JobCancelled, JobFailed, NotReady
+from tenure.errors import Error, JobCancelled, JobFailed, NotReady
 
 R_co = TypeVar("R_co", covariant=True)
 _LOOK = "call wait() or get() first, and look at its state"
@@ -62,9 +61,9 @@ class Handle(Generic[R_co]):
         self._learn()
         return self._ended()
 
-    async def await_end(self, timeout: float | timedelta | None = None) -> "Handle[R_co]":  # noqa: ASYNC109 - one shape with wait
+    async def wait_async(self, timeout: float | timedelta | None = None) -> "Handle[R_co]":  # noqa: ASYNC109 - one shape with wait
         """Wait until the job has ended, woken by its end; TimeoutError when the time is up."""
-        self._saw(await self._engine.await_end(self.id, _seconds(timeout)))
+        self._saw(await self._engine.wait_async(self.id, _seconds(timeout)))
         await self._alearn()
         return self._ended()
 
@@ -110,7 +109,7 @@ class Handle(Generic[R_co]):
         if it was seen to end so, NotReady if it was not seen to end."""
         if self._row is None or self._row.state is not State.COMPLETED:
             raise self._without_result()
-        result: R_co = values.load(self._row.result, self._returns, what="the result")
+        result: R_co = serialization.load(self._row.result, self._returns, what="the result")
         return result
 
     def _without_result(self) -> NotReady:

@@ -1,62 +1,68 @@
 """The handle of a running job: what a handler can ask and report. `Job` in a `def`, `AsyncJob`
-in an `async def`. Who runs the handler, and how it is stopped, is the worker's business."""
+in an `async def`. Who runs the handler, and how it is stopped, is the worker's business.
+"""
 
-import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
+from tenure._clock import boottime
 from tenure._model.ids import JobId, Json, WorkerId
 from tenure._model.job import JobRow, NewJob, fields
-from tenure._model.lease import Lease, Reported
-from tenure._model.outcome import Settlement, Succeeded
-from tenure._model.says import Finished, Snooze, TargetReached
-from tenure._rules import idempotency, lifecycle, payload, storable, values
+from tenure._model.lease import Lease, ProgressResult
+from tenure._model.outcome import Finished, Settlement, Snooze, Succeeded, TargetReached
+from tenure._rules import idempotency, lifecycle, payload, sanitize, serialization
 from tenure._store.engine import Engine
-from tenure._store.port import Op
+from tenure._store.steps import Op
 from tenure.errors import InvalidValue, LeaseLost
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection, Connection
     from psycopg.rows import TupleRow
 
+
 _CONFLICTS = frozenset({"40001", "40P01"})
 _AFTER_A_CONFLICT = timedelta(seconds=1)
-
-
-def boottime() -> float:
-    """The clock of local deadlines: it goes on while the machine sleeps."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Enqueueable(Protocol):
     """A call that is ready to be enqueued: what a task's `bind` returns."""
 
-    def admitted(self) -> NewJob:
+    def apply_middleware(self) -> NewJob:
         """The job that it asks for, as the middleware around enqueue wants it."""
 
 
-def unheeded(asked_at: float) -> None:
+def ignore_extension(asked_at: float) -> None:
     """What an extended lease is to somebody who keeps none."""
 
 
-class Grip:
+class LeaseState:
     """How a running period stands: written by the worker's services and by the handle alike."""
 
     __slots__ = (
-        "cancel_requested", "connection", "extended", "follow_ups", "handed_over", "interrupt",
-        "lease", "log", "lost", "settled",
+        "cancel_requested",
+        "completed_in_caller_transaction",
+        "connection",
+        "extended",
+        "follow_ups",
+        "interrupt",
+        "lease",
+        "log",
+        "lost",
+        "settled",
     )  # fmt: skip
 
-    def __init__(self, lease: Lease, *, extended: Callable[[float], None] = unheeded) -> None:
+    def __init__(
+        self, lease: Lease, *, extended: Callable[[float], None] = ignore_extension
+    ) -> None:
         self.lease: Lease = lease
         self.extended: Callable[[float], None] = extended
         self.cancel_requested: bool = False
         self.lost: bool = False
         self.settled: bool = False
-        self.handed_over: bool = False
+        self.completed_in_caller_transaction: bool = False
         self.follow_ups: list[NewJob] = []
         self.connection: Any = None
         self.log: Callable[[], str | None] = lambda: None
@@ -70,7 +76,7 @@ class Grip:
             raise LeaseLost(f"job {job_id}: the lease is lost; stop")
         if self.interrupt is not None:
             self.interrupt()
-        if self.settled or self.handed_over:
+        if self.settled or self.completed_in_caller_transaction:
             raise InvalidValue(
                 f"job {job_id} was already completed in a transaction; nothing can follow it"
             )
@@ -79,7 +85,7 @@ class Grip:
 class _Handle:
     """What both handles share: what is known without asking the database."""
 
-    def __init__(self, row: JobRow, grip: Grip, engine: Engine) -> None:
+    def __init__(self, row: JobRow, grip: LeaseState, engine: Engine) -> None:
         self._row = row
         self._grip = grip
         self._engine = engine
@@ -188,19 +194,19 @@ class _Handle:
         """Enqueue calls (`task.bind(…)`) together with this job's completion: both or neither."""
         self._grip.check(self.id)
         for call in calls:
-            job = call.admitted()
+            job = call.apply_middleware()
             payload.check(job)
             payload.encode(job.args)
             payload.encode(job.meta, what="the meta fields")
             self._grip.follow_ups.append(job)
 
-    def _report(self, counts: Mapping[str, Any]) -> Op[Reported]:
+    def _report(self, counts: Mapping[str, Any]) -> Op[ProgressResult]:
         self._grip.check(self.id)
         return self._store.progress(
             self._grip.lease, **counts, also=self._grip.follow_ups, log=self._grip.log()
         )
 
-    def _reported(self, reported: Reported, asked_at: float, cursor: Json) -> int:
+    def _reported(self, reported: ProgressResult, asked_at: float, cursor: Json) -> int:
         self._grip.extended(asked_at)
         self._grip.cancel_requested |= reported.cancel_requested
         if cursor is not None:
@@ -212,7 +218,7 @@ class _Handle:
 
     def _completion(self, result: Json, reason: str) -> Op[None]:
         """The last statements of the transaction that completes the job."""
-        settlement = completed(Succeeded(storable.result(values.dump(result)), reason))
+        settlement = completed(Succeeded(sanitize.result(serialization.dump(result)), reason))
         return self._store.settle_within(
             self._grip.lease, settlement, also=self._grip.follow_ups, log=self._grip.log()
         )
@@ -253,14 +259,14 @@ class Job(_Handle):
         """
         self._grip.check(self.id)
         with _uncharged_conflicts(), self._engine.transaction() as connection:
-            runner = self._engine.over(connection)
+            runner = self._engine.on(connection)
             runner.run(self._store.check(self._grip.lease))
             self._grip.connection = connection
             try:
                 yield connection
-                if not self._grip.handed_over:
+                if not self._grip.completed_in_caller_transaction:
                     runner.run(self._completion(None, "worker_done"))
-                    self._grip.handed_over = True
+                    self._grip.completed_in_caller_transaction = True
             finally:
                 self._grip.connection = None
         self._grip.settled = True
@@ -271,14 +277,14 @@ class Job(_Handle):
         """Complete the job as the last statements of a transaction of your own; LeaseLost if the
         lease is lost: roll back."""
         self._grip.check(self.id)
-        self._engine.over(connection).run(self._completion(result, reason))
-        self._grip.handed_over = True
+        self._engine.on(connection).run(self._completion(result, reason))
+        self._grip.completed_in_caller_transaction = True
 
     def guard(self, *, connection: Any) -> None:
         """Fence a transaction of your own without completing the job: called last, before your
         COMMIT; LeaseLost if the lease is lost: roll back."""
         self._grip.check(self.id)
-        self._engine.over(connection).run(self._store.guard(self._grip.lease))
+        self._engine.on(connection).run(self._store.guard(self._grip.lease))
 
 
 class AsyncJob(_Handle):
@@ -317,12 +323,12 @@ class AsyncJob(_Handle):
         self._grip.check(self.id)
         with _uncharged_conflicts():
             async with self._engine.atransaction() as connection:
-                runner = self._engine.aover(connection)
+                runner = self._engine.aon(connection)
                 await runner.run(self._store.check(self._grip.lease))
                 yield connection
-                if not self._grip.handed_over:
+                if not self._grip.completed_in_caller_transaction:
                     await runner.run(self._completion(None, "worker_done"))
-                    self._grip.handed_over = True
+                    self._grip.completed_in_caller_transaction = True
         self._grip.settled = True
 
     async def complete(
@@ -331,14 +337,14 @@ class AsyncJob(_Handle):
         """Complete the job as the last statements of a transaction of your own; LeaseLost if the
         lease is lost: roll back."""
         self._grip.check(self.id)
-        await self._engine.aover(connection).run(self._completion(result, reason))
-        self._grip.handed_over = True
+        await self._engine.aon(connection).run(self._completion(result, reason))
+        self._grip.completed_in_caller_transaction = True
 
     async def guard(self, *, connection: Any) -> None:
         """Fence a transaction of your own without completing the job: called last, before your
         COMMIT; LeaseLost if the lease is lost: roll back."""
         self._grip.check(self.id)
-        await self._engine.aover(connection).run(self._store.guard(self._grip.lease))
+        await self._engine.aon(connection).run(self._store.guard(self._grip.lease))
 
 
 def completed(outcome: Succeeded) -> Settlement:

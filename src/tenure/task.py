@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
 
-from tenure._hooks.hooks import Hooks
+from tenure._hooks.middleware import Hooks
 from tenure._model.ids import Json
-from tenure._model.job import DEFAULT_PRIORITY, Alike, NewJob
-from tenure._rules import ids
+from tenure._model.job import DEFAULT_PRIORITY, NewJob, UniformBatch
+from tenure._rules import idempotency
 from tenure._rules.arguments import Parameters
 from tenure._rules.leasing import check_ttl
-from tenure._store.engine import Engine, aperform, perform
+from tenure._store.engine import Engine, arun_on, run_on
 from tenure.config import Backoff, duration
 from tenure.errors import InvalidValue
 from tenure.handle import Handle
@@ -98,7 +98,7 @@ class Enqueuer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CallTemplate:
     """What calls of one task with the same options share: everything but their arguments."""
 
     job: NewJob
@@ -108,10 +108,10 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound(Generic[R_co]):
+class BoundCall(Generic[R_co]):
     """A call that is ready to be enqueued, among others, by `app.enqueue_many`."""
 
-    asked: Asked
+    asked: CallTemplate
     args: Json
 
     @property
@@ -119,21 +119,21 @@ class Bound(Generic[R_co]):
         """The job that it asks for."""
         return replace(self.asked.job, args=self.args)
 
-    def admitted(self) -> NewJob:
+    def apply_middleware(self) -> NewJob:
         """The job as the middleware around enqueue wants it, which is told of no answer."""
         with self.asked.hooks.passage() as passage:
-            [job] = passage.admit([self.job])
+            [job] = passage.before([self.job])
         return job
 
 
-class Call(Generic[P, R]):
+class TaskCall(Generic[P, R]):
     """A task together with the options of its next enqueue."""
 
     def __init__(self, app: Enqueuer, definition: Definition, options: Options) -> None:
         self._app = app
         self._definition = definition
         self._options = options
-        self._asked: Asked | None = None
+        self._asked: CallTemplate | None = None
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Put one job into its queue; durable on return, or with the caller's COMMIT if a
@@ -142,10 +142,10 @@ class Call(Generic[P, R]):
         engine = self._app.engine
         connection = self._connection()
         with bound.asked.hooks.passage() as passage:
-            jobs = passage.admit(Alike(bound.asked.job, [bound.args]))
+            jobs = passage.before(UniformBatch(bound.asked.job, [bound.args]))
             op = engine.store.enqueue(jobs)
-            answers = perform(engine, op, connection)
-            passage.stored(jobs, answers)
+            answers = run_on(engine, op, connection)
+            passage.after(jobs, answers)
         [answer] = answers
         return Handle(engine, answer.id, created=answer.created, returns=bound.asked.returns)
 
@@ -155,31 +155,31 @@ class Call(Generic[P, R]):
         engine = self._app.engine
         connection = self._connection()
         with bound.asked.hooks.passage() as passage:
-            jobs = passage.admit(Alike(bound.asked.job, [bound.args]))
+            jobs = passage.before(UniformBatch(bound.asked.job, [bound.args]))
             op = engine.store.enqueue(jobs)
-            answers = await aperform(engine, op, connection)
-            passage.stored(jobs, answers)
+            answers = await arun_on(engine, op, connection)
+            passage.after(jobs, answers)
         [answer] = answers
         return Handle(engine, answer.id, created=answer.created, returns=bound.asked.returns)
 
-    def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[R]:
+    def bind(self, *args: P.args, **kwargs: P.kwargs) -> BoundCall[R]:
         """The call, checked against the signature but not enqueued yet."""
         named = self._definition.parameters.dump(args, kwargs)
         if self._asked is None:
-            self._asked = Asked(
+            self._asked = CallTemplate(
                 new_job(self._definition, self._options, {}),
                 self._app.hooks,
                 self._definition.parameters.returns,
                 self._options.connection,
             )
-        return Bound(self._asked, named)
+        return BoundCall(self._asked, named)
 
     def _connection(self) -> Any:
         named = self._options.connection
         return self._app.callers_connection() if named is None else named
 
 
-class Registered(Call[P, R]):
+class Registered(TaskCall[P, R]):
     """What every registered function has, whatever its handler's first parameter is."""
 
     def __init__(self, app: Enqueuer, definition: Definition) -> None:
@@ -214,7 +214,7 @@ class Registered(Call[P, R]):
         known_as = (self.name, *self._definition.aliases)
         return Handle(
             self._app.engine,
-            ids.job_id(job_id),
+            idempotency.job_id(job_id),
             created=False,
             returns=self._definition.parameters.returns,
             tasks=known_as,
@@ -236,7 +236,7 @@ class Registered(Call[P, R]):
         tags: Sequence[str] = (),
         target: int | None = None,
         connection: Any = None,
-    ) -> Call[P, R]:
+    ) -> TaskCall[P, R]:
         """The task with options for the next enqueue.
 
         `key` makes the job unique within its task while it lives, and `key_for` after;
@@ -258,7 +258,7 @@ class Registered(Call[P, R]):
             target=target,
             connection=connection,
         )
-        return Call(self._app, self._definition, options)
+        return TaskCall(self._app, self._definition, options)
 
 
 class Task(Registered[P, R], Generic[P, R, C_co]):

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tenure import Tenure
-from tenure.admin import By, Filter, OperationState, State, TickReason
+from tenure.admin import By, Filter, State
 from tenure.errors import InvalidValue
+from tenure.types import OperationState, TickReason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from support.store import Database
-    from tenure.admin import OperationRow, Schedules
+    from tenure.admin import Schedules
+    from tenure.types import OperationRow
 
 ANA = By("ana", source="suite", reason="a trial")
 MINUTE = timedelta(minutes=1)
@@ -50,7 +52,7 @@ def jobs(app: Tenure) -> int:
 
 async def finished(db: Database, operation_id: int) -> OperationRow:
     """The operation, when it was done as a worker would; its rate is waited for by nobody."""
-    while await db.run(db.real.advance()):
+    while await db.run(db.real.run_chunk()):
         await db.fetch("UPDATE tenure.operation SET next_at = now() WHERE next_at IS NOT NULL")
     row = await db.run(db.real.operation(operation_id))
     assert row is not None
@@ -80,9 +82,9 @@ async def test_it_is_paused_and_aborted_and_another_has_the_rest(
     """Each chunk is a transaction of its own, so that what is made stays made."""
     until = midnight + timedelta(hours=20)
     started = schedules.backfill("often", midnight, until, ANA, rate=1000)
-    assert await db.run(db.real.advance()) == 500
+    assert await db.run(db.real.run_chunk()) == 500
     assert app.admin.operations.pause(started.id, ANA).state is OperationState.PAUSED
-    assert await db.run(db.real.advance()) == 0
+    assert await db.run(db.real.run_chunk()) == 0
     app.admin.operations.abort(started.id, ANA)
     assert (jobs(app), started.total) == (500, 1201)
     assert schedules.backfill("often", midnight, until, ANA, dry_run=True).total == 701

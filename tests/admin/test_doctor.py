@@ -15,19 +15,20 @@ from support.cluster import Cluster
 from support.daemons import PgBouncer, Redis
 from support.store import install
 from tenure import Tenure
-from tenure._model.condition import Condition, ServerSetting
+from tenure._model.diagnostics import ServerInfo, ServerSetting
 from tenure._model.ids import WorkerId
-from tenure._model.vitals import Hearing
-from tenure._model.worker import NewWorker, Presence
+from tenure._model.stats import ListenCheck
+from tenure._model.worker import NewWorker, WorkerState
 from tenure._store.postgres import engine as postgres
-from tenure.admin import Admin, By, Fault, Level
+from tenure.admin import Admin, By
 from tenure.admin.doctor.server import release, switched_on
+from tenure.types import FindingCode, Level
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from support.store import Database
-    from tenure.admin import Finding
+    from tenure.types import Finding
 
 NOWHERE = "redis://127.0.0.1:1/0"
 
@@ -59,7 +60,7 @@ async def worker(
     """A worker that has beaten so long ago."""
     me = WorkerId(uuid4())
     await db.run(db.store.register(NewWorker(me, "w", "host", 1, "0", queues, 10)))
-    await db.run(db.store.beat(me, state=Presence.ACTIVE, running=0, meta=meta or None))
+    await db.run(db.store.heartbeat(me, state=WorkerState.ACTIVE, running=0, meta=meta or None))
     await db.fetch(
         "UPDATE tenure.worker SET beat_at = clock_timestamp() - $1::interval WHERE id = $2",
         str(beaten),
@@ -127,7 +128,7 @@ def test_a_pooler_is_told_with_what_wakes_workers_instead(
 def test_notices_that_are_not_heard_are_a_problem(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres, "hears", lambda _: Hearing())
+    monkeypatch.setattr(postgres, "check_listen", lambda _: ListenCheck())
     assert one(examined(db.url), "wakeups").level is Level.PROBLEM
 
 
@@ -191,10 +192,10 @@ async def test_schedules_that_nobody_fires_are_a_problem(db: Database) -> None:
 
 def test_a_server_that_is_too_old_is_a_problem(db: Database) -> None:
     app = Tenure(db.url, redis="")
-    condition = app.admin.perform(app.admin._store.condition())
+    condition = app.admin.perform(app.admin._store.server_info())
     app.close()
     [found] = release(replace(condition, number=140_012, version="14.12"))
-    assert (found.fault, found.level) == (Fault.SERVER_TOO_OLD, Level.PROBLEM)
+    assert (found.fault, found.level) == (FindingCode.SERVER_TOO_OLD, Level.PROBLEM)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +210,7 @@ def test_a_server_that_is_too_old_is_a_problem(db: Database) -> None:
     ],
 )
 def test_a_setting_is_mended_where_it_was_set(source: str, todo: str) -> None:
-    condition = Condition("15", 150_000, "r", "d", {}, datetime.now(UTC))
+    condition = ServerInfo("15", 150_000, "r", "d", {}, datetime.now(UTC))
     assert switched_on(condition, "fsync", ServerSetting("off", source)) == todo
 
 

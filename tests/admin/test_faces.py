@@ -9,15 +9,19 @@ import pytest
 
 from support.moves import enqueued
 from tenure.admin import Admin, By, Operations, Schedules, State, Tokens
-from tenure.admin.faces import Twin, Verb
+from tenure.admin._commands import AdminCommand, AsyncTwin
 
 if TYPE_CHECKING:
     from support.store import Database
 
-VERBS = [name for name in dir(Admin) if isinstance(getattr(Admin, name), Verb)]
-OF_SCHEDULES = [name for name in dir(Schedules) if isinstance(getattr(Schedules, name), Verb)]
-OF_TOKENS = [name for name in dir(Tokens) if isinstance(getattr(Tokens, name), Verb)]
-OF_OPERATIONS = [name for name in dir(Operations) if isinstance(getattr(Operations, name), Verb)]
+VERBS = [name for name in dir(Admin) if isinstance(getattr(Admin, name), AdminCommand)]
+OF_SCHEDULES = [
+    name for name in dir(Schedules) if isinstance(getattr(Schedules, name), AdminCommand)
+]
+OF_TOKENS = [name for name in dir(Tokens) if isinstance(getattr(Tokens, name), AdminCommand)]
+OF_OPERATIONS = [
+    name for name in dir(Operations) if isinstance(getattr(Operations, name), AdminCommand)
+]
 ALL = [
     *((Admin, name) for name in VERBS),
     *((Schedules, name) for name in OF_SCHEDULES),
@@ -29,7 +33,7 @@ ALL = [
 @pytest.mark.parametrize(("group", "name"), ALL)
 def test_every_verb_has_an_async_twin_by_its_name(group: type, name: str) -> None:
     verb, twin = getattr(group, name), getattr(group, f"a{name}")
-    assert isinstance(twin, Twin)
+    assert isinstance(twin, AsyncTwin)
     assert twin.__wrapped__ is verb.__wrapped__
     assert twin.__doc__ == verb.__doc__
     assert verb.__doc__

@@ -9,7 +9,7 @@ import pytest
 
 from support.store import A, B
 from tenure._model.worker import NewWorker
-from tenure._rules.settings import BUILT_IN, SETTINGS, check_setting
+from tenure._rules.runtime_settings import BUILT_IN, SETTINGS, check_setting
 from tenure.admin import By, Setting
 from tenure.errors import InvalidValue
 

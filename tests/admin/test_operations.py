@@ -7,17 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.moves import dead_letter, enqueued, held, state
-from tenure.admin import (
-    By,
-    Changes,
-    Deleting,
-    Filter,
-    ItemOutcome,
-    OperationKind,
-    OperationState,
-    State,
-)
+from tenure.admin import By, Changes, Filter, State
 from tenure.errors import InvalidValue
+from tenure.types import DeleteStatus, ItemOutcome, OperationKind, OperationState
 
 if TYPE_CHECKING:
     from support.store import Database
@@ -31,7 +23,7 @@ async def test_an_operation_is_started_advanced_and_read(db: Database, admin: Ad
     dead = [await dead_letter(db) for _ in range(2)]
     started = admin.operations.start("retry", Filter(queue="default"), ANA, rate=100)
     assert (started.kind, started.total, started.rate) == (OperationKind.RETRY, 2, 100)
-    assert await db.run(db.real.advance()) == 2
+    assert await db.run(db.real.run_chunk()) == 2
     row = admin.operations.get(started.id)
     assert row is not None
     assert (row.state, row.outcomes) == (OperationState.DONE, {ItemOutcome.RETRIED: 2})
@@ -102,9 +94,9 @@ async def test_ended_jobs_are_deleted(db: Database, admin: Admin) -> None:
     dead = await dead_letter(db)
     [job] = await enqueued(db)
     assert admin.delete([dead, job, 4711], ANA) == [
-        Deleting.DELETED,
-        Deleting.LIVE,
-        Deleting.NOT_FOUND,
+        DeleteStatus.DELETED,
+        DeleteStatus.LIVE,
+        DeleteStatus.NOT_FOUND,
     ]
     assert await state(db, dead) is None
     assert await state(db, job) is State.QUEUED
@@ -116,5 +108,5 @@ async def test_a_move_of_many_takes_its_changes_along(db: Database, admin: Admin
         "move", Filter(queue="default"), ANA, changes=Changes(queue="other")
     )
     assert started.changes == Changes(queue="other")
-    await db.run(db.real.advance())
+    await db.run(db.real.run_chunk())
     assert {row.queue for row in admin.jobs(State.QUEUED).jobs} == {"other"}

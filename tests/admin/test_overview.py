@@ -9,7 +9,8 @@ from uuid import uuid4
 from support.moves import dead_letter, ended, held
 from tenure._model.ids import WorkerId
 from tenure._model.worker import NewWorker
-from tenure.admin import AttentionCode, By, Count, TargetKind, plain
+from tenure.admin import By, to_json
+from tenure.types import AlertCode, Count, TargetKind
 
 if TYPE_CHECKING:
     from support.store import Database
@@ -50,9 +51,9 @@ async def test_numbers_sentences_workers_and_what_was_completed(admin: Admin, db
     assert (numbers.workers_active, numbers.workers_total) == (1, 2)
     assert numbers.oldest_due is not None
     assert [(each.code, each.target.name) for each in overview.attention] == [
-        (AttentionCode.NOT_SERVED, "mail"),
-        (AttentionCode.QUEUE_PAUSED, "bulk"),
-        (AttentionCode.DEAD_LETTERS, None),
+        (AlertCode.NOT_SERVED, "mail"),
+        (AlertCode.QUEUE_PAUSED, "bulk"),
+        (AlertCode.DEAD_LETTERS, None),
     ]
     assert overview.attention[0].target.kind is TargetKind.QUEUE
     assert overview.words == "3 things need attention."
@@ -67,4 +68,4 @@ async def test_both_faces_tell_the_same_and_it_can_be_written_as_json(admin: Adm
     admin.enqueue("send", {}, By("ada"), queue="mail")
     one, other = admin.overview(), await admin.aoverview()
     assert (one.attention, one.numbers.due) == (other.attention, other.numbers.due)
-    assert plain(one)["attention"][0]["target"] == {"kind": "queue", "name": "mail"}
+    assert to_json(one)["attention"][0]["target"] == {"kind": "queue", "name": "mail"}

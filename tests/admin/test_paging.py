@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure._model.answers import Place
 from tenure._model.ids import JobId
+from tenure._model.results import PageCursor
 from tenure._rules import paging
 from tenure.errors import InvalidValue
 
 PLACES = st.builds(
-    Place, st.integers(1, 2**63 - 1).map(JobId), st.none() | st.dates(date(1970, 1, 1))
+    PageCursor, st.integers(1, 2**63 - 1).map(JobId), st.none() | st.dates(date(1970, 1, 1))
 )
 
 
 @given(PLACES)
-def test_a_place_comes_back_as_it_was(place: Place) -> None:
+def test_a_place_comes_back_as_it_was(place: PageCursor) -> None:
     assert paging.place(paging.token(place)) == place
 
 

@@ -10,8 +10,9 @@ import pytest
 from support.store import SECOND
 from tenure import Tenure
 from tenure._model.schedule import NewSchedule, PolicyChange, Timing
-from tenure.admin import By, Missed, Overlap, ScheduleState, State, TickOutcome, TickReason
+from tenure.admin import By, State
 from tenure.errors import InvalidValue, PayloadError
+from tenure.types import Missed, Overlap, ScheduleState, TickOutcome, TickReason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.moves import dead_letter, enqueued
-from tenure.admin import WINDOWS, By, Selector, View
+from tenure.admin import WINDOWS, By
 from tenure.errors import InvalidValue
+from tenure.types import JobView, Selector
 
 if TYPE_CHECKING:
     from support.store import Database
@@ -23,7 +24,7 @@ async def test_both_faces_answer_with_what_was_searched(db: Database, admin: Adm
     assert [job.id for job in found.jobs] == [dead, mail]
     assert (found.searched, found.bounded, found.window) == (2, False, WINDOWS[0])
     assert found.summary == f"searched 2 in {found.took.total_seconds() * 1000:.0f} ms"
-    again = await admin.asearch(Selector(state=(View.FAILED,)), widen=2)
+    again = await admin.asearch(Selector(state=(JobView.FAILED,)), widen=2)
     assert ([job.id for job in again.jobs], again.window) == ([dead], WINDOWS[2])
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.moves import dead_letter
-from tenure.admin import By, Count, StandingCode, plain
+from tenure.admin import By, to_json
 from tenure.errors import InvalidValue
+from tenure.types import Count, ExplanationCode
 
 if TYPE_CHECKING:
     from support.store import Database
@@ -32,10 +33,10 @@ async def test_both_faces_tell_the_same(admin: Admin) -> None:
 async def test_figures_can_be_written_as_json(admin: Admin, db: Database) -> None:
     job_id = admin.enqueue("send", {}, By("ada"), queue="mail").id
     await dead_letter(db)
-    assert plain(admin.stats(step=3600))["whole"]["outcomes"]["completed"] == 0
-    assert plain(admin.depths())[1]["due"] == {"value": 1, "more": False}
-    assert plain(admin.why(job_id))["code"] == StandingCode.NOT_SERVED
-    assert plain(admin.failed_groups())["groups"][0]["task"] == "work"
+    assert to_json(admin.stats(step=3600))["whole"]["outcomes"]["completed"] == 0
+    assert to_json(admin.depths())[1]["due"] == {"value": 1, "more": False}
+    assert to_json(admin.why(job_id))["code"] == ExplanationCode.NOT_SERVED
+    assert to_json(admin.failed_groups())["groups"][0]["task"] == "work"
 
 
 async def test_groups_come_page_by_page(admin: Admin, db: Database) -> None:

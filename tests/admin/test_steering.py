@@ -8,17 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.moves import dead_letter, enqueued, held
-from tenure.admin import (
-    By,
-    Cancelling,
-    Deleting,
-    Filter,
-    OperationState,
-    Retried,
-    Retrying,
-    State,
-)
+from tenure.admin import By, Filter, State
 from tenure.errors import InvalidValue
+from tenure.types import CancelStatus, DeleteStatus, OperationState, RetryResult, RetryStatus
 
 if TYPE_CHECKING:
     from support.store import Database
@@ -37,8 +29,8 @@ async def test_a_retry_brings_dead_letters_back(db: Database, admin: Admin) -> N
     """Shows R15."""
     dead = await dead_letter(db)
     assert admin.retry([dead, 4711], ANA) == [
-        Retried(Retrying.RETRIED),
-        Retried(Retrying.NOT_FAILED),
+        RetryResult(RetryStatus.RETRIED),
+        RetryResult(RetryStatus.NOT_FAILED),
     ]
     assert state(admin, dead) is State.QUEUED
 
@@ -49,7 +41,7 @@ async def test_a_retry_whose_key_is_taken_names_the_job_that_has_it(
     """Shows R15, R17."""
     dead = await dead_letter(db, key="one")
     [younger] = await enqueued(db, key="one")
-    assert admin.retry([dead], ANA) == [Retried(Retrying.KEY_HELD, younger)]
+    assert admin.retry([dead], ANA) == [RetryResult(RetryStatus.KEY_HELD, younger)]
 
 
 async def test_a_cancel_ends_what_is_queued_and_asks_what_runs(db: Database, admin: Admin) -> None:
@@ -57,9 +49,9 @@ async def test_a_cancel_ends_what_is_queued_and_asks_what_runs(db: Database, adm
     [lease] = await held(db)
     [queued] = await enqueued(db)
     assert admin.cancel([queued, lease.job_id, 4711], ANA) == [
-        Cancelling.CANCELLED,
-        Cancelling.REQUESTED,
-        Cancelling.NOT_LIVE,
+        CancelStatus.CANCELLED,
+        CancelStatus.REQUESTED,
+        CancelStatus.NOT_LIVE,
     ]
 
 
@@ -123,9 +115,9 @@ async def test_ids_may_be_texts_as_http_has_them(db: Database, admin: Admin) -> 
     [queued, other] = await enqueued(db, 2)
     assert admin.hold([str(queued)], ANA) == [True]
     assert admin.move([str(queued)], ANA, priority=7) == [True]
-    assert admin.cancel([str(queued), other], ANA) == [Cancelling.CANCELLED] * 2
-    assert admin.retry([str(dead)], ANA) == [Retried(Retrying.RETRIED)]
-    assert await admin.adelete([str(queued)], ANA) == [Deleting.DELETED]
+    assert admin.cancel([str(queued), other], ANA) == [CancelStatus.CANCELLED] * 2
+    assert admin.retry([str(dead)], ANA) == [RetryResult(RetryStatus.RETRIED)]
+    assert await admin.adelete([str(queued)], ANA) == [DeleteStatus.DELETED]
     done = [row.action for row in admin.audit(f"job:{queued}")]
     assert done == ["delete", "cancel", "move", "hold"]
     assert (admin.job(str(other)), admin.attempts(str(dead))) == (

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tenure._rules import tokens as rules
-from tenure.admin import By, Scope, TokenState, allows
+from tenure._rules import access as rules
+from tenure.admin import By, allows
 from tenure.errors import InvalidValue, TokenRefused
+from tenure.types import Scope, TokenState
 
 if TYPE_CHECKING:
     from tenure.admin import Admin

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tenure import Handle, Tenure
     from tenure._model.ids import JobId, Json
-    from tenure._model.lease import Claimed
+    from tenure._model.lease import ClaimedJob
     from tenure._model.outcome import Outcome
 
 T = TypeVar("T")
@@ -75,7 +75,7 @@ def terminate(url: str, name: str) -> int:
     return len(gone)
 
 
-def claim(app: Tenure, *queues: str) -> Claimed:
+def claim(app: Tenure, *queues: str) -> ClaimedJob:
     """The next job of these queues, or of the default one, as a worker would get it."""
     op = app.engine.store.claim(lanes(*queues or ("default",)), count=1, worker=A)
     [claimed] = app.engine.run(op).jobs

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tenure import Tenure
-    from tenure.task import Bound, Task
+    from tenure.task import BoundCall, Task
 
     Double = Task[[int], int, int]
 
@@ -64,7 +64,7 @@ async def test_calls_of_several_tasks_with_and_without_keys_keep_their_order(
         return name
 
     earlier = double.using(key="taken").enqueue(0)
-    calls: list[Bound[Any]] = [
+    calls: list[BoundCall[Any]] = [
         double.bind(1),
         double.using(key="taken").bind(2),
         greet.using(queue="mail", priority=9).bind("Ada"),
@@ -97,7 +97,7 @@ async def test_no_calls_are_no_jobs(app: Tenure, url: str) -> None:
     assert rows(url) == []
 
 
-def broken(double: Double, kind: str) -> Iterator[Bound[int]]:
+def broken(double: Double, kind: str) -> Iterator[BoundCall[int]]:
     """More than two batches of calls, and then one that cannot be."""
     yield from (double.bind(n) for n in range(MANY - 1))
     wrong: Any = {
@@ -127,7 +127,7 @@ async def test_calls_with_and_without_keys_before_a_bad_one_leave_none_either(
 ) -> None:
     """Each batch is two statements then, and still no transaction of its own."""
 
-    def calls() -> Iterator[Bound[int]]:
+    def calls() -> Iterator[BoundCall[int]]:
         for n in range(MANY):
             yield double.using(key=str(n) if n % 2 else None).bind(n)
         yield double.using(priority=10).bind(0)
@@ -144,7 +144,7 @@ async def test_calls_with_and_without_keys_before_a_bad_one_leave_none_either(
 async def test_an_error_of_the_callers_own_among_many_leaves_none(
     app: Tenure, double: Double, url: str
 ) -> None:
-    def calls() -> Iterator[Bound[int]]:
+    def calls() -> Iterator[BoundCall[int]]:
         yield from (double.bind(n) for n in range(1_500))
         raise LookupError("the file ends here")
 
@@ -158,7 +158,7 @@ async def test_an_error_of_the_callers_own_among_many_leaves_none(
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of ten, so that few calls are many batches."""
-    monkeypatch.setattr("tenure.many._BATCH", 10)
+    monkeypatch.setattr("tenure._bulk_enqueue._BATCH", 10)
 
 
 @pytest.mark.usefixtures("small")
@@ -167,7 +167,7 @@ async def test_more_batches_than_are_sent_at_once_keep_their_order(
 ) -> None:
     """Also where those in the middle are not alike, or have keys, and go one by one."""
 
-    def calls() -> Iterator[Bound[int]]:
+    def calls() -> Iterator[BoundCall[int]]:
         yield from (double.bind(n) for n in range(405))
         yield from (double.using(priority=n % 10).bind(n) for n in range(405, 430))
         yield double.using(key="one").bind(430)

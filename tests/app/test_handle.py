@@ -15,9 +15,9 @@ import pytest
 from support.moves import BROKEN
 from tenure import Handle, Tenure
 from tenure._model.job import State
-from tenure._model.outcome import Cancelled, Error, Released
-from tenure._rules.values import dump
-from tenure.errors import InvalidValue, JobCancelled, JobFailed, NotReady, PayloadError
+from tenure._model.outcome import Cancelled, Released
+from tenure._rules.serialization import dump
+from tenure.errors import Error, InvalidValue, JobCancelled, JobFailed, NotReady, PayloadError
 from tests.app.acts import complete, end, fail, fetch
 
 
@@ -51,7 +51,7 @@ async def test_the_result_is_what_the_job_returned(app: Tenure) -> None:
 async def test_the_result_is_what_the_job_returned_in_the_async_world(app: Tenure) -> None:
     handle = enqueued(app, int)
     complete(app, 7)
-    assert await handle.await_end(10) is handle
+    assert await handle.wait_async(10) is handle
     assert handle.result == 7
 
 
@@ -125,7 +125,7 @@ async def test_a_job_that_did_not_end_well_has_no_result(
     assert handle.wait(10).state is state
     with pytest.raises(NotReady, match=why):
         _ = handle.result
-    assert (await handle.await_end(10)).state is state
+    assert (await handle.wait_async(10)).state is state
 
 
 async def test_what_a_job_failed_by_comes_with_its_result(app: Tenure) -> None:
@@ -138,7 +138,7 @@ async def test_what_a_job_failed_by_comes_with_its_result(app: Tenure) -> None:
             _ = handle.result
         assert failed.value.reason == "attempts"
         assert failed.value.error == Error("ValueError", BROKEN.error.message)
-    for alook in (handle.await_end, handle.aget):
+    for alook in (handle.wait_async, handle.aget):
         await alook()
         with pytest.raises(JobFailed, match="ValueError"):
             _ = handle.result
@@ -180,7 +180,7 @@ async def test_a_job_that_is_no_longer_kept_is_none(app: Tenure, url: str) -> No
     assert handle.get() is None
     assert await handle.aget() is None
     assert handle.wait(10).state is None
-    assert (await handle.await_end(10)).state is None
+    assert (await handle.wait_async(10)).state is None
     with pytest.raises(NotReady):
         _ = handle.result
 
@@ -203,7 +203,7 @@ async def test_a_job_is_found_again_by_its_id_with_its_result_rebuilt(app: Tenur
     found = point.handle(point.enqueue(1).id)
     assert (found.created, found.state) == (False, None)
     complete(app, {"x": 1, "at": None})
-    assert (await found.await_end(10)).result == Point(1)
+    assert (await found.wait_async(10)).result == Point(1)
     assert point.handle(found.id).wait(10).result == Point(1)
     assert point.handle(str(found.id)).wait(10).result == Point(1)
     with pytest.raises(InvalidValue, match="is no id of a job"):
@@ -242,5 +242,5 @@ async def test_an_id_that_no_job_has_is_none(app: Tenure, job_id: int) -> None:
     assert handle.get() is None
     assert await handle.aget() is None
     assert handle.wait(10).state is None
-    assert (await handle.await_end(10)).state is None
+    assert (await handle.wait_async(10)).state is None
     assert app.admin.job(job_id) is None

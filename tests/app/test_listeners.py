@@ -16,7 +16,7 @@ import pytest
 
 from support.processes import wait_for
 from tenure import Tenure
-from tenure._hooks import teller
+from tenure._hooks import delivery
 from tenure.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ async def test_a_listener_that_fails_is_logged_and_harms_no_other(
 async def test_a_listener_that_hangs_holds_up_nobody_and_what_is_too_much_is_dropped(
     app: Tenure, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(teller, "_MOST", 3)
+    monkeypatch.setattr(delivery, "_MOST", 3)
     go_on, begun = threading.Event(), threading.Event()
     told: list[JobEvent] = []
 

@@ -14,7 +14,7 @@ from support.moves import BROKEN, BY, ended
 from tenure import Handle
 from tenure._model.job import State
 from tenure._model.outcome import Cancelled, Released, Succeeded
-from tenure._store.postgres import waiting
+from tenure._store.postgres import wait_for_job
 from tests.app.acts import (
     Aside,
     claim,
@@ -41,7 +41,7 @@ ROUNDS = 5
 @pytest.fixture
 def woken_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """The slow look beneath is so slow that only being told ends a wait in time."""
-    monkeypatch.setattr(waiting, "_POLL", 600.0)
+    monkeypatch.setattr(wait_for_job, "_POLL", 600.0)
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ async def test_an_async_wait_is_woken_round_after_round(
 ) -> None:
     for n in range(ROUNDS):
         handle = await work.aenqueue(n)
-        waiter = asyncio.create_task(handle.await_end(30))
+        waiter = asyncio.create_task(handle.wait_async(30))
         await asyncio.to_thread(is_waited_for, url, handle)
         await asyncio.to_thread(complete, app, n)
         await asyncio.wait_for(waiter, 20)
@@ -117,7 +117,7 @@ async def test_a_wait_is_woken_by_a_completion_in_a_transaction(
 
     def settle_within() -> None:
         with psycopg.connect(url) as connection:
-            app.engine.over(connection).run(app.engine.store.settle_within(lease, settlement))
+            app.engine.on(connection).run(app.engine.store.settle_within(lease, settlement))
 
     ends_by(url, handle, settle_within)
 
@@ -178,7 +178,7 @@ async def test_a_wait_for_what_has_ended_returns_at_once(
     handle = work.enqueue(1)
     complete(app, 1)
     assert handle.wait().result == 1
-    assert (await handle.await_end()).result == 1
+    assert (await handle.wait_async()).result == 1
 
 
 async def test_a_wait_whose_time_is_up_says_how_the_job_stands(app: Tenure, work: Work) -> None:
@@ -190,5 +190,5 @@ async def test_a_wait_whose_time_is_up_says_how_the_job_stands(app: Tenure, work
     claim(app)
     for seconds in times:
         with pytest.raises(TimeoutError, match=f"job {handle.id} is still running"):
-            await handle.await_end(seconds)
+            await handle.wait_async(seconds)
     assert handle.state is State.RUNNING

@@ -21,7 +21,7 @@ from tests.app.acts import Aside, complete, connections, is_waited_for, row, ter
 
 if TYPE_CHECKING:
     from tenure import Tenure
-    from tenure._store.port import Rows, Single
+    from tenure._store.steps import Rows, Single
     from tenure.task import Task
     from tests.app.acts import Apps
 
@@ -48,7 +48,7 @@ async def test_a_connection_that_has_waited_is_as_good_as_before(
         is_waited_for(url, handle)
         complete(app, 1)
         waiter.answer()
-        await handle.await_end(10)
+        await handle.wait_async(10)
     listening = "SELECT pg_listening_channels()"
     pools = elsewhere.engine._pools  # type: ignore[attr-defined]  # PostgreSQL's own.
     with pools.own() as connection:
@@ -66,7 +66,7 @@ async def test_a_wait_that_is_cancelled_gives_its_connection_back(apps: Apps, ur
 
     for n in range(3):
         handle = await work.aenqueue(n)
-        waiter = asyncio.create_task(handle.await_end(60))
+        waiter = asyncio.create_task(handle.wait_async(60))
         await asyncio.to_thread(is_waited_for, url, handle)
         waiter.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -81,7 +81,7 @@ async def test_a_wait_that_is_cancelled_while_it_looks_is_cancelled_and_nothing_
     handle = await work.aenqueue(1)
     with psycopg.connect(url, application_name="locker") as locker:
         locker.execute("LOCK TABLE tenure.job")
-        waiter = asyncio.create_task(handle.await_end(60))
+        waiter = asyncio.create_task(handle.wait_async(60))
         await asyncio.to_thread(
             until, lambda: any(each["wait_event"] == "relation" for each in connections(url))
         )
@@ -104,7 +104,7 @@ async def test_a_wait_that_is_cancelled_just_when_an_answer_comes_is_cancelled_t
         return answer
 
     monkeypatch.setattr(AsyncSession, "_execute", execute_and_cancel)
-    waiter = asyncio.create_task(handle.await_end(60))
+    waiter = asyncio.create_task(handle.wait_async(60))
     with pytest.raises(asyncio.CancelledError):
         await waiter
 
@@ -147,7 +147,7 @@ async def test_an_async_wait_whose_connection_breaks_raises_no_error_of_the_driv
     app: Tenure, work: Work, url: str
 ) -> None:
     handle = await work.aenqueue(1)
-    waiter = asyncio.create_task(handle.await_end(10))
+    waiter = asyncio.create_task(handle.wait_async(10))
     await asyncio.to_thread(is_waited_for, url, handle)
     assert terminate(url, "tenure") > 0
     cancel_from_elsewhere(url, handle)

@@ -11,8 +11,8 @@ import pytest
 
 from support.daemons import Redis
 from tenure import Tenure
-from tenure._bells.redis import RedisBell
-from tenure._rules import lanes
+from tenure._notifier_redis import RedisNotifier
+from tenure._rules import claiming
 from tenure.config import DEFAULTS
 from tenure.errors import Unreachable
 
@@ -31,7 +31,7 @@ MARKS = ("first mark", "second mark")
 class Ear:
     """Hears what a worker would."""
 
-    def __init__(self, bell: RedisBell) -> None:
+    def __init__(self, bell: RedisNotifier) -> None:
         self._bell = bell
         self._heard: asyncio.Queue[str] = asyncio.Queue()
 
@@ -51,11 +51,11 @@ class Ear:
 
     async def all(self, app: Tenure) -> list[str]:
         """Everything that an app has rung since the last time, up to now."""
-        assert app.engine.bell is not None
+        assert app.engine.notifier is not None
         names: list[str] = []
         # What is said in one breath with the first mark is said before the second.
         for mark in MARKS:
-            app.engine.bell.ring([mark])
+            app.engine.notifier.publish([mark])
             while mark not in names:
                 names.append(await self.next())
         return sorted(name for name in names if name not in ("", *MARKS))
@@ -71,7 +71,7 @@ def redis() -> Iterator[Redis]:
 @pytest.fixture
 async def ear(redis: Redis) -> AsyncIterator[Ear]:
     """An ear that listens."""
-    bell = RedisBell(redis.url, schema="tenure")
+    bell = RedisNotifier(redis.url, schema="tenure")
     ear = Ear(bell)
     listening = asyncio.create_task(ear.listen())
     assert await ear.next() == ""
@@ -90,7 +90,7 @@ class Apps(Protocol):
 @pytest.fixture
 async def apps(db: Database, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Apps]:
     """Apps whose workers look for themselves too rarely for it to matter."""
-    monkeypatch.setattr(lanes, "SCAN_AT_LEAST", RARELY)
+    monkeypatch.setattr(claiming, "SCAN_AT_LEAST", RARELY)
     made: list[Tenure] = []
 
     def make(redis: str | None, *, listen: bool = False) -> Tenure:

@@ -9,7 +9,7 @@ import pytest
 
 from support.daemons import Redis
 from tenure import Tenure
-from tenure._bells.redis import RedisBell
+from tenure._notifier_redis import RedisNotifier
 from tenure.errors import ConfigError, Unreachable
 
 if TYPE_CHECKING:
@@ -19,10 +19,10 @@ ARGUMENT, ENVIRONMENT, FILE = (f"redis://{name}/0" for name in ("argument", "env
 
 
 def _host(app: Tenure) -> str | None:
-    bell = app.engine.bell
+    bell = app.engine.notifier
     if bell is None:
         return None
-    assert isinstance(bell, RedisBell)
+    assert isinstance(bell, RedisNotifier)
     return bell._place.url
 
 
@@ -48,7 +48,7 @@ def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.Mo
 
 
 async def test_an_option_that_redis_py_does_not_take_is_told() -> None:
-    bell = RedisBell("redis://127.0.0.1:1/0?wrong=1", schema="tenure")
+    bell = RedisNotifier("redis://127.0.0.1:1/0?wrong=1", schema="tenure")
     with pytest.raises(Unreachable, match="wrong"):
         bell.check()
     with pytest.raises(Unreachable, match="wrong"):
@@ -57,10 +57,10 @@ async def test_an_option_that_redis_py_does_not_take_is_told() -> None:
 
 def test_a_redis_is_checked_with_its_password_and_none_is_told() -> None:
     with Redis(password="hush-hush") as redis:  # noqa: S106 - of a server that ends with the test
-        RedisBell(redis.url, schema="tenure").check()
+        RedisNotifier(redis.url, schema="tenure").check()
         wrong = redis.url.replace("hush-hush", "wrong-word")
         with pytest.raises(Unreachable, match="Redis does not answer") as caught:
-            RedisBell(wrong, schema="tenure").check()
+            RedisNotifier(wrong, schema="tenure").check()
         assert "wrong-word" not in str(caught.value)
     with pytest.raises(Unreachable, match="Redis does not answer"):
-        RedisBell(redis.url, schema="tenure").check()
+        RedisNotifier(redis.url, schema="tenure").check()

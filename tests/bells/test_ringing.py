@@ -60,7 +60,7 @@ async def test_a_follow_up_rings_when_the_job_that_it_follows_is_settled(
 
     handle = first.enqueue()
     async with app.run(queues=["default"]):
-        assert (await handle.await_end(15)) is not None
+        assert (await handle.wait_async(15)) is not None
     assert "elsewhere" in await ear.all(app)
 
 
@@ -81,7 +81,7 @@ async def test_a_handlers_own_transaction_rings_at_its_commit_alone(app: Tenure,
     handles = [commits.enqueue(), rolls_back.enqueue()]
     async with app.run(queues=["default"]):
         for handle in handles:
-            await handle.await_end(15)
+            await handle.wait_async(15)
     heard = await ear.all(app)
     assert "committed" in heard
     assert "undone" not in heard

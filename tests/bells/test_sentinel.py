@@ -11,7 +11,7 @@ from redis import Redis as Client
 
 from support.daemons import Redis, Sentinel
 from support.processes import wait_for
-from tenure._bells.redis import RedisBell
+from tenure._notifier_redis import RedisNotifier
 from tests.bells.conftest import Ear
 
 if TYPE_CHECKING:
@@ -39,18 +39,18 @@ def sentinel(master: Redis) -> Iterator[Sentinel]:
 
 async def test_wakeups_go_on_with_the_new_master(master: Redis, sentinel: Sentinel) -> None:
     """Shows R34."""
-    ringing, hearing = (RedisBell(sentinel.url, schema="tenure") for _ in range(2))
+    ringing, hearing = (RedisNotifier(sentinel.url, schema="tenure") for _ in range(2))
     ear = Ear(hearing)
     listening = asyncio.create_task(ear.listen())
     assert await ear.next() == ""
-    ringing.ring(["before"])
+    ringing.publish(["before"])
     assert await ear.next() == "before"
 
     master.stop(signal.SIGKILL)
     async with asyncio.timeout(90):
         # Whoever listens again may find the old master still named: its word is not the last.
         while await ear.next() != "after":
-            ringing.ring(["after"])
+            ringing.publish(["after"])
     with Client(port=sentinel.port) as client:
         assert client.sentinel_get_master_addr_by_name("tenure")[1] != master.port
     listening.cancel()

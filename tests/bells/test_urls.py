@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tenure._bells.urls import place
+from tenure._notifier_redis import redis_address
 from tenure.errors import ConfigError
 
 
@@ -21,12 +21,12 @@ from tenure.errors import ConfigError
     ],
 )
 def test_what_redis_py_reads_is_passed_on(url: str, db: int) -> None:
-    found = place(url)
+    found = redis_address(url)
     assert (found.url, found.db, found.sentinels) == (url, db, ())
 
 
 def test_sentinels_are_named_with_their_service_and_what_is_for_them_alone() -> None:
-    found = place(
+    found = redis_address(
         "redis+sentinel://user:secret@one,two:26380,[::1]:5000/my%20master/2"
         "?socket_timeout=3&sentinel_password=other"
     )
@@ -38,7 +38,7 @@ def test_sentinels_are_named_with_their_service_and_what_is_for_them_alone() -> 
 
 
 def test_a_service_without_a_number_is_database_0_and_tls_is_kept() -> None:
-    found = place("rediss+sentinel://one/service")
+    found = redis_address("rediss+sentinel://one/service")
     assert (found.db, found.url) == (0, "rediss://master/0")
 
 
@@ -57,9 +57,11 @@ def test_a_service_without_a_number_is_database_0_and_tls_is_kept() -> None:
 )
 def test_what_cannot_be_read_is_refused_with_what_can_and_not_repeated(url: str) -> None:
     with pytest.raises(ConfigError, match=r"redis\+sentinel://host1,host2/service/0") as caught:
-        place(url)
+        redis_address(url)
     assert "secret" not in str(caught.value)
 
 
 def test_passwords_are_not_shown() -> None:
-    assert "secret" not in repr(place("redis+sentinel://:secret@a/b?sentinel_password=secret"))
+    assert "secret" not in repr(
+        redis_address("redis+sentinel://:secret@a/b?sentinel_password=secret")
+    )

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from support.store import SECOND, A, lanes
 from tenure._model.audit import By
 from tenure._model.job import NewJob, State
-from tenure._model.lease import Renewed
-from tenure._model.outcome import Ended, Error, Failed, Loss, Lost, Released
+from tenure._model.lease import RenewStatus
+from tenure._model.outcome import Failed, Loss, Lost, Released, SettleRequest
 from tenure._model.queue import EVERY_QUEUE
 from tenure._rules import lifecycle
 from tenure._store.postgres.sessions import AsyncSession
+from tenure.errors import Error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
     from support.store import Database, Party
     from tenure._model.ids import JobId, WorkerId
     from tenure._model.job import JobRow
-    from tenure._model.lease import Claimed, Claims, Rescued, Settled
+    from tenure._model.lease import ClaimedJob, ClaimResult, RescuedLease, SettleResult
     from tenure._model.outcome import Outcome
-    from tenure._store.port import Op
+    from tenure._store.steps import Op
 
 BY = By("ada", source="suite", reason="because")
 DAY = timedelta(days=1)
@@ -46,24 +47,24 @@ async def enqueue(db: Database, task: str = "task", **fields: Any) -> JobId:
 
 async def claim(
     db: Database, *, count: int = 1, worker: WorkerId = A, queues: Sequence[str] = ("q",)
-) -> Sequence[Claimed]:
+) -> Sequence[ClaimedJob]:
     """Claim from all lanes of these queues."""
     claims = await db.run(db.store.claim(lanes(*queues), count=count, worker=worker))
     return claims.jobs
 
 
-def unread(claims: Claims, queue: str) -> bool:
+def unread(claims: ClaimResult, queue: str) -> bool:
     """Whether the answer says that this queue, or every one, was not read to its end."""
-    return queue in claims.unread or EVERY_QUEUE in claims.unread
+    return queue in claims.skipped_queues or EVERY_QUEUE in claims.skipped_queues
 
 
-async def claim_one(db: Database, *, worker: WorkerId = A) -> Claimed:
+async def claim_one(db: Database, *, worker: WorkerId = A) -> ClaimedJob:
     """Claim the one job that is due."""
     [claimed] = await claim(db, worker=worker)
     return claimed
 
 
-async def claim_a_suspect(db: Database, *, worker: WorkerId = A) -> Claimed:
+async def claim_a_suspect(db: Database, *, worker: WorkerId = A) -> ClaimedJob:
     """Claim the one job that is due, however many workers it has taken down, and confirm it."""
     most = lifecycle.MAX_WORKER_LOSSES
     claims = await db.run(db.store.claim(lanes("q"), count=1, worker=worker, suspects=most))
@@ -73,7 +74,7 @@ async def claim_a_suspect(db: Database, *, worker: WorkerId = A) -> Claimed:
     return claimed
 
 
-async def running(db: Database, task: str = "task", **fields: Any) -> Claimed:
+async def running(db: Database, task: str = "task", **fields: Any) -> ClaimedJob:
     """Enqueue a job and claim it."""
     job_id = await enqueue(db, task, **fields)
     [claimed] = await claim(db, queues=[fields.get("queue", "q")])
@@ -82,29 +83,33 @@ async def running(db: Database, task: str = "task", **fields: Any) -> Claimed:
 
 
 def ended(
-    claimed: Claimed, outcome: Outcome, *, backoff: timedelta = 30 * SECOND, log: str | None = None
-) -> Ended:
+    claimed: ClaimedJob,
+    outcome: Outcome,
+    *,
+    backoff: timedelta = 30 * SECOND,
+    log: str | None = None,
+) -> SettleRequest:
     """How this running period ends by the rules of the life cycle."""
     job = claimed.job
     settlement = lifecycle.settle(
         outcome, attempt=job.attempt, limit=job.max_attempts, backoff=backoff
     )
-    return Ended(claimed.lease, settlement, log)
+    return SettleRequest(claimed.lease, settlement, log)
 
 
-async def settle(db: Database, claimed: Claimed, outcome: Outcome) -> Settled:
+async def settle(db: Database, claimed: ClaimedJob, outcome: Outcome) -> SettleResult:
     """Settle one lease."""
     [answer] = await db.run(db.store.settle([ended(claimed, outcome)]))
     return answer
 
 
-async def begin(db: Database, claimed: Claimed) -> None:
+async def begin(db: Database, claimed: ClaimedJob) -> None:
     """Renew this lease for a handler that has begun: from here on its loss is known to be one."""
     [renewal] = await db.run(db.store.renew([claimed.lease]))
-    assert renewal.answer is Renewed.RENEWED
+    assert renewal.answer is RenewStatus.RENEWED
 
 
-async def expire(db: Database, claimed: Claimed) -> Rescued:
+async def expire(db: Database, claimed: ClaimedJob) -> RescuedLease:
     """Let this lease run out and be rescued, whatever is known of its handler."""
     db.clock.advance(claimed.lease.ttl)
     rescues = await db.run(db.store.rescue())
@@ -112,7 +117,7 @@ async def expire(db: Database, claimed: Claimed) -> Rescued:
     return rescued
 
 
-async def lose(db: Database, claimed: Claimed) -> Rescued:
+async def lose(db: Database, claimed: ClaimedJob) -> RescuedLease:
     """Lose a job with its whole worker: its handler began, then the lease ran out."""
     await begin(db, claimed)
     return await expire(db, claimed)

@@ -37,7 +37,7 @@ async def start(
 
 async def advance(db: Database) -> int:
     """Do one chunk, if one is due."""
-    return await db.run(db.store.advance())
+    return await db.run(db.store.run_chunk())
 
 
 async def finish(db: Database, operation_id: int) -> OperationRow:

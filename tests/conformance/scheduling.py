@@ -59,7 +59,7 @@ async def backfill(db: Database, fire_ats: Sequence[datetime], name: str = "s") 
         rate=10_000,
     )
     started = await db.run(db.store.start_backfill(new, BY))
-    while await db.run(db.store.advance()):
+    while await db.run(db.store.run_chunk()):
         pass
     row = await db.run(db.store.operation(started.id))
     assert row is not None

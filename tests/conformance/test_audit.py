@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from support.store import Database
-    from tenure._store.port import Op
+    from tenure._store.steps import Op
 
     Verb: TypeAlias = Callable[[Database], Awaitable[tuple[Op[object], str, str]]]
 

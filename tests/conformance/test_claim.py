@@ -151,7 +151,7 @@ async def test_an_idle_claim_answers_with_a_time_before_it_began(db: Database) -
     claims = await db.run(db.store.claim(lanes("q"), count=1, worker=A))
 
     assert (claims.jobs, claims.found, claims.limited) == ([], 0, False)
-    assert (claims.unread, claims.now) == (frozenset(), db.clock.now - 10 * SECOND)
+    assert (claims.skipped_queues, claims.now) == (frozenset(), db.clock.now - 10 * SECOND)
 
 
 async def test_a_claim_takes_at_most_what_it_asked_for(db: Database) -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.store import SECOND, A, B, lanes
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import State
-from tenure._model.lease import Renewed
+from tenure._model.lease import RenewStatus
 from tenure._model.outcome import Released
 from tests.conformance.acts import (
     BY,
@@ -27,10 +27,10 @@ from tests.conformance.acts import (
 
 if TYPE_CHECKING:
     from support.store import Database
-    from tenure._model.lease import Claimed
+    from tenure._model.lease import ClaimedJob
 
 
-async def confirm(db: Database, claimed: Claimed, *, fail_on_loss: bool = False) -> bool:
+async def confirm(db: Database, claimed: ClaimedJob, *, fail_on_loss: bool = False) -> bool:
     [confirmed] = await db.run(db.store.confirm([claimed.lease], fail_on_loss=[fail_on_loss]))
     return confirmed
 
@@ -84,7 +84,7 @@ async def test_a_claim_that_nobody_heard_of_is_on_record_as_lost_and_says_so(db:
     await expire(db, claimed)
 
     [attempt] = await db.run(db.store.attempts(claimed.job.id))
-    assert (attempt.outcome, attempt.renewals) == (Ending.LOST, 0)
+    assert (attempt.outcome, attempt.renewals) == (AttemptOutcome.LOST, 0)
     assert attempt.error_type == "LeaseExpired"
     assert "the handler is not known to have begun" in str(attempt.error_message)
     assert "not known to have begun" in str(attempt.error_signature)
@@ -96,7 +96,7 @@ async def test_what_was_renewed_before_it_began_is_not_known_to_have_begun(db: D
     first, second = await claim(db, count=2)
     leases = [first.lease, second.lease]
     answers = await db.run(db.store.renew(leases, began=[False, True]))
-    assert [one.answer for one in answers] == [Renewed.RENEWED] * 2
+    assert [one.answer for one in answers] == [RenewStatus.RENEWED] * 2
     db.clock.advance(30 * SECOND)
     await db.run(db.store.rescue())
 

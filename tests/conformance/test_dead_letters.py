@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from support.store import SECOND
-from tenure._model.answers import Retried, Retrying
 from tenure._model.ids import JobId
-from tenure._model.job import Enqueued, State
+from tenure._model.job import EnqueueResult, State
 from tenure._model.outcome import Failed, Succeeded
+from tenure._model.results import RetryResult, RetryStatus
 from tests.conformance.acts import (
     BY,
     ERROR,
@@ -28,8 +28,8 @@ from tests.conformance.acts import (
 if TYPE_CHECKING:
     from support.store import Database
 
-BACK = Retried(Retrying.RETRIED)
-NOT_FAILED = Retried(Retrying.NOT_FAILED)
+BACK = RetryResult(RetryStatus.RETRIED)
+NOT_FAILED = RetryResult(RetryStatus.NOT_FAILED)
 
 
 async def test_a_retry_begins_a_new_life(db: Database) -> None:
@@ -96,10 +96,10 @@ async def test_a_retry_names_the_younger_job_that_holds_the_key(db: Database) ->
     old = await dead_letter(db, key="k")
     young = await enqueue(db, key="k")
 
-    assert await db.run(db.store.retry([old], BY)) == [Retried(Retrying.KEY_HELD, young)]
+    assert await db.run(db.store.retry([old], BY)) == [RetryResult(RetryStatus.KEY_HELD, young)]
     assert (await get(db, old)).state is State.FAILED
     [again] = await db.run(db.store.enqueue([a_job(key="k")]))
-    assert again == Enqueued(young, created=False)
+    assert again == EnqueueResult(young, created=False)
 
 
 async def test_a_retry_is_free_to_go_when_the_younger_job_has_ended(db: Database) -> None:
@@ -109,7 +109,7 @@ async def test_a_retry_is_free_to_go_when_the_younger_job_has_ended(db: Database
 
     assert await db.run(db.store.retry([old], BY)) == [BACK]
     [again] = await db.run(db.store.enqueue([a_job(key="k")]))
-    assert again == Enqueued(old, created=False)
+    assert again == EnqueueResult(old, created=False)
 
 
 async def test_of_two_dead_letters_with_one_key_the_younger_comes_back(db: Database) -> None:
@@ -118,7 +118,7 @@ async def test_of_two_dead_letters_with_one_key_the_younger_comes_back(db: Datab
     young = await dead_letter(db, key="k")
 
     answers = await db.run(db.store.retry([old, young], BY))
-    assert answers == [Retried(Retrying.KEY_HELD, young), BACK]
+    assert answers == [RetryResult(RetryStatus.KEY_HELD, young), BACK]
     assert (await get(db, old)).state is State.FAILED
 
 

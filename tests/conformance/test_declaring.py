@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from support.store import SECOND
 from tenure._model.job import NewJob
-from tenure._model.schedule import Declaring, Missed, PolicyChange, ScheduleState, Timing
+from tenure._model.schedule import DeclareResult, Missed, PolicyChange, ScheduleState, Timing
 from tests.conformance.acts import BY
 from tests.conformance.scheduling import (
     HOUR,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 async def declare(
     db: Database, *schedules: NewSchedule, program: str = "shop", version: Sequence[int] = (1,)
-) -> Declaring:
+) -> DeclareResult:
     return await db.run(db.store.declare(program, version, schedules))
 
 
@@ -42,7 +42,7 @@ async def test_a_program_s_first_start_makes_its_schedules(db: Database) -> None
     db.clock.now = NOON
     done = await declare(db, a_schedule("a"), a_schedule("b"))
 
-    assert done == Declaring(made=("a", "b"))
+    assert done == DeclareResult(made=("a", "b"))
     row = await found(db, "a")
     assert (row.program, row.program_version, row.version) == ("shop", (1,), 1)
     assert (row.next_at, row.state) == (NOON + MINUTE, ScheduleState.ACTIVE)
@@ -60,7 +60,7 @@ async def test_a_start_without_a_difference_writes_nothing(db: Database) -> None
     before = await db.fetch("SELECT *, xmin FROM tenure.schedule ORDER BY name")
     db.clock.advance(MINUTE)
 
-    assert await declare(db, *schedules) == Declaring()
+    assert await declare(db, *schedules) == DeclareResult()
     assert await db.fetch("SELECT *, xmin FROM tenure.schedule ORDER BY name") == before
 
 
@@ -70,7 +70,7 @@ async def test_a_change_begins_from_now_and_raises_the_version(db: Database) -> 
     db.clock.advance(30 * SECOND)
     done = await declare(db, a_schedule(timing=Timing(every=HOUR)), version=(2,))
 
-    assert done == Declaring(changed=("s",))
+    assert done == DeclareResult(changed=("s",))
     row = await found(db)
     assert (row.version, row.program_version, row.next_at) == (2, (2,), NOON + HOUR)
 
@@ -100,14 +100,14 @@ async def test_an_older_version_changes_nothing_that_a_newer_one_wrote(db: Datab
     ]
     await declare(db, *old, version=(1, 9))
     done = await declare(db, *new, version=(1, 10))
-    assert done == Declaring(made=("added",), changed=("changed",), retired=("removed",))
+    assert done == DeclareResult(made=("added",), changed=("changed",), retired=("removed",))
 
     again = await declare(db, *old, version=(1, 9))
-    assert again == Declaring(newer=("added", "changed", "removed", "same"))
+    assert again == DeclareResult(newer=("added", "changed", "removed", "same"))
     assert (await found(db, "changed")).timing == Timing(every=HOUR)
     assert (await found(db, "added")).state is ScheduleState.ACTIVE
     assert (await found(db, "removed")).state is ScheduleState.RETIRED
-    assert await declare(db, *new, version=(1, 10)) == Declaring()
+    assert await declare(db, *new, version=(1, 10)) == DeclareResult()
 
 
 async def test_an_older_version_makes_nothing_beside_a_newer_one(db: Database) -> None:
@@ -116,11 +116,13 @@ async def test_an_older_version_makes_nothing_beside_a_newer_one(db: Database) -
     await declare(db, a_schedule("same"), version=(2,))
     await declare(db, a_schedule("others"), program="other", version=(1,))
     old = [a_schedule("same"), a_schedule("dropped"), a_schedule("others")]
-    assert await declare(db, *old, version=(1,)) == Declaring(newer=("dropped", "others", "same"))
+    assert await declare(db, *old, version=(1,)) == DeclareResult(
+        newer=("dropped", "others", "same")
+    )
     names = [row["name"] for row in await db.fetch("SELECT name FROM tenure.schedule ORDER BY 1")]
     assert names == ["others", "same"]
     assert (await found(db, "others")).program == "other"
-    assert await declare(db, *old, version=(3,)) == Declaring(
+    assert await declare(db, *old, version=(3,)) == DeclareResult(
         made=("dropped",), changed=("others",)
     )
 
@@ -128,7 +130,7 @@ async def test_an_older_version_makes_nothing_beside_a_newer_one(db: Database) -
 async def test_one_that_vanished_is_retired_and_kept(db: Database) -> None:
     db.clock.now = NOON
     await declare(db, a_schedule())
-    assert await declare(db, version=(2,)) == Declaring(retired=("s",))
+    assert await declare(db, version=(2,)) == DeclareResult(retired=("s",))
     db.clock.advance(HOUR)
 
     assert await fire(db) == 0
@@ -144,7 +146,7 @@ async def test_a_retired_schedule_that_is_declared_again_goes_on_from_then(db: D
     await declare(db, a_schedule())
     await declare(db)
     db.clock.advance(HOUR)
-    assert await declare(db, a_schedule()) == Declaring(changed=("s",))
+    assert await declare(db, a_schedule()) == DeclareResult(changed=("s",))
     await fire(db)
 
     row = await found(db)
@@ -158,16 +160,16 @@ async def test_a_program_retires_no_other_s_schedules(db: Database) -> None:
     await declare(db, a_schedule("b"), program="mail")
     await db.run(db.store.create_schedule(a_schedule("c"), BY))
 
-    assert await declare(db, a_schedule("a"), program="shop") == Declaring()
+    assert await declare(db, a_schedule("a"), program="shop") == DeclareResult()
     assert (await found(db, "b")).state is ScheduleState.ACTIVE
     assert (await found(db, "c")).state is ScheduleState.ACTIVE
 
 
 async def test_what_code_declares_is_its_own_whoever_had_the_name(db: Database) -> None:
     await created(db)
-    assert await declare(db, a_schedule()) == Declaring(changed=("s",))
+    assert await declare(db, a_schedule()) == DeclareResult(changed=("s",))
     assert (await found(db)).program == "shop"
-    assert await declare(db, a_schedule(), program="mail") == Declaring(changed=("s",))
+    assert await declare(db, a_schedule(), program="mail") == DeclareResult(changed=("s",))
     assert (await found(db)).program == "mail"
 
 

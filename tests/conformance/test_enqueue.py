@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.store import SECOND
-from tenure._model.job import Alike, Enqueued, NewJob, State
+from tenure._model.job import EnqueueResult, NewJob, State, UniformBatch
 from tenure.errors import PayloadError, QueryFailed
 from tests.conformance.acts import a_job, claim, count, enqueue, get, roll_back
 
@@ -73,7 +73,7 @@ async def test_a_key_that_comes_twice_in_one_call_makes_one_job(db: Database) ->
 
     assert first.created
     assert plain.created
-    assert second == Enqueued(first.id, created=False)
+    assert second == EnqueueResult(first.id, created=False)
     assert (await get(db, first.id)).args == {"n": 1}
 
 
@@ -191,7 +191,7 @@ async def test_jobs_that_are_alike_are_queued_as_if_one_by_one(
     monkeypatch.setattr("tenure._store.postgres.jobs._LONGEST_LIST", longest)
     alike = NewJob("send", queue="mail", priority=7, delay=SECOND, max_losses=2, meta={"t": 1})
     args = [{"n": n, "text": 'ü "\\{},NULL'} for n in range(3)]
-    answers = await db.run(db.store.enqueue(Alike(alike, args)))
+    answers = await db.run(db.store.enqueue(UniformBatch(alike, args)))
     jobs = [await get(db, answer.id) for answer in answers]
 
     assert [answer.created for answer in answers] == [True] * 3
@@ -205,7 +205,9 @@ async def test_jobs_that_are_alike_are_queued_as_if_one_by_one(
 
 
 async def test_jobs_that_are_alike_in_their_key_are_one(db: Database) -> None:
-    first, second = await db.run(db.store.enqueue(Alike(NewJob("send", key="k"), [{}, {"n": 2}])))
+    first, second = await db.run(
+        db.store.enqueue(UniformBatch(NewJob("send", key="k"), [{}, {"n": 2}]))
+    )
 
     assert (first.created, second.created) == (True, False)
     assert first.id == second.id

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.store import SECOND, A, B
-from tenure._model.outcome import Error, Failed, Released
+from tenure._model.outcome import Failed, Released
 from tenure._model.stats import Count
-from tenure._store.postgres import groups as rooms
+from tenure._store.postgres import stats as rooms
+from tenure.errors import Error
 from tests.conformance.acts import claim_one, enqueue, lose, running, settle
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 from support.store import SECOND, A
 from tenure._model.job import NewJob
 from tenure._model.outcome import Failed, Succeeded
-from tenure._model.overview import HolderKind, Hour, LateSchedule
+from tenure._model.overview import HorizonHolderKind, HourlyFailures, LateSchedule
 from tenure._model.schedule import NewSchedule, Timing
 from tenure._model.stats import Count
 from tests.conformance.acts import BY, ERROR, enqueue, running, settle
@@ -93,7 +93,10 @@ async def test_two_hours_of_each_queue(db: Database) -> None:
     db.clock.advance(2 * MINUTE)
     await fold_all(db)
     hours = await db.run(db.store.hours(["none", "q"]))
-    assert hours == {"none": (Hour(), Hour()), "q": (Hour(1, 1), Hour(3, 1))}
+    assert hours == {
+        "none": (HourlyFailures(), HourlyFailures()),
+        "q": (HourlyFailures(1, 1), HourlyFailures(3, 1)),
+    }
     assert hours["q"][1].share == pytest.approx(1 / 3)
 
 
@@ -130,7 +133,7 @@ async def test_a_transaction_that_keeps_dead_rows_is_named(db: Database) -> None
         await open_one.run(db.store.enqueue([NewJob("t")]))
         holders = await db.run(db.store.holders(count=3))
     [holder] = [each for each in holders if each.application == "writer"]
-    assert holder.kind is HolderKind.SESSION
+    assert holder.kind is HorizonHolderKind.SESSION
     assert int(holder.name) == writer.connection.info.backend_pid
     assert holder.age is not None
     assert holder.state == "idle in transaction"

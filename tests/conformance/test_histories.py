@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.store import SECOND, B
-from tenure._model.outcome import (
-    Error,
-    Failed,
-)
+from tenure._model.outcome import Failed
+from tenure.errors import Error
 from tests.conformance.acts import (
     ERROR,
     OWN,

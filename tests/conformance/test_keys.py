@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.store import SECOND
-from tenure._model.job import Enqueued, State
+from tenure._model.job import EnqueueResult, State
 from tenure._model.outcome import Cancelled, Failed, Released, Snoozed, Succeeded
 from tests.conformance.acts import (
     BY,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tenure._model.outcome import Outcome
 
 
-async def again(db: Database, **fields: Any) -> Enqueued:
+async def again(db: Database, **fields: Any) -> EnqueueResult:
     [answer] = await db.run(db.store.enqueue([a_job(key="k", **fields)]))
     return answer
 
@@ -38,7 +38,7 @@ async def test_a_second_enqueue_of_a_key_returns_the_first_job(db: Database) -> 
     """Shows R17."""
     first = await enqueue(db, key="k", args={"n": 1})
 
-    assert await again(db, args={"n": 2}, priority=9) == Enqueued(first, created=False)
+    assert await again(db, args={"n": 2}, priority=9) == EnqueueResult(first, created=False)
     job = await get(db, first)
     assert (job.args, job.priority, job.key) == ({"n": 1}, 5, "k")
     assert await count(db, "job") == 1
@@ -70,10 +70,10 @@ async def test_an_answer_that_finds_a_key_taken_writes_too(db: Database) -> None
 )
 async def test_a_key_is_held_as_long_as_the_job_lives(db: Database, outcome: Outcome) -> None:
     claimed = await running(db, key="k")
-    assert await again(db) == Enqueued(claimed.job.id, created=False)
+    assert await again(db) == EnqueueResult(claimed.job.id, created=False)
     await settle(db, claimed, outcome)
 
-    assert await again(db) == Enqueued(claimed.job.id, created=False)
+    assert await again(db) == EnqueueResult(claimed.job.id, created=False)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ async def test_a_key_can_be_kept_for_a_while_after_the_end(db: Database) -> None
     claimed = await running(db, key="k", key_for=60 * SECOND)
     await settle(db, claimed, Succeeded())
     db.clock.advance(59 * SECOND)
-    assert await again(db) == Enqueued(claimed.job.id, created=False)
+    assert await again(db) == EnqueueResult(claimed.job.id, created=False)
 
     db.clock.advance(SECOND)
     assert (await again(db)).created
@@ -148,7 +148,7 @@ async def test_every_end_keeps_the_key_as_long_as_was_asked(db: Database, end: s
         case _:
             await lose(db, await claim_one(db))
     db.clock.advance(59 * SECOND)
-    assert await again(db) == Enqueued(job_id, created=False)
+    assert await again(db) == EnqueueResult(job_id, created=False)
 
     db.clock.advance(SECOND)
     assert (await again(db)).created
@@ -162,5 +162,5 @@ async def test_the_end_of_an_older_job_does_not_free_the_key_of_a_younger_one(
     young = await again(db)
     assert await db.run(db.store.discard([old.job.id], BY)) == [True]
 
-    assert await again(db) == Enqueued(young.id, created=False)
+    assert await again(db) == EnqueueResult(young.id, created=False)
     assert (await get(db, young.id)).state is State.QUEUED

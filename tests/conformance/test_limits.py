@@ -171,7 +171,7 @@ async def test_another_queues_limit_is_not_ones_own(db: Database) -> None:
     await db.run(db.store.limit_queue("a", 1, BY))
     claims = await db.run(db.store.claim(lanes("b"), count=9, worker=A))
 
-    assert (len(claims.jobs), claims.limited, claims.unread) == (3, False, frozenset())
+    assert (len(claims.jobs), claims.limited, claims.skipped_queues) == (3, False, frozenset())
 
 
 async def test_the_order_is_kept_within_a_limit(db: Database) -> None:

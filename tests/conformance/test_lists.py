@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from support.store import Database
-    from tenure._model.answers import Place
     from tenure._model.ids import JobId
+    from tenure._model.results import PageCursor
 
 COUNT = 7
 
@@ -37,7 +37,7 @@ async def made(db: Database, state: State, count: int = COUNT, **fields: Any) ->
 async def pages(db: Database, state: State, *, count: int = 3, **filters: str) -> list[list[JobId]]:
     """All pages to the end."""
     found: list[list[JobId]] = []
-    place: Place | None = None
+    place: PageCursor | None = None
     while True:
         page = await db.run(db.store.list(state, count=count, place=place, **filters))
         assert all(job.state is state for job in page.jobs)
@@ -126,7 +126,7 @@ async def test_what_runs_is_on_the_first_page_behind_any_number_of_queued_ones(
 async def test_many_leases_are_listed_like_what_is_queued(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tenure._store.postgres.lists._LEASES", 3)
+    monkeypatch.setattr("tenure._store.postgres.job_queries._LEASES", 3)
     ids = await made(db, State.RUNNING)
     assert flat(await pages(db, State.RUNNING, count=2)) == sorted(ids, reverse=True)
 
@@ -137,7 +137,7 @@ async def test_a_page_of_the_archive_comes_short_when_enough_was_searched(
     """However many rows of a day do not match, a page looks at so many and no more."""
     wanted = await made(db, State.COMPLETED, 1, task="wanted")
     await made(db, State.COMPLETED, 5, task="other")
-    monkeypatch.setattr("tenure._store.postgres.lists._SEARCHED_ARCHIVED", 2)
+    monkeypatch.setattr("tenure._store.postgres.job_queries._SEARCHED_ARCHIVED", 2)
 
     found = await pages(db, State.COMPLETED, task="wanted")
 

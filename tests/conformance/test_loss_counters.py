@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.store import SECOND, B
+from support.store import SECOND, A, B, lanes
 from tenure._model.job import State
-from tenure._model.outcome import Error, Loss, Lost, Released
-from tenure._rules.lifecycle import MAX_DEATHS, MAX_WORKER_LOSSES
+from tenure._model.outcome import Loss, Lost, Released
+from tenure._rules.lifecycle import ALONE_DEATHS, ALONE_FROM, MAX_DEATHS, MAX_WORKER_LOSSES
+from tenure.errors import Error
 from tests.conformance.acts import begin, claim_one, expire, get, lose, running, settle
 
 if TYPE_CHECKING:
@@ -143,6 +144,31 @@ async def test_the_last_death_that_a_job_may_have_ends_it(db: Database) -> None:
 
     job = await get(db, claimed.job.id)
     assert (job.state, job.done_reason) == (State.FAILED, "poison")
+
+
+async def test_a_job_with_many_deaths_runs_alone_although_its_cursor_moves(db: Database) -> None:
+    claimed = await running(db)
+    await db.fetch(f"UPDATE tenure.job SET deaths = {ALONE_DEATHS - 1} RETURNING id")
+    await db.run(db.store.progress(claimed.lease, cursor=1))
+    await expire(db, claimed)
+
+    job = await get(db, claimed.job.id)
+    assert (job.worker_losses, job.deaths, job.suspect) == (1, ALONE_DEATHS, True)
+    assert await db.run(db.store.suspect_waits(["q"], ALONE_FROM))
+    beside_others = db.store.claim(lanes("q"), count=1, worker=A, suspects=ALONE_FROM)
+    assert list((await db.run(beside_others)).jobs) == []
+    alone = db.store.claim(lanes("q"), count=1, worker=A, suspects=MAX_WORKER_LOSSES)
+    assert [claimed.job.id for claimed in (await db.run(alone)).jobs] == [job.id]
+
+
+async def test_a_job_with_fewer_deaths_whose_cursor_moves_is_not_a_suspect(db: Database) -> None:
+    claimed = await running(db)
+    await db.fetch(f"UPDATE tenure.job SET deaths = {ALONE_DEATHS - 2} RETURNING id")
+    await db.run(db.store.progress(claimed.lease, cursor=1))
+    await expire(db, claimed)
+
+    job = await get(db, claimed.job.id)
+    assert (job.worker_losses, job.deaths, job.suspect) == (1, ALONE_DEATHS - 1, False)
 
 
 async def test_a_sweep_leaves_what_its_own_process_has_yet_to_give_back(db: Database) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.store import SECOND
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import State
 from tenure._model.outcome import (
     Failed,
@@ -89,7 +89,7 @@ async def test_an_own_death_is_on_its_attempt_and_on_the_dead_letter(db: Databas
     await settle(db, claimed, OWN)
 
     [attempt] = await db.run(db.store.attempts(claimed.job.id))
-    assert (attempt.outcome, attempt.attempt) == (Ending.LOST, 1)
+    assert (attempt.outcome, attempt.attempt) == (AttemptOutcome.LOST, 1)
     assert (attempt.error_type, attempt.error_message) == (DEATH.type, DEATH.message)
     [dead] = await db.fetch(
         "SELECT error_type, error_message, error_signature FROM tenure.job_failed"
@@ -300,7 +300,7 @@ async def test_what_its_holder_gives_back_costs_nothing(db: Database) -> None:
     assert (job.attempt, job.run_at, job.suspect) == (0, claimed.job.run_at, False)
     assert await counters(db, job.id) == (0, 0, 0)
     [attempt] = await db.run(db.store.attempts(job.id))
-    assert (attempt.outcome, attempt.error_type) == (Ending.RELEASED, "Outage")
+    assert (attempt.outcome, attempt.error_type) == (AttemptOutcome.RELEASED, "Outage")
 
 
 async def test_a_completed_job_keeps_its_losses_and_no_suspicion(db: Database) -> None:

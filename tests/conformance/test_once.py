@@ -14,7 +14,7 @@ from tests.conformance.acts import a_job, count
 if TYPE_CHECKING:
     from support.store import Database
     from tenure._model.ids import Json
-    from tenure._store.port import Op
+    from tenure._store.steps import Op
 
 DAY = timedelta(days=1)
 

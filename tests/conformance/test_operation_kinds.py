@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.store import SECOND, A
-from tenure._model.answers import Deleting
 from tenure._model.ids import JobId
 from tenure._model.job import State
 from tenure._model.operation import Changes, Filter, ItemOutcome, NewOperation, OperationKind
-from tenure._model.outcome import Error, Failed, Succeeded
+from tenure._model.outcome import Failed, Succeeded
 from tenure._model.queue import Floor, Lane
+from tenure._model.results import DeleteStatus
 from tenure._rules.operations import selected
-from tenure._rules.selectors import parse
-from tenure.errors import InvalidValue
+from tenure._rules.selector_syntax import parse
+from tenure.errors import Error, InvalidValue
 from tests.conformance.acts import (
     BY,
     DAY,
@@ -150,7 +150,7 @@ async def test_a_deleted_job_leaves_neither_items_nor_its_key(db: Database) -> N
     await db.run(db.store.progress(claimed.lease, items={"a": 1, "b": 2}))
     await settle(db, claimed, Succeeded())
     job_id = claimed.job.id
-    assert await db.run(db.store.delete([job_id], BY)) == [Deleting.DELETED]
+    assert await db.run(db.store.delete([job_id], BY)) == [DeleteStatus.DELETED]
     assert [await count(db, table) for table in ("job_item", "job_key", "job_archive")] == [0] * 3
     [row] = await db.run(db.store.audit(f"job:{job_id}"))
     assert row.action == "delete"
@@ -162,7 +162,10 @@ async def test_a_delete_leaves_the_key_to_a_younger_job(db: Database) -> None:
     """Shows R17."""
     dead = await dead_letter(db, key="k")
     younger = await enqueue(db, key="k")
-    assert await db.run(db.store.delete([dead, younger], BY)) == [Deleting.DELETED, Deleting.LIVE]
+    assert await db.run(db.store.delete([dead, younger], BY)) == [
+        DeleteStatus.DELETED,
+        DeleteStatus.LIVE,
+    ]
     assert await enqueue(db, key="k") == younger
 
 

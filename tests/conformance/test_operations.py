@@ -288,7 +288,7 @@ async def test_what_else_the_database_refuses_puts_this_operation_off_and_no_oth
 async def test_ended_operations_are_pruned_with_their_items_after_their_time(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tenure._store.postgres.upkeep._BATCH", 2)
+    monkeypatch.setattr("tenure._store.postgres.partitions._BATCH", 2)
     await dead_letters(db, 5)
     old = await start(db, OperationKind.DISCARD)
     await finish(db, old.id)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.store import SECOND, B
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import State
-from tenure._model.lease import Renewal, Renewed, Reported, Settling
+from tenure._model.lease import ProgressResult, RenewResult, RenewStatus, SettleStatus
 from tenure._model.outcome import Failed, Succeeded
 from tenure.errors import LeaseLost, PayloadError
 from tests.conformance.acts import (
@@ -36,7 +36,7 @@ async def test_a_report_is_kept_with_the_job(db: Database) -> None:
     op = db.store.progress(
         claimed.lease, cursor={"page": 4}, done=40, total=100, message="page 4 of 10"
     )
-    assert await db.run(op) == Reported(0, 0, reached=False, cancel_requested=False)
+    assert await db.run(op) == ProgressResult(0, 0, reached=False, cancel_requested=False)
 
     job = await get(db, claimed.job.id)
     at = job.progress.pop("at")
@@ -123,13 +123,13 @@ async def test_reaching_the_target_completes_the_job(db: Database) -> None:
     assert not first.reached
     db.clock.advance(SECOND)
     op = db.store.progress(claimed.lease, cursor={"page": 2}, items={"b": 0, "c": 3, "d": 4})
-    assert await db.run(op) == Reported(4, 2, reached=True, cancel_requested=False)
+    assert await db.run(op) == ProgressResult(4, 2, reached=True, cancel_requested=False)
 
     job = await get(db, claimed.job.id)
     assert (job.state, job.done_reason) == (State.COMPLETED, "target_reached")
     assert (job.items, job.cursor, job.ended_at) == (4, {"page": 2}, db.clock.now)
     [attempt] = await db.run(db.store.attempts(job.id))
-    assert (attempt.outcome, attempt.token) == (Ending.COMPLETED, claimed.lease.token)
+    assert (attempt.outcome, attempt.token) == (AttemptOutcome.COMPLETED, claimed.lease.token)
     assert len(await db.run(db.store.items(job.id))) == 4
 
 
@@ -140,8 +140,8 @@ async def test_the_holder_whose_report_reached_the_target_has_no_lease_any_more(
     claimed = await running(db, target=1)
     await db.run(db.store.progress(claimed.lease, items={"a": 1}))
 
-    assert await db.run(db.store.renew([claimed.lease])) == [Renewal(Renewed.LOST)]
-    assert (await settle(db, claimed, Succeeded("more"))).answer is Settling.REPEATED
+    assert await db.run(db.store.renew([claimed.lease])) == [RenewResult(RenewStatus.LOST)]
+    assert (await settle(db, claimed, Succeeded("more"))).answer is SettleStatus.REPEATED
     assert (await get(db, claimed.job.id)).done_reason == "target_reached"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from support.store import SECOND, A, B
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.ids import JobId
 from tenure._model.job import State
 from tenure._model.outcome import Failed, Succeeded
@@ -85,9 +85,9 @@ async def test_every_attempt_leaves_a_row(db: Database) -> None:
 
     failed, lost, done = await db.run(db.store.attempts(first.job.id))
     assert [row.outcome for row in (failed, lost, done)] == [
-        Ending.FAILED,
-        Ending.LOST,
-        Ending.COMPLETED,
+        AttemptOutcome.FAILED,
+        AttemptOutcome.LOST,
+        AttemptOutcome.COMPLETED,
     ]
     assert [row.attempt for row in (failed, lost, done)] == [1, 2, 2]
     assert [row.token for row in (failed, lost, done)] == [

@@ -10,7 +10,7 @@ import pytest
 from support.store import SECOND, B
 from tenure._model.ids import Token
 from tenure._model.job import State
-from tenure._model.lease import Renewal, Renewed
+from tenure._model.lease import RenewResult, RenewStatus
 from tenure._model.outcome import Released, Succeeded
 from tests.conformance.acts import (
     BY,
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from support.store import Database
     from tenure._model.lease import Lease
 
-LOST = Renewal(Renewed.LOST)
-RENEWED = Renewal(Renewed.RENEWED)
+LOST = RenewResult(RenewStatus.LOST)
+RENEWED = RenewResult(RenewStatus.RENEWED)
 
 
-async def renew(db: Database, lease: Lease) -> Renewal:
+async def renew(db: Database, lease: Lease) -> RenewResult:
     [answer] = await db.run(db.store.renew([lease]))
     return answer
 
@@ -121,7 +121,7 @@ async def test_answers_come_in_the_order_asked(db: Database) -> None:
     assert await db.run(db.store.renew(leases)) == [
         RENEWED,
         LOST,
-        Renewal(Renewed.RENEWED, cancel_requested=True),
+        RenewResult(RenewStatus.RENEWED, cancel_requested=True),
         RENEWED,
         LOST,
     ]
@@ -145,7 +145,7 @@ async def test_a_row_that_is_locked_is_answered_as_busy_without_waiting(db: Data
             "SELECT FROM tenure.job WHERE id = %s FOR UPDATE", [claimed.job.id]
         )
         answers = await db.run(db.store.renew([claimed.lease, free.lease]))
-    assert answers == [Renewal(Renewed.BUSY), RENEWED]
+    assert answers == [RenewResult(RenewStatus.BUSY), RENEWED]
 
     assert await renew(db, claimed.lease) == RENEWED
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.store import SECOND, A, B, lanes
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import State
-from tenure._model.lease import Rescued
+from tenure._model.lease import RescuedLease
 from tenure._model.outcome import Released, Succeeded
 from tenure._model.worker import NewWorker
 from tests.conformance.acts import (
@@ -46,7 +46,7 @@ async def test_a_job_whose_lease_is_over_goes_back_to_its_queue(db: Database) ->
 
     lease = claimed.lease
     assert rescues.jobs == [
-        Rescued(
+        RescuedLease(
             lease.job_id,
             lease.token,
             A,
@@ -73,7 +73,7 @@ async def test_the_reason_of_a_rescue_is_recorded(db: Database) -> None:
     await lose(db, claimed)
 
     [attempt] = await db.run(db.store.attempts(claimed.job.id))
-    assert (attempt.outcome, attempt.claimed_by) == (Ending.LOST, A)
+    assert (attempt.outcome, attempt.claimed_by) == (AttemptOutcome.LOST, A)
     assert (attempt.token, attempt.ended_at) == (claimed.lease.token, db.clock.now)
     assert attempt.error_type == "LeaseExpired"
     assert attempt.error_message is not None

@@ -10,7 +10,7 @@ import pytest
 from support.cluster import Cluster
 from support.databases import Databases
 from support.store import SECOND, Database, install
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import State
 from tests.conformance.acts import begin, claim_one, enqueue, expire, get, lose, running
 
@@ -58,7 +58,7 @@ async def test_no_loss_is_counted_when_the_server_restarted_after_the_last_renew
     assert (job.state, job.attempt, job.suspect) == (State.QUEUED, 0, False)
     assert (job.losses, job.worker_losses, job.deaths) == (0, 0, 0)
     [attempt] = await after.run(after.store.attempts(job.id))
-    assert (attempt.outcome, attempt.error_type) == (Ending.RELEASED, "Outage")
+    assert (attempt.outcome, attempt.error_type) == (AttemptOutcome.RELEASED, "Outage")
     assert str(attempt.error_message).startswith("the database was restarted or failed over")
     again = await claim_one(after)
     assert again.returned

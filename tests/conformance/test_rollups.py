@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.store import SECOND
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.outcome import Failed, Snoozed, Succeeded
-from tenure._rules.histograms import BOUNDS
+from tenure._rules.stats import BOUNDS
 from tests.conformance.acts import (
     BY,
     DAY,
@@ -43,8 +43,8 @@ async def fold_all(db: Database) -> int:
     """Fold until nothing is left; answers with how many minutes that were."""
     folded = 0
     if not await count(db, "rollup_state"):
-        assert await db.run(db.store.fold()) == 0
-    while minutes := await db.run(db.store.fold()):
+        assert await db.run(db.store.roll_up()) == 0
+    while minutes := await db.run(db.store.roll_up()):
         folded += minutes
     return folded
 
@@ -76,7 +76,7 @@ async def test_a_closed_minute_is_counted_with_waits_and_running_times(db: Datab
     await fold_all(db)
     found = (await stats(db)).whole
 
-    assert found.outcomes[Ending.COMPLETED] == 1
+    assert found.outcomes[AttemptOutcome.COMPLETED] == 1
     assert sum(found.outcomes.values()) == 1
     assert (found.wait.count, found.wait.sum) == (1, 3 * SECOND)
     assert (found.run.count, found.run.sum) == (1, 20 * SECOND)
@@ -96,7 +96,13 @@ async def test_every_outcome_is_counted_by_its_name(db: Database) -> None:
     await fold_all(db)
 
     outcomes = (await stats(db)).whole.outcomes
-    told = {Ending.COMPLETED, Ending.FAILED, Ending.SNOOZED, Ending.REVOKED, Ending.LOST}
+    told = {
+        AttemptOutcome.COMPLETED,
+        AttemptOutcome.FAILED,
+        AttemptOutcome.SNOOZED,
+        AttemptOutcome.REVOKED,
+        AttemptOutcome.LOST,
+    }
     assert {ending for ending, n in outcomes.items() if n == 1} == told
     assert sum(outcomes.values()) == len(told)
 
@@ -123,7 +129,7 @@ async def test_queue_and_task_are_told_apart(db: Database) -> None:
         ({"queue": "mail", "task": "one"}, 1),
         ({"queue": "none"}, 0),
     ):
-        assert (await stats(db, **asked)).whole.outcomes[Ending.COMPLETED] == expected
+        assert (await stats(db, **asked)).whole.outcomes[AttemptOutcome.COMPLETED] == expected
 
 
 async def test_steps_have_what_ended_in_them_and_add_up(db: Database) -> None:
@@ -135,8 +141,8 @@ async def test_steps_have_what_ended_in_them_and_add_up(db: Database) -> None:
     await fold_all(db)
 
     found = await stats(db, step=2 * MINUTE)
-    per_step = [step.outcomes[Ending.COMPLETED] for step in found.steps]
-    assert sum(per_step) == found.whole.outcomes[Ending.COMPLETED] == 3
+    per_step = [step.outcomes[AttemptOutcome.COMPLETED] for step in found.steps]
+    assert sum(per_step) == found.whole.outcomes[AttemptOutcome.COMPLETED] == 3
     assert len(found.steps) == 30
     assert sum(map(bool, per_step)) > 1
     assert found.whole.run.sum == 60 * SECOND
@@ -168,25 +174,25 @@ async def test_an_attempt_that_is_committed_late_is_counted_in_its_minute(db: Da
         await fold_all(db)
         since = db.clock.now - 90 * MINUTE
         found = await stats(db, since=since)
-        assert found.whole.outcomes[Ending.COMPLETED] == 20
+        assert found.whole.outcomes[AttemptOutcome.COMPLETED] == 20
 
     await final(db)
     found = await stats(db, since=since)
-    assert found.whole.outcomes[Ending.COMPLETED] == 21
+    assert found.whole.outcomes[AttemptOutcome.COMPLETED] == 21
     [first] = [step for step in found.steps if step.until == db.clock.now - 61 * MINUTE]
-    assert first.outcomes[Ending.COMPLETED] == 1
+    assert first.outcomes[AttemptOutcome.COMPLETED] == 1
 
 
 async def test_one_folds_at_a_time_and_nobody_waits(db: Database) -> None:
     await db.party("main")
     await completed(db)
     db.clock.advance(2 * MINUTE)
-    assert await db.run(db.store.fold()) == 0, "it begins"
+    assert await db.run(db.store.roll_up()) == 0, "it begins"
     first, second = await db.caller("first"), await db.party("second", lock_timeout="1ms")
     async with first.transaction() as tx:
-        assert await tx.run(db.store.fold()) == 1
-        assert await second.run(db.store.fold()) == 0
-    assert (await stats(db)).whole.outcomes[Ending.COMPLETED] == 1
+        assert await tx.run(db.store.roll_up()) == 1
+        assert await second.run(db.store.roll_up()) == 0
+    assert (await stats(db)).whole.outcomes[AttemptOutcome.COMPLETED] == 1
 
 
 async def test_a_clock_that_was_set_back_loses_no_minute(db: Database) -> None:
@@ -196,7 +202,7 @@ async def test_a_clock_that_was_set_back_loses_no_minute(db: Database) -> None:
     await completed(db)
     db.clock.advance(2 * MINUTE)
     await fold_all(db)
-    assert (await stats(db)).whole.outcomes[Ending.COMPLETED] == 1
+    assert (await stats(db)).whole.outcomes[AttemptOutcome.COMPLETED] == 1
 
 
 async def test_a_mark_of_another_server_does_not_stop_folding(db: Database) -> None:
@@ -220,7 +226,7 @@ async def test_counts_outlive_their_attempts(db: Database) -> None:
     await db.fetch("DELETE FROM tenure.attempt")
     await db.fetch("UPDATE tenure.rollup_state SET final_to = 'epoch'")
     await final(db)
-    assert (await stats(db)).whole.outcomes[Ending.COMPLETED] == 1
+    assert (await stats(db)).whole.outcomes[AttemptOutcome.COMPLETED] == 1
 
 
 async def test_counts_are_kept_for_thirty_days_or_as_set(db: Database) -> None:
@@ -236,9 +242,9 @@ async def test_counts_are_kept_for_thirty_days_or_as_set(db: Database) -> None:
 
 async def test_it_says_up_to_when_minutes_are_counted(db: Database) -> None:
     assert (await stats(db)).folded_to is None
-    await db.run(db.store.fold())
+    await db.run(db.store.roll_up())
     db.clock.advance(11 * SECOND)
-    await db.run(db.store.fold())
+    await db.run(db.store.roll_up())
     assert (await stats(db)).folded_to == db.clock.now.replace(second=0)
 
 

@@ -217,7 +217,7 @@ async def test_the_items_of_a_backfill_name_their_ticks_and_then_their_jobs(db: 
         schedule="s", queue="q", since=wanted[0], until=wanted[-1], fire_ats=wanted, rate=2
     )
     started = await db.run(db.store.start_backfill(new, BY))
-    await db.run(db.store.advance())
+    await db.run(db.store.run_chunk())
 
     items, _ = await db.run(db.store.operation_items(started.id))
 
@@ -238,10 +238,10 @@ async def test_what_got_its_job_or_lost_its_schedule_meanwhile_is_told(db: Datab
     )
     first, second = [await db.run(db.store.start_backfill(new, BY)) for _ in range(2)]
     for _ in range(3):
-        await db.run(db.store.advance())
+        await db.run(db.store.run_chunk())
         db.clock.advance(SECOND / 2)
     await db.run(db.store.delete_schedule("s", BY))
-    await db.run(db.store.advance())
+    await db.run(db.store.run_chunk())
 
     ended = [await db.run(db.store.operation(each.id)) for each in (first, second)]
 

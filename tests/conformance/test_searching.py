@@ -10,10 +10,10 @@ import pytest
 
 from support.store import SECOND, A, B
 from tenure._model.job import State
-from tenure._model.outcome import Error, Failed, Succeeded
+from tenure._model.outcome import Failed, Succeeded
 from tenure._rules import paging
-from tenure._rules.selectors import parse
-from tenure.errors import InvalidValue
+from tenure._rules.selector_syntax import parse
+from tenure.errors import Error, InvalidValue
 from tests.conformance.acts import BY, DAY, a_job, claim, ended, enqueue, settle
 from tests.conformance.test_lists import made
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from support.store import Database
-    from tenure._model.answers import Found, Pile
     from tenure._model.ids import JobId
+    from tenure._model.results import JobSource, SearchPage
 
 WIDE = 100_000
 
@@ -33,8 +33,8 @@ async def search(
     *,
     count: int = 50,
     window: int = WIDE,
-    places: Mapping[Pile, JobId] | None = None,
-) -> Found:
+    places: Mapping[JobSource, JobId] | None = None,
+) -> SearchPage:
     return await db.run(db.store.search(parse(said), count=count, window=window, places=places))
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tenure._rules.settings import SETTINGS
+from tenure._rules.runtime_settings import SETTINGS
 from tenure.errors import InvalidValue
 from tests.conformance.acts import BY, OWN, a_job, claim_one, count, enqueue, get, settle
 

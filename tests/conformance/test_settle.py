@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.store import SECOND, A, B
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import State
-from tenure._model.lease import Settled, Settling
+from tenure._model.lease import SettleResult, SettleStatus
 from tenure._model.outcome import (
     Cancelled,
-    Ended,
-    Error,
     Failed,
     Released,
     Settlement,
+    SettleRequest,
     Snoozed,
     Succeeded,
 )
-from tenure._rules import backoff
+from tenure._rules import lifecycle
 from tenure.config import Backoff
+from tenure.errors import Error
 from tests.conformance.acts import (
     BY,
     ERROR,
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from tenure._model.outcome import Outcome
 
 
-def settled(state: State) -> Settled:
-    return Settled(Settling.SETTLED, state)
+def settled(state: State) -> SettleResult:
+    return SettleResult(SettleStatus.SETTLED, state)
 
 
 async def test_a_completed_job_keeps_its_result_reason_and_last_lease(db: Database) -> None:
@@ -73,7 +73,7 @@ async def test_a_failure_below_the_cap_is_tried_again_after_the_backoff(db: Data
     """Shows R14."""
     claimed = await running(db, max_attempts=4)
     for attempt, wait in ((1, 30), (2, 60), (3, 120)):
-        pause = backoff.delay(Backoff(), attempt=attempt, chance=0.0)
+        pause = lifecycle.delay(Backoff(), attempt=attempt, chance=0.0)
         [answer] = await db.run(db.store.settle([ended(claimed, Failed(ERROR), backoff=pause)]))
         assert answer == settled(State.QUEUED)
         job = await get(db, claimed.job.id)
@@ -97,7 +97,7 @@ async def test_a_failure_at_the_cap_is_a_dead_letter(db: Database) -> None:
     assert (dead["error_type"], dead["error_message"]) == ("KeyError", "'a' is not in row 17")
     assert dead["error_signature"] == "KeyError: … is not in row …"
     [attempt] = await db.run(db.store.attempts(job.id))
-    assert (attempt.outcome, attempt.error_trace) == (Ending.FAILED, "Traceback …")
+    assert (attempt.outcome, attempt.error_trace) == (AttemptOutcome.FAILED, "Traceback …")
 
 
 @pytest.mark.parametrize("limited", [False, True])
@@ -120,8 +120,8 @@ async def test_the_default_cap_of_attempts_is_three(db: Database, *, limited: bo
 async def test_the_cap_is_enforced_whatever_the_holder_asks_for(db: Database) -> None:
     """Shows R38."""
     claimed = await running(db, max_attempts=1)
-    greedy = Settlement(State.QUEUED, Ending.FAILED, error=ERROR, after=SECOND)
-    [answer] = await db.run(db.store.settle([Ended(claimed.lease, greedy)]))
+    greedy = Settlement(State.QUEUED, AttemptOutcome.FAILED, error=ERROR, after=SECOND)
+    [answer] = await db.run(db.store.settle([SettleRequest(claimed.lease, greedy)]))
 
     assert answer == settled(State.FAILED)
     assert (await get(db, claimed.job.id)).done_reason == "attempts"
@@ -142,17 +142,17 @@ async def test_a_timeout_is_recorded_as_such(db: Database) -> None:
     await settle(db, claimed, Failed(ERROR, timed_out=True))
 
     [attempt] = await db.run(db.store.attempts(claimed.job.id))
-    assert attempt.outcome is Ending.TIMED_OUT
+    assert attempt.outcome is AttemptOutcome.TIMED_OUT
     assert (await get(db, claimed.job.id)).state is State.QUEUED
 
 
 @pytest.mark.parametrize(
     ("outcome", "ending", "wait"),
-    [(Snoozed(90 * SECOND), Ending.SNOOZED, 90), (Released(), Ending.RELEASED, -5)],
+    [(Snoozed(90 * SECOND), AttemptOutcome.SNOOZED, 90), (Released(), AttemptOutcome.RELEASED, -5)],
     ids=["snooze", "release"],
 )
 async def test_snooze_and_release_give_the_attempt_back(
-    db: Database, outcome: Outcome, ending: Ending, wait: int
+    db: Database, outcome: Outcome, ending: AttemptOutcome, wait: int
 ) -> None:
     """Shows R13."""
     claimed = await running(db, max_attempts=1)
@@ -195,7 +195,7 @@ async def test_a_batch_is_answered_in_the_order_asked(db: Database) -> None:
 
     assert await db.run(db.store.settle(batch)) == [
         settled(State.COMPLETED),
-        Settled(Settling.REPEATED),
+        SettleResult(SettleStatus.REPEATED),
         settled(State.QUEUED),
         settled(State.CANCELLED),
     ]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.store import SECOND, B
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.ids import Token
 from tenure._model.job import State
-from tenure._model.lease import Settled, Settling
+from tenure._model.lease import SettleResult, SettleStatus
 from tenure._model.outcome import Failed, Released, Snoozed, Succeeded
 from tests.conformance.acts import (
     BY,
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from support.store import Database
     from tenure._model.outcome import Outcome
 
-REFUSED = Settled(Settling.REFUSED)
-REPEATED = Settled(Settling.REPEATED)
+REFUSED = SettleResult(SettleStatus.REFUSED)
+REPEATED = SettleResult(SettleStatus.REPEATED)
 
 
 async def test_a_settle_with_an_old_token_changes_nothing(db: Database) -> None:
@@ -42,7 +42,7 @@ async def test_a_settle_with_an_old_token_changes_nothing(db: Database) -> None:
     assert await settle(db, first, Succeeded("late")) == REFUSED
     assert await get(db, first.job.id) == before
     answer = await settle(db, second, Succeeded("mine"))
-    assert answer == Settled(Settling.SETTLED, State.COMPLETED)
+    assert answer == SettleResult(SettleStatus.SETTLED, State.COMPLETED)
     assert (await get(db, first.job.id)).result == "mine"
 
 
@@ -69,7 +69,7 @@ async def test_a_refused_result_is_kept_on_its_attempt_as_evidence(db: Database,
     assert await settle(db, claimed, Succeeded({"rows": 7})) == REFUSED
     assert await settle(db, claimed, Failed(ERROR, retryable=False)) == REFUSED
     [attempt] = await db.run(db.store.attempts(claimed.job.id))
-    assert attempt.outcome is (Ending.REVOKED if how == "revoked" else Ending.LOST)
+    assert attempt.outcome is (AttemptOutcome.REVOKED if how == "revoked" else AttemptOutcome.LOST)
     assert attempt.refused == {"state": "completed", "result": {"rows": 7}, "error": None}
     assert attempt.repeats == 2
 
@@ -92,9 +92,9 @@ async def test_a_result_that_is_late_but_not_too_late_is_accepted_and_marked(
     db.clock.advance(claimed.lease.ttl + SECOND)
 
     answer = await settle(db, claimed, Succeeded("done"))
-    assert answer == Settled(Settling.SETTLED, State.COMPLETED, late=True)
+    assert answer == SettleResult(SettleStatus.SETTLED, State.COMPLETED, late=True)
     [attempt] = await db.run(db.store.attempts(claimed.job.id))
-    assert (attempt.late, attempt.outcome) == (True, Ending.COMPLETED)
+    assert (attempt.late, attempt.outcome) == (True, AttemptOutcome.COMPLETED)
     assert (await db.run(db.store.rescue())).jobs == []
 
 
@@ -141,7 +141,7 @@ async def test_a_completion_after_ones_own_release_changes_nothing(db: Database)
     again = await claim_one(db, worker=B)
     answer = await settle(db, claimed, Succeeded("too late"))
 
-    assert answer.answer is not Settling.SETTLED
+    assert answer.answer is not SettleStatus.SETTLED
     assert (await get(db, claimed.job.id)).claimed_by == again.lease.claimed_by
 
 
@@ -161,7 +161,7 @@ async def test_the_same_lease_twice_in_one_batch_settles_once(
     claimed = await running(db, key=key)
     answers = await db.run(db.store.settle([ended(claimed, outcome), ended(claimed, outcome)]))
 
-    assert answers[0] == Settled(Settling.SETTLED, state)
+    assert answers[0] == SettleResult(SettleStatus.SETTLED, state)
     assert len(answers) == 2
     assert await count(db, "attempt") == 1
 

@@ -11,14 +11,14 @@ from support.store import SECOND, A, B
 from tenure._model.audit import By
 from tenure._model.job import NewJob, State
 from tenure._model.outcome import Failed, Succeeded
-from tenure._model.overview import HolderKind
+from tenure._model.overview import HorizonHolderKind
 from tenure._model.schedule import NewSchedule, TickOutcome, Timing
 from tests.conformance.acts import BY, ERROR, claim, enqueue, running, settle
 from tests.conformance.test_rollups import fold_all
 
 if TYPE_CHECKING:
     from support.store import Database
-    from tenure._model.sights import AuditPage
+    from tenure._model.audit import AuditPage
 
 MINUTE = timedelta(minutes=1)
 
@@ -58,7 +58,7 @@ async def test_the_pace_of_queues_is_told_minute_by_minute(db: Database) -> None
     db.clock.advance(2 * MINUTE)
     await fold_all(db)
 
-    found = await db.run(db.store.paces(["q", "nobody"], minutes=3))
+    found = await db.run(db.store.throughput(["q", "nobody"], minutes=3))
     assert found.until - found.since == 3 * MINUTE
     assert list(found.queues["q"].completed) == [1, 1, 0]
     assert list(found.queues["q"].failed) == [1, 0, 0]
@@ -71,12 +71,12 @@ async def test_schedules_are_told_with_their_last_ticks_and_what_became_of_the_j
     """Shows R28."""
     new = NewSchedule(name="s", timing=Timing(every=MINUTE), job=NewJob("task", queue="q"))
     await db.run(db.store.create_schedule(new, BY))
-    assert (await db.run(db.store.lately(["s", "none"])))["s"].ticks == []
+    assert (await db.run(db.store.recent_runs(["s", "none"])))["s"].ticks == []
     for _ in range(3):
         db.clock.advance(MINUTE)
         await db.run(db.store.fire())
 
-    found = await db.run(db.store.lately(["s", "none"], count=2))
+    found = await db.run(db.store.recent_runs(["s", "none"], count=2))
     assert [tick.outcome for tick in found["s"].ticks] == [TickOutcome.FIRED] * 2
     assert found["s"].ticks[0].fire_at > found["s"].ticks[1].fire_at
     assert (found["s"].state, found["none"].state) == (State.QUEUED, None)
@@ -90,7 +90,7 @@ async def audited(db: Database) -> Database:
     await db.run(db.store.resume_queue("mail", bert))
     await db.run(db.store.limit_queue("bulk", 5, ada))
     await db.run(db.store.set_setting("lease", 60, bert))
-    await db.run(db.store.note(By("robot", "http"), "enqueue", ["job:1"]))
+    await db.run(db.store.record_audit(By("robot", "http"), "enqueue", ["job:1"]))
     return db
 
 
@@ -157,5 +157,5 @@ async def test_who_keeps_dead_rows_is_told(db: Database) -> None:
         await tx.run(db.store.enqueue([NewJob("task", queue="q")]))
         holders = (await db.run(db.store.system())).holders
     [holder] = [one for one in holders if one.application == "reporter"]
-    assert (holder.kind, holder.state) == (HolderKind.SESSION, "idle in transaction")
+    assert (holder.kind, holder.state) == (HorizonHolderKind.SESSION, "idle in transaction")
     assert holder.age is not None

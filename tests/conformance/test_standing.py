@@ -9,23 +9,23 @@ from uuid import UUID
 import pytest
 
 from support.store import SECOND, A
+from tenure._model.explanation import ExplanationCode
 from tenure._model.ids import JobId, WorkerId
 from tenure._model.job import State
 from tenure._model.outcome import Succeeded
-from tenure._model.standing import StandingCode
 from tenure._model.stats import Count
-from tenure._model.worker import NewWorker, Presence
-from tenure._rules import standing as rules
+from tenure._model.worker import NewWorker, WorkerState
+from tenure._rules import explain as rules
 from tests.conformance.acts import BY, DAY, begin, enqueue, get, running, settle
 
 if TYPE_CHECKING:
     from support.store import Database
-    from tenure._model.standing import Standing
+    from tenure._model.explanation import Explanation
 
 
-async def why(db: Database, job_id: JobId) -> Standing:
+async def why(db: Database, job_id: JobId) -> Explanation:
     facts = await db.run(db.store.facts(job_id))
-    return rules.nowhere(job_id) if facts is None else rules.standing(facts)
+    return rules.nowhere(job_id) if facts is None else rules.explain(facts)
 
 
 async def worker(db: Database, *queues: str, unknown: Any = (), worker_id: WorkerId = A) -> None:
@@ -34,13 +34,13 @@ async def worker(db: Database, *queues: str, unknown: Any = (), worker_id: Worke
         db.store.register(NewWorker(worker_id, "me", "host", 1, "1.0", queues or ["q"], 10))
     )
     meta = {"unknown_tasks": list(unknown)}
-    await db.run(db.store.beat(worker_id, state=Presence.ACTIVE, running=0, meta=meta))
+    await db.run(db.store.heartbeat(worker_id, state=WorkerState.ACTIVE, running=0, meta=meta))
 
 
 @pytest.mark.parametrize("number", [-1, 0, 99, 2**63])
 async def test_a_number_that_no_job_has_is_unknown(db: Database, number: int) -> None:
     found = await why(db, JobId(number))
-    assert found.code is StandingCode.UNKNOWN
+    assert found.code is ExplanationCode.UNKNOWN
     assert f"There is no job {number}" in found.sentence
 
 
@@ -48,7 +48,7 @@ async def test_a_job_that_has_ended_says_how(db: Database) -> None:
     claimed = await running(db)
     await settle(db, claimed, Succeeded())
     found = await why(db, claimed.job.id)
-    assert (found.code, found.reason) == (StandingCode.ENDED, "worker_done")
+    assert (found.code, found.reason) == (ExplanationCode.ENDED, "worker_done")
     assert "completed (worker_done) at " in found.sentence
 
 
@@ -56,7 +56,7 @@ async def test_a_running_job_says_who_holds_it_and_until_when(db: Database) -> N
     await worker(db)
     claimed = await running(db)
     found = await why(db, claimed.job.id)
-    assert (found.code, found.by) == (StandingCode.RUNNING, "me on host")
+    assert (found.code, found.by) == (ExplanationCode.RUNNING, "me on host")
     assert found.until == claimed.job.lease_expires_at
     assert (found.now, found.renewed_at) == (db.clock.now, claimed.job.claimed_at)
     assert found.renewals == 0
@@ -68,10 +68,10 @@ async def test_a_lease_that_is_over_says_so_until_it_is_rescued(db: Database) ->
     claimed = await running(db)
     db.clock.advance(claimed.lease.ttl)
     found = await why(db, claimed.job.id)
-    assert (found.code, found.by) == (StandingCode.LEASE_OVER, str(A))
+    assert (found.code, found.by) == (ExplanationCode.LEASE_OVER, str(A))
     await db.run(db.store.rescue())
     assert (await get(db, claimed.job.id)).state is State.QUEUED
-    assert (await why(db, claimed.job.id)).code is StandingCode.NOT_SERVED
+    assert (await why(db, claimed.job.id)).code is ExplanationCode.NOT_SERVED
 
 
 async def test_a_lease_that_is_over_and_locked_says_by_whom(db: Database) -> None:
@@ -83,7 +83,7 @@ async def test_a_lease_that_is_over_and_locked_says_by_whom(db: Database) -> Non
         await locker.connection.execute("SELECT FROM tenure.job FOR UPDATE")
         found = await why(db, claimed.job.id)
     pid = locker.connection.info.backend_pid
-    assert (found.code, found.by) == (StandingCode.LEASE_OVER, f"pid {pid} (report)")
+    assert (found.code, found.by) == (ExplanationCode.LEASE_OVER, f"pid {pid} (report)")
     assert "has its row locked since" in found.sentence
 
 
@@ -95,16 +95,16 @@ async def test_a_due_job_that_is_locked_says_by_whom_and_since_when(db: Database
     locker = await db.caller("report")
     async with locker.transaction():
         await locker.connection.execute("SELECT FROM tenure.job FOR UPDATE")
-        assert (await why(db, job_id)).code is StandingCode.NEXT, "a claim locks it, too"
+        assert (await why(db, job_id)).code is ExplanationCode.NEXT, "a claim locks it, too"
         db.clock.advance(3600 * SECOND)
         await worker(db)
         found = await why(db, job_id)
         [locked] = await db.run(db.store.locked(["q"], timedelta(0), count=3))
     pid = locker.connection.info.backend_pid
-    assert (found.code, found.by) == (StandingCode.LOCKED, f"pid {pid} (report)")
+    assert (found.code, found.by) == (ExplanationCode.LOCKED, f"pid {pid} (report)")
     assert "has its row locked since" in found.sentence
     assert (locked.job_id, locked.pid, locked.application) == (job_id, pid, "report")
-    assert (await why(db, job_id)).code is StandingCode.NEXT
+    assert (await why(db, job_id)).code is ExplanationCode.NEXT
     assert await db.run(db.store.locked(["q"], timedelta(0), count=3)) == []
 
 
@@ -113,19 +113,19 @@ async def test_a_held_job_says_who_holds_it_back_and_why(db: Database) -> None:
     job_id = await enqueue(db)
     await db.run(db.store.hold([job_id], BY))
     found = await why(db, job_id)
-    assert (found.code, found.by, found.reason) == (StandingCode.HELD, "ada", "because")
+    assert (found.code, found.by, found.reason) == (ExplanationCode.HELD, "ada", "because")
 
 
 async def test_a_job_that_was_enqueued_held_says_so(db: Database) -> None:
     found = await why(db, await enqueue(db, held=True))
-    assert (found.code, found.by) == (StandingCode.HELD, None)
+    assert (found.code, found.by) == (ExplanationCode.HELD, None)
     assert "since its enqueue" in found.sentence
 
 
 async def test_a_job_for_later_says_when_it_is_due(db: Database) -> None:
     job_id = await enqueue(db, delay=DAY)
     found = await why(db, job_id)
-    assert (found.code, found.until) == (StandingCode.NOT_DUE, db.clock.now + DAY)
+    assert (found.code, found.until) == (ExplanationCode.NOT_DUE, db.clock.now + DAY)
 
 
 async def test_a_paused_installation_says_by_whom_and_until_when(db: Database) -> None:
@@ -134,10 +134,10 @@ async def test_a_paused_installation_says_by_whom_and_until_when(db: Database) -
     until = db.clock.now + DAY
     await db.run(db.store.pause_queue("*", BY, until=until))
     found = await why(db, job_id)
-    assert (found.code, found.by, found.until) == (StandingCode.ALL_PAUSED, "ada", until)
+    assert (found.code, found.by, found.until) == (ExplanationCode.ALL_PAUSED, "ada", until)
     db.clock.advance(DAY)
     await worker(db)
-    assert (await why(db, job_id)).code is StandingCode.NEXT
+    assert (await why(db, job_id)).code is ExplanationCode.NEXT
 
 
 async def test_a_paused_queue_says_by_whom_and_why(db: Database) -> None:
@@ -145,7 +145,7 @@ async def test_a_paused_queue_says_by_whom_and_why(db: Database) -> None:
     job_id = await enqueue(db)
     await db.run(db.store.pause_queue("q", BY))
     found = await why(db, job_id)
-    assert (found.code, found.by, found.until) == (StandingCode.QUEUE_PAUSED, "ada", None)
+    assert (found.code, found.by, found.until) == (ExplanationCode.QUEUE_PAUSED, "ada", None)
     assert found.sentence == "Its queue q is paused, by ada: because."
 
 
@@ -156,7 +156,7 @@ async def test_a_limit_that_is_reached_says_how_many_run(db: Database, queue: st
     for _ in range(2):
         await running(db)
     found = await why(db, await enqueue(db))
-    assert (found.code, found.count) == (StandingCode.LIMIT_REACHED, Count(2))
+    assert (found.code, found.count) == (ExplanationCode.LIMIT_REACHED, Count(2))
     assert "2 of 2 jobs run" in found.sentence
 
 
@@ -167,9 +167,9 @@ async def test_a_queue_that_no_live_worker_serves_says_so(db: Database, gone: st
     if gone == "stale":
         db.clock.advance(60 * SECOND)
     if gone in ("offline", "draining"):
-        await db.run(db.store.beat(A, state=Presence(gone), running=0))
+        await db.run(db.store.heartbeat(A, state=WorkerState(gone), running=0))
     found = await why(db, await enqueue(db))
-    assert found.code is StandingCode.NOT_SERVED
+    assert found.code is ExplanationCode.NOT_SERVED
     assert "-q q" in found.sentence
 
 
@@ -177,10 +177,10 @@ async def test_a_task_that_no_live_worker_knows_says_so(db: Database) -> None:
     await worker(db, unknown=["new"])
     job_id = await enqueue(db, "new")
     found = await why(db, job_id)
-    assert found.code is StandingCode.TASK_UNKNOWN
+    assert found.code is ExplanationCode.TASK_UNKNOWN
     assert "knows task new" in found.sentence
     await worker(db, "*", worker_id=WorkerId(UUID(int=9)))
-    assert (await why(db, job_id)).code is StandingCode.NEXT
+    assert (await why(db, job_id)).code is ExplanationCode.NEXT
 
 
 async def test_a_job_behind_others_says_behind_how_many(db: Database) -> None:
@@ -197,14 +197,14 @@ async def test_a_job_behind_others_says_behind_how_many(db: Database) -> None:
     await db.run(db.store.resume([returned], BY))
 
     found = await why(db, job_id)
-    assert (found.code, found.count) == (StandingCode.BEHIND, Count(3))
+    assert (found.code, found.count) == (ExplanationCode.BEHIND, Count(3))
     found = await why(db, returned)
-    assert (found.code, found.count) == (StandingCode.BEHIND, Count(1))
+    assert (found.code, found.count) == (ExplanationCode.BEHIND, Count(1))
 
 
 async def test_the_first_of_its_queue_waits_for_a_free_slot(db: Database) -> None:
     await worker(db)
     first, _ = await enqueue(db), await enqueue(db)
     found = await why(db, first)
-    assert found.code is StandingCode.NEXT
+    assert found.code is ExplanationCode.NEXT
     assert "free slot" in found.sentence

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.store import SECOND, A
-from tenure._model.answers import Cancelling
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.ids import JobId
 from tenure._model.job import State
-from tenure._model.lease import Renewal, Renewed, Settled, Settling
+from tenure._model.lease import RenewResult, RenewStatus, SettleResult, SettleStatus
 from tenure._model.outcome import Cancelled, Failed, Released, Snoozed, Succeeded
+from tenure._model.results import CancelStatus
 from tests.conformance.acts import (
     BY,
     DAY,
@@ -84,7 +84,7 @@ async def test_only_queued_jobs_are_held_and_only_held_ones_resumed(db: Database
 async def test_a_queued_job_is_cancelled_at_once(db: Database) -> None:
     """Shows R12."""
     job_id = await enqueue(db, delay=DAY)
-    assert await db.run(db.store.cancel([job_id], BY)) == [Cancelling.CANCELLED]
+    assert await db.run(db.store.cancel([job_id], BY)) == [CancelStatus.CANCELLED]
 
     job = await get(db, job_id)
     assert (job.state, job.done_reason, job.ended_at) == (
@@ -99,18 +99,18 @@ async def test_a_queued_job_is_cancelled_at_once(db: Database) -> None:
 async def test_a_held_job_can_be_cancelled(db: Database) -> None:
     job_id = await enqueue(db, held=True)
 
-    assert await db.run(db.store.cancel([job_id], BY)) == [Cancelling.CANCELLED]
+    assert await db.run(db.store.cancel([job_id], BY)) == [CancelStatus.CANCELLED]
     assert (await get(db, job_id)).state is State.CANCELLED
 
 
 async def test_a_running_job_is_asked_to_stop_and_stays_its_holders(db: Database) -> None:
     claimed = await running(db)
-    assert await db.run(db.store.cancel([claimed.job.id], BY)) == [Cancelling.REQUESTED]
+    assert await db.run(db.store.cancel([claimed.job.id], BY)) == [CancelStatus.REQUESTED]
 
     job = await get(db, claimed.job.id)
     assert (job.state, job.cancel_requested, job.claimed_by) == (State.RUNNING, True, A)
     [renewal] = await db.run(db.store.renew([claimed.lease]))
-    assert renewal == Renewal(Renewed.RENEWED, cancel_requested=True)
+    assert renewal == RenewResult(RenewStatus.RENEWED, cancel_requested=True)
 
 
 async def test_a_cancel_of_what_is_not_live_is_answered_so(db: Database) -> None:
@@ -120,10 +120,10 @@ async def test_a_cancel_of_what_is_not_live_is_answered_so(db: Database) -> None
     ids = [UNKNOWN, done.job.id, dead, await enqueue(db)]
 
     assert await db.run(db.store.cancel(ids, BY)) == [
-        Cancelling.NOT_LIVE,
-        Cancelling.NOT_LIVE,
-        Cancelling.NOT_LIVE,
-        Cancelling.CANCELLED,
+        CancelStatus.NOT_LIVE,
+        CancelStatus.NOT_LIVE,
+        CancelStatus.NOT_LIVE,
+        CancelStatus.CANCELLED,
     ]
     assert (await get(db, done.job.id)).state is State.COMPLETED
     assert (await get(db, dead)).state is State.FAILED
@@ -151,7 +151,7 @@ async def test_a_completion_that_still_comes_is_accepted(db: Database) -> None:
     await db.run(db.store.cancel([claimed.job.id], BY))
 
     answer = await settle(db, claimed, Succeeded("done"))
-    assert answer == Settled(Settling.SETTLED, State.COMPLETED)
+    assert answer == SettleResult(SettleStatus.SETTLED, State.COMPLETED)
     assert (await get(db, claimed.job.id)).result == "done"
 
 
@@ -165,10 +165,10 @@ async def test_a_revoked_job_is_cancelled_and_its_holder_refused(db: Database) -
     assert (job.state, job.done_reason) == (State.CANCELLED, "revoked")
     assert job.token > claimed.lease.token
     [attempt] = await db.run(db.store.attempts(job.id))
-    assert (attempt.outcome, attempt.token) == (Ending.REVOKED, claimed.lease.token)
+    assert (attempt.outcome, attempt.token) == (AttemptOutcome.REVOKED, claimed.lease.token)
     assert attempt.ended_at == db.clock.now
-    assert await db.run(db.store.renew([claimed.lease])) == [Renewal(Renewed.LOST)]
-    assert (await settle(db, claimed, Succeeded())).answer is Settling.REFUSED
+    assert await db.run(db.store.renew([claimed.lease])) == [RenewResult(RenewStatus.LOST)]
+    assert (await settle(db, claimed, Succeeded())).answer is SettleStatus.REFUSED
     assert await get(db, job.id) == job
 
 

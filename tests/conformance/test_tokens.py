@@ -10,7 +10,7 @@ import pytest
 from support.store import SECOND
 from tenure._model.access import NewToken, Scope, TokenState
 from tenure._model.audit import By
-from tenure._rules import tokens
+from tenure._rules import access
 from tenure._rules.access import grant
 from tenure.errors import InvalidValue
 from tests.conformance.acts import BY
@@ -24,17 +24,17 @@ MINUTE = 60 * SECOND
 
 
 def secret(number: int = 1) -> str:
-    return tokens.secret(number.to_bytes(32))
+    return access.secret(number.to_bytes(32))
 
 
 def new(number: int = 1, **fields: Any) -> NewToken:
     text = secret(number)
     said: dict[str, Any] = {"name": "ci", "grant": MAIL, **fields}
-    return NewToken(hint=tokens.hint(text), digest=tokens.digest(text), **said)
+    return NewToken(hint=access.hint(text), digest=access.digest(text), **said)
 
 
 async def found(db: Database, number: int = 1) -> TokenRow | None:
-    return await db.run(db.store.find_token(tokens.digest(secret(number))))
+    return await db.run(db.store.find_token(access.digest(secret(number))))
 
 
 async def test_a_token_is_found_by_its_secrets_digest(db: Database) -> None:

@@ -9,9 +9,9 @@ import psycopg
 import pytest
 
 from support.store import SECOND, B
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import State
-from tenure._model.lease import Renewal, Renewed
+from tenure._model.lease import RenewResult, RenewStatus
 from tenure._model.outcome import Failed, Released, Snoozed, Succeeded
 from tenure._store.postgres.sessions import AsyncSession, Session
 from tenure.errors import LeaseLost
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from support.store import Database
-    from tenure._model.lease import Claimed
+    from tenure._model.lease import ClaimedJob
     from tenure._model.outcome import Outcome
-    from tenure._store.port import Op
+    from tenure._store.steps import Op
 
 EFFECT = "INSERT INTO effect VALUES (1)"
 
@@ -89,7 +89,7 @@ async def effects(db: Database) -> int:
     return len(await db.fetch("SELECT n FROM effect"))
 
 
-def end(db: Database, claimed: Claimed, outcome: Outcome) -> Op[None]:
+def end(db: Database, claimed: ClaimedJob, outcome: Outcome) -> Op[None]:
     return db.store.settle_within(claimed.lease, ended(claimed, outcome).settlement)
 
 
@@ -109,7 +109,7 @@ async def test_effect_and_completion_are_one_commit(
     assert await effects(db) == 1
     assert [c.job.task for c in await claim(db, count=9)] == ["next", "next"]
     [attempt] = await db.run(db.store.attempts(job.id))
-    assert attempt.outcome is Ending.COMPLETED
+    assert attempt.outcome is AttemptOutcome.COMPLETED
 
 
 async def test_a_rollback_undoes_both_and_leaves_the_lease_as_it_was(
@@ -160,7 +160,7 @@ async def test_a_lease_that_is_over_but_not_taken_still_settles(
     await caller.transact(EFFECT, end(db, claimed, Succeeded()))
 
     [attempt] = await db.run(db.store.attempts(claimed.job.id))
-    assert (attempt.late, attempt.outcome) == (True, Ending.COMPLETED)
+    assert (attempt.late, attempt.outcome) == (True, AttemptOutcome.COMPLETED)
     assert await effects(db) == 1
 
 
@@ -216,7 +216,7 @@ async def test_until_its_commit_nobody_takes_a_guarded_lease(db: Database) -> No
     async with party.transaction() as session:
         await session.run(db.store.guard(claimed.lease))
         [renewal] = await db.run(db.store.renew([claimed.lease]))
-        assert renewal == Renewal(Renewed.RENEWED)
+        assert renewal == RenewResult(RenewStatus.RENEWED)
         db.clock.advance(claimed.lease.ttl)
         assert (await db.run(db.store.rescue())).jobs == []
 
@@ -229,7 +229,7 @@ async def test_a_check_keeps_nobody_waiting(db: Database) -> None:
     party = await db.caller("caller")
     async with party.transaction() as session:
         await session.run(db.store.check(claimed.lease))
-        assert await db.run(db.store.renew([claimed.lease])) == [Renewal(Renewed.RENEWED)]
+        assert await db.run(db.store.renew([claimed.lease])) == [RenewResult(RenewStatus.RENEWED)]
         await lose(db, claimed)
         with pytest.raises(LeaseLost):
             await session.run(end(db, claimed, Succeeded()))

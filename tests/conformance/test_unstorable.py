@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.store import SECOND
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import State
-from tenure._model.lease import Settling
-from tenure._model.outcome import Error, Failed, Succeeded
-from tenure._rules import storable
-from tenure._store.postgres import settling
+from tenure._model.lease import SettleStatus
+from tenure._model.outcome import Failed, Succeeded
+from tenure._rules import sanitize
+from tenure._store.postgres import settlement
+from tenure.errors import Error
 from tests.conformance.acts import a_job, claim, count, ended, get, running, settle
 
 if TYPE_CHECKING:
     from support.store import Database
-    from tenure._model.outcome import Ended, Outcome
+    from tenure._model.outcome import Outcome, SettleRequest
 
 BAD = 57
 
@@ -30,14 +31,14 @@ async def settle_hundred(db: Database, bad: Outcome) -> None:
     batch[BAD] = ended(claimed[BAD], bad, log="its log")
     answers = await db.run(db.store.settle(batch))
 
-    assert {answer.answer for answer in answers} == {Settling.SETTLED}
+    assert {answer.answer for answer in answers} == {SettleStatus.SETTLED}
     states = [answer.state for answer in answers]
     assert states[BAD] is State.FAILED
     assert states[:BAD] + states[BAD + 1 :] == [State.COMPLETED] * 99
     job = await get(db, claimed[BAD].job.id)
     assert (job.state, job.done_reason) == (State.FAILED, "unstorable")
     [attempt] = await db.run(db.store.attempts(job.id))
-    assert (attempt.outcome, attempt.error_type) == (Ending.FAILED, "Unstorable")
+    assert (attempt.outcome, attempt.error_type) == (AttemptOutcome.FAILED, "Unstorable")
     assert attempt.error_message
     assert attempt.log == "its log"
     assert (await count(db, "job"), await count(db, "attempt")) == (0, 100)
@@ -53,11 +54,11 @@ async def test_one_that_slips_through_our_checks_does_not_hold_up_the_others(
 ) -> None:
     """Shows R16."""
 
-    def careless(end: Ended) -> Ended:
+    def careless(end: SettleRequest) -> SettleRequest:
         bad = end.settlement.result == "a\0b"
-        return end if bad else storable.storable(end)
+        return end if bad else sanitize.sanitized(end)
 
-    monkeypatch.setattr(settling, "storable", careless)
+    monkeypatch.setattr(settlement, "sanitized", careless)
     await settle_hundred(db, Succeeded("a\0b"))
 
 
@@ -113,14 +114,14 @@ async def test_an_oversized_error_and_log_are_cut_where_it_hurts_least(db: Datab
 
     [attempt] = await db.run(db.store.attempts(claimed.job.id))
     assert attempt.error_type is not None
-    assert len(attempt.error_type) == storable.MAX_TYPE
+    assert len(attempt.error_type) == sanitize.MAX_TYPE
     assert attempt.error_type.startswith("T\\u0000T")
-    assert attempt.error_message == "head" + "m" * (storable.MAX_MESSAGE - 4)
+    assert attempt.error_message == "head" + "m" * (sanitize.MAX_MESSAGE - 4)
     assert attempt.error_trace is not None
-    assert len(attempt.error_trace) == storable.MAX_TRACE
+    assert len(attempt.error_trace) == sanitize.MAX_TRACE
     assert attempt.error_trace.endswith("tail\\u0000")
     assert attempt.log is not None
-    assert len(attempt.log) == storable.MAX_LOG
+    assert len(attempt.log) == sanitize.MAX_LOG
     assert attempt.log.endswith("last\\ud800")
 
 
@@ -132,6 +133,6 @@ async def test_a_refused_result_that_needed_escaping_is_evidence_all_the_same(
     await db.run(db.store.rescue())
     answer = await settle(db, claimed, Succeeded("a\0b"))
 
-    assert answer.answer is Settling.REFUSED
+    assert answer.answer is SettleStatus.REFUSED
     [attempt] = await db.run(db.store.attempts(claimed.job.id))
     assert attempt.refused["result"] == "a\\u0000b"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from support.store import Database
-    from tenure._model.lease import Claimed
+    from tenure._model.lease import ClaimedJob
 
 MINUTE = 60 * SECOND
 
@@ -42,7 +42,7 @@ async def days(db: Database, history: str) -> list[date]:
     return [row["day"] for row in rows]
 
 
-async def completed(db: Database) -> Claimed:
+async def completed(db: Database) -> ClaimedJob:
     """A completed job with an item."""
     claimed = await running(db)
     await db.run(db.store.progress(claimed.lease, items={"a": 1}))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.store import SECOND
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import NewJob
 from tenure._model.operation import Filter, NewOperation, OperationKind
 from tenure._model.outcome import Succeeded
@@ -18,7 +18,7 @@ from tests.conformance.test_rollups import fold_all
 
 if TYPE_CHECKING:
     from support.store import Database
-    from tenure._model.vitals import Totals
+    from tenure._model.stats import Totals
 
 MINUTE = timedelta(minutes=1)
 
@@ -31,7 +31,7 @@ async def db(db: Database) -> Database:
 
 
 def completed(totals: Totals) -> int:
-    return sum(each.outcomes[Ending.COMPLETED] for each in (*totals.settled, *totals.open))
+    return sum(each.outcomes[AttemptOutcome.COMPLETED] for each in (*totals.settled, *totals.open))
 
 
 async def test_totals_are_asked_for_from_where_the_last_ones_were_settled(db: Database) -> None:
@@ -44,8 +44,8 @@ async def test_totals_are_asked_for_from_where_the_last_ones_were_settled(db: Da
         db.clock.advance(2 * MINUTE)
         await fold_all(db)
         found = await db.run(db.store.totals(found.settled_to))
-        counted += sum(each.outcomes[Ending.COMPLETED] for each in found.settled)
-    assert counted + sum(each.outcomes[Ending.COMPLETED] for each in found.open) == 3
+        counted += sum(each.outcomes[AttemptOutcome.COMPLETED] for each in found.settled)
+    assert counted + sum(each.outcomes[AttemptOutcome.COMPLETED] for each in found.open) == 3
     [one] = {(each.queue, each.task) for each in (*found.settled, *found.open)}
     assert all(one)
     assert found.counts_age is not None

@@ -17,12 +17,12 @@ from support.cluster import Cluster
 from support.proxy import Proxy
 from support.store import install
 from tenure import Tenure
+from tenure._runtime import embedded
 from tenure._store.postgres import pools
 from tenure.admin import By
 from tenure.config import DEFAULTS
 from tenure.contrib import starlette
 from tenure.contrib.starlette import health, lifespan
-from tenure.worker import inside
 from tests.contrib.starlettes import asking, eventually, started
 
 if TYPE_CHECKING:
@@ -212,9 +212,9 @@ async def test_the_worker_of_the_process_is_told_of_if_there_is_one(app: Tenure)
 async def test_a_process_whose_keeper_has_died_is_to_be_replaced(app: Tenure) -> None:
     """Nobody renews leases in it any more, and only a new process will."""
     async with started(program(app, work=True)) as client:
-        [core] = inside._RUNNING[app]
+        [core] = embedded._RUNNING[app]
         assert core._herald is not None
-        await core._keeper.stop(core._herald.farewell)
+        await core._keeper.stop(core._herald.sign_off)
         failed = {"status": "unavailable", "worker": "failed"}
         assert await until(client, 503, "live") == failed
         assert await until(client, 503) == {**WELL, **failed}

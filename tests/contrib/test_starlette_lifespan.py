@@ -16,10 +16,10 @@ from starlette.applications import Starlette
 
 from tenure import Tenure
 from tenure._store.postgres import pools
-from tenure.admin import Presence
 from tenure.config import DEFAULTS
 from tenure.contrib.starlette import lifespan
 from tenure.errors import InvalidValue, SchemaTooOld, Unreachable
+from tenure.types import WorkerState
 from tests.contrib.starlettes import eventually, started
 
 if TYPE_CHECKING:
@@ -79,11 +79,11 @@ async def test_a_program_can_work_and_gives_up_its_connections_and_its_place_at_
     async with started(FastAPI(lifespan=lifespan(app, work=True, queues=["mail"], name="web"))):
         handle = await hello.aenqueue("Ada")
         hello.enqueue("Grace")
-        assert (await handle.await_end(DEADLINE)).result == f"Hello Ada from {os.getpid()}"
+        assert (await handle.wait_async(DEADLINE)).result == f"Hello Ada from {os.getpid()}"
         assert connections(url) > 0
     await until_no_connections(url)
     [worker] = app.admin.workers()
-    assert (worker.name, worker.queues, worker.state) == ("web", ["mail"], Presence.OFFLINE)
+    assert (worker.name, worker.queues, worker.state) == ("web", ["mail"], WorkerState.OFFLINE)
 
 
 async def test_a_program_works_only_when_told_to(app: Tenure) -> None:
@@ -102,7 +102,7 @@ async def test_a_program_can_be_started_again(app: Tenure, url: str) -> None:
 
     async def once() -> str:
         async with started(program):
-            return (await (await hello.aenqueue()).await_end(DEADLINE)).result
+            return (await (await hello.aenqueue()).wait_async(DEADLINE)).result
 
     for _ in range(2):
         assert await asyncio.to_thread(asyncio.run, once()) == "hello"
@@ -153,7 +153,7 @@ async def test_a_working_program_knows_the_tasks_of_its_imports(
     try:
         async with started(FastAPI(lifespan=lifespan(app, work=True))):
             late = sys.modules["held_back"].late
-            assert (await (await late.aenqueue()).await_end(DEADLINE)).result == "known"
+            assert (await (await late.aenqueue()).wait_async(DEADLINE)).result == "known"
     finally:
         LATE.clear()
         sys.modules.pop("held_back", None)

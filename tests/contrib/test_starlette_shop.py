@@ -85,7 +85,7 @@ async def test_the_charge_is_made_once_and_has_its_receipt(shop: Any, empty_data
         with psycopg.connect(empty_database) as connection:
             found = connection.execute("SELECT job_id FROM orders").fetchone()
         assert found is not None
-        await shop.charge.handle(found[0]).await_end(60)
+        await shop.charge.handle(found[0]).wait_async(60)
         charged = await client.get(f"/orders/{order_id}/charge")
         receipt = {"order_id": order_id, "cents": 1200}
         assert charged.json() == {"state": "completed", "receipt": receipt}

@@ -8,14 +8,14 @@ from dataclasses import replace
 from datetime import timedelta
 
 from tenure import Tenure
-from tenure._rules import lanes
+from tenure._rules import claiming
 from tenure.config import DEFAULTS
 from tests.crash.handlers import effect
 
 POLL = 6.0
 TARGET = f"{__name__}:app"
 # A scan finds what a poll would.
-lanes.SCAN_AT_LEAST = timedelta(seconds=POLL)
+claiming.SCAN_AT_LEAST = timedelta(seconds=POLL)
 
 app = Tenure(defaults=replace(DEFAULTS.scaled(0.1), poll=timedelta(seconds=POLL)))
 

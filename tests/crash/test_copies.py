@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from support.workers import Bed
-    from tenure.task import Bound
+    from tenure.task import BoundCall
 
-KINDS: dict[str, Callable[[str], Bound[int]]] = {
+KINDS: dict[str, Callable[[str], BoundCall[int]]] = {
     "on the loop": lambda path: guarded.fork_on_loop.bind(path, wait=False),
     "on the loop, waiting": lambda path: guarded.fork_on_loop.bind(path, wait=True),
     "in a thread": guarded.fork_in_thread.bind,

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from support.workers import Bed
     from tenure._model.ids import JobId
-    from tenure.task import Bound
+    from tenure.task import BoundCall
     from tests.crash.conftest import Hire, Tell
 
-    Calls: TypeAlias = dict[str, Callable[[str], Bound[None]]]
+    Calls: TypeAlias = dict[str, Callable[[str], BoundCall[None]]]
 
 WANTED = 100 if FULL else 5
 LONG = 60.0
@@ -33,7 +33,7 @@ _chance = random.Random()  # noqa: S311 - any moment will do
 pytestmark = pytest.mark.timeout(3600)
 
 
-def _cut(bed: Bed, hire: Hire, calls: dict[str, Bound[None]], **options: object) -> list[float]:
+def _cut(bed: Bed, hire: Hire, calls: dict[str, BoundCall[None]], **options: object) -> list[float]:
     """Cut off a worker that runs these, all of them; how long before its lease's end each left
     its last effect, in seconds."""
     with Proxy(bed.url) as proxy:

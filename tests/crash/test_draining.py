@@ -16,7 +16,7 @@ from tests.crash.conftest import FULL
 
 if TYPE_CHECKING:
     from support.workers import Bed, Worker
-    from tenure.task import Bound
+    from tenure.task import BoundCall
     from tests.crash.conftest import Hire, Tell
 
 TIMES = 50 if FULL else 5
@@ -30,7 +30,7 @@ _chance = random.Random()  # noqa: S311 - any moment will do
 pytestmark = pytest.mark.timeout(3600)
 
 
-def _mixed(bed: Bed, count: int) -> list[Bound[None]]:
+def _mixed(bed: Bed, count: int) -> list[BoundCall[None]]:
     """Jobs of all lengths and kinds: most end at once, some not within the grace."""
     path = bed.path("mixed")
     return [

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from support.workers import Bed
-    from tenure.task import Bound
+    from tenure.task import BoundCall
     from tests.crash.conftest import Hire
 
 HUGE = 100 * 2**20
-KINDS: dict[str, Callable[[str, int], Bound[str]]] = {
+KINDS: dict[str, Callable[[str, int], BoundCall[str]]] = {
     "in a thread": handlers.huge_in_thread.bind,
     "in a process": handlers.huge_in_process.bind,
 }

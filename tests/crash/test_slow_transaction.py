@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from support.workers import Bed
-    from tenure.task import Bound
+    from tenure.task import BoundCall
     from tests.crash.conftest import Hire, Tell
 
 OTHERS = 100
@@ -28,7 +28,7 @@ OTHERS = 100
     ],
 )
 def test_no_neighbour_loses_its_lease(
-    bed: Bed, hire: Hire, tell: Tell, slow: Callable[[float], Bound[None]]
+    bed: Bed, hire: Hire, tell: Tell, slow: Callable[[float], BoundCall[None]]
 ) -> None:
     """One hundred run beside it for as long, in the same worker. Shows R20."""
     bed.fetch("CREATE TABLE ledger (job_id bigint PRIMARY KEY)")

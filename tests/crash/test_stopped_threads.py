@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from support.workers import Bed
-    from tenure.task import Bound
+    from tenure.task import BoundCall
     from tests.crash.conftest import Tell
 
 TIMEOUTS = 200 if FULL else 24
-KINDS: dict[str, Callable[[], Bound[None]]] = {
+KINDS: dict[str, Callable[[], BoundCall[None]]] = {
     "lines of 100 KB": lambda: spinners.log_lines.bind(100_000, 0.0),
     "a line per row": lambda: spinners.log_lines.bind(200, 0.002),
     "lines without a pause": lambda: spinners.log_lines.bind(200, 0.0),

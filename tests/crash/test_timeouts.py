@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from support.workers import Bed
-    from tenure.task import Bound
+    from tenure.task import BoundCall
     from tests.crash.conftest import Hire, Tell
 
 GRACE = 3.0
 TIMEOUT = 1.0
-KINDS: dict[str, Callable[[str], Bound[None]]] = {
+KINDS: dict[str, Callable[[str], BoundCall[None]]] = {
     "on the loop": handlers.late_on_loop.bind,
     "in a thread": handlers.late_in_thread.bind,
     "in a process": handlers.late_in_process.bind,

@@ -11,8 +11,7 @@ import pytest
 import yaml
 
 from support.promtool import promtool
-from tenure.metrics import Kind
-from tenure.metrics.table import SERVER, WORKER
+from tenure._metrics import SERVER, WORKER, MetricKind
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "deploy/prometheus/rules.yml"
@@ -22,7 +21,7 @@ METRICS = {metric.name: metric for metric in (*SERVER, *WORKER)}
 PARTS = {
     f"{metric.name}{part}": metric
     for metric in METRICS.values()
-    if metric.kind is Kind.HISTOGRAM
+    if metric.kind is MetricKind.HISTOGRAM
     for part in ("_bucket", "_sum", "_count")
 }
 
@@ -80,7 +79,7 @@ def test_every_metric_and_label_that_is_used_is_one_that_there_is(expression: st
         metric = METRICS.get(name) or PARTS[name]
         labels = set(re.findall(r"(\w+)(?:=~|!=|=)", matchers))
         assert labels <= {*metric.labels, "le", "instance"}, name
-        if metric.kind is Kind.COUNTER:
+        if metric.kind is MetricKind.COUNTER:
             assert re.search(rf"(rate|increase)\({name}", expression), name
 
 

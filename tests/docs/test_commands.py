@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import typer
 
-from tenure.cli.exits import Exit
-from tenure.cli.run import app
+from tenure.cli.commands import app
+from tenure.cli.errors import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,9 +11,9 @@ import pytest
 
 from support.breaking import breaks
 from tenure import Tenure
-from tenure.admin import Scope
 from tenure.server import create
 from tenure.server.problems import KINDS
+from tenure.types import Scope
 
 REFERENCE = Path(__file__).parents[2] / "docs/reference"
 BASELINE = Path(__file__).parent / "openapi.baseline.json"

@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    ROOT / "bench/README.md",
+    ROOT / "proof/README.md",
+]
 
 
 def anchors(page: Path) -> set[str]:
@@ -26,3 +31,11 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
         file = (page.parent / path) if path else page
         assert file.exists(), target
         assert not anchor or anchor in anchors(file), target
+
+
+def test_every_page_that_the_code_names_is_there() -> None:
+    for folder in ("src", "tests", "proof", "bench", "support"):
+        for file in (ROOT / folder).rglob("*.*"):
+            if file.suffix in {".py", ".sql"}:
+                for page in re.findall(r"\bdocs/[a-z-]+/[a-z0-9-]+\.md\b", file.read_text()):
+                    assert (ROOT / page).exists(), f"{file}: {page}"

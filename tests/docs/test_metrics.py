@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tenure.metrics.table import SERVER, WORKER
+from tenure._metrics import SERVER, WORKER
 
 PAGE = Path(__file__).parents[2] / "docs/reference/metrics.md"
 _ROW = re.compile(r"^\| `(\w+)` \| (\w+) \| (.*?) ?\| (.+) \|$", re.MULTILINE)

@@ -14,7 +14,7 @@ import pytest
 import tenure
 from tenure import AsyncJob, Backoff, Draft, Handle, Job, JobEvent, Tenure, WorkerEvent
 from tenure._model.event import EVENTS
-from tenure._rules.settings import SETTINGS
+from tenure._rules.runtime_settings import SETTINGS
 from tenure.admin import Admin, Filter, Operations, Schedules, Tokens
 from tenure.config import Defaults
 from tenure.contrib.otel import instrument

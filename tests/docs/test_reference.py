@@ -13,21 +13,21 @@ import pytest
 
 from tenure import errors
 from tenure._model.access import Scope, TokenState
-from tenure._model.answers import Cancelling, Deleting, Retrying
-from tenure._model.ending import Ending
-from tenure._model.finding import Fault
+from tenure._model.attempt import AttemptOutcome
+from tenure._model.diagnostics import FindingCode
+from tenure._model.explanation import ExplanationCode
 from tenure._model.job import State
-from tenure._model.lease import Renewed, Settling
+from tenure._model.lease import RenewStatus, SettleStatus
 from tenure._model.operation import ItemOutcome, OperationKind, OperationState
-from tenure._model.overview import AttentionCode, Numbers, Overview, TargetKind
+from tenure._model.overview import AlertCode, Overview, OverviewCounts, TargetKind
+from tenure._model.results import CancelStatus, DeleteStatus, RetryStatus
 from tenure._model.schedule import Missed, Overlap, ScheduleState, TickOutcome, TickReason
-from tenure._model.selector import Selector, View
-from tenure._model.standing import StandingCode
-from tenure._rules import selectors
+from tenure._model.selector import JobView, Selector
+from tenure._rules import selector_syntax
 from tenure._rules.redaction import BUILT_IN
-from tenure._rules.settings import SETTINGS
+from tenure._rules.runtime_settings import SETTINGS
+from tenure._settings import PROGRAM_SETTINGS
 from tenure._store.postgres.roles import ROLES
-from tenure.sources import PROGRAM
 
 if TYPE_CHECKING:
     from enum import StrEnum
@@ -51,9 +51,9 @@ def test_every_setting_is_documented_and_none_that_is_not_there() -> None:
 def test_every_setting_of_a_program_is_documented_with_its_variable_and_its_argument() -> None:
     text = (DOCS / "settings.md").read_text().partition("## Of the installation")[0]
     rows = re.findall(r"^\| `(\w+)` \| `(\w+)`.*? \| (.*?) \| (.*?) \|", text, re.MULTILINE)
-    assert [row[0] for row in rows] == list(PROGRAM)
+    assert [row[0] for row in rows] == list(PROGRAM_SETTINGS)
     for name, variable, argument, built_in in rows:
-        source = PROGRAM[name]
+        source = PROGRAM_SETTINGS[name]
         assert variable == f"TENURE_{name.upper()}"
         assert source.argument in argument
         if source.built_in is not None:
@@ -62,7 +62,8 @@ def test_every_setting_of_a_program_is_documented_with_its_variable_and_its_argu
 
 
 @pytest.mark.parametrize(
-    "names", [State, Ending, Renewed, Settling, Cancelling, Retrying, Deleting]
+    "names",
+    [State, AttemptOutcome, RenewStatus, SettleStatus, CancelStatus, RetryStatus, DeleteStatus],
 )
 def test_every_state_outcome_and_answer_is_documented(names: type[StrEnum]) -> None:
     """Shows R12."""
@@ -85,16 +86,16 @@ def test_every_field_of_a_selector_is_documented_with_an_example_of_it() -> None
     """Shows R36."""
     text = (DOCS / "selectors.md").read_text()
     rows = re.findall(r"^\| `([\w.…]+):` \|.*\| `(.+)` \|$", text, re.MULTILINE)
-    assert [name for name, _ in rows] == list(selectors.FIELDS)
+    assert [name for name, _ in rows] == list(selector_syntax.FIELDS)
     for name, example in rows:
-        meant = selectors.parse(example)
+        meant = selector_syntax.parse(example)
         assert getattr(meant, name.removesuffix(".…")), name
         assert meant == replace(Selector(), **{(f := name.removesuffix(".…")): getattr(meant, f)})
 
 
 def test_every_state_that_a_selector_can_name_is_documented() -> None:
     text = (DOCS / "selectors.md").read_text().partition("\n## States")[2].partition("\n## ")[0]
-    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == list(View)
+    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == list(JobView)
 
 
 def test_every_kind_of_operation_is_documented() -> None:
@@ -129,7 +130,9 @@ def test_every_role_of_the_database_is_documented() -> None:
 def test_every_place_where_a_job_can_stand_is_documented_in_the_order_of_the_answers() -> None:
     text = (DOCS / "stats.md").read_text().partition("## Where a job stands")[2]
     text = text.partition("\n## ")[0]
-    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == [str(code) for code in StandingCode]
+    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == [
+        str(code) for code in ExplanationCode
+    ]
 
 
 def test_everything_of_an_overview_is_documented() -> None:
@@ -137,15 +140,15 @@ def test_everything_of_an_overview_is_documented() -> None:
     text = (DOCS / "stats.md").read_text().partition("## All of it at a glance")[2]
     overview, numbers, codes = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
     assert _first(overview) == [field.name for field in dataclasses.fields(Overview)]
-    assert set(_first(numbers)) == {field.name for field in dataclasses.fields(Numbers)}
-    assert _first(codes) == [str(code) for code in AttentionCode]
+    assert set(_first(numbers)) == {field.name for field in dataclasses.fields(OverviewCounts)}
+    assert _first(codes) == [str(code) for code in AlertCode]
     assert all(f"`{kind}`" in text for kind in TargetKind)
 
 
 def test_every_fault_that_the_doctor_finds_is_documented() -> None:
     """Shows R35."""
     table = re.findall(r"(?:^\|.*\n)+", (DOCS / "doctor.md").read_text(), re.MULTILINE)[0]
-    assert _first(table) == [str(fault) for fault in Fault]
+    assert _first(table) == [str(fault) for fault in FindingCode]
     subjects = set(re.findall(r"^\| `\w+` \| `(\w+)`", table, re.MULTILINE))
     section = (DOCS / "commands.md").read_text().partition("## `tenure doctor")[2]
     assert subjects == set(_first(re.findall(r"(?:^\|.*\n)+", section, re.MULTILINE)[0]))

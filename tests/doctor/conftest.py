@@ -17,7 +17,7 @@ from support.databases import Databases
 from support.processes import die_with_parent, wait_for
 from support.store import install
 from tenure.admin import connect, examine, roles
-from tenure.cli.run import run as cli
+from tenure.cli.commands import run as cli
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
 
-    from tenure.admin import Admin, Fault, Finding
+    from tenure.admin import Admin
+    from tenure.types import Finding, FindingCode
 
 # An app that knows the one task, and a queue beside the default one.
 APP = """
@@ -71,11 +72,11 @@ class Bed:
         self.sql(roles())
         return self.url.replace("postgres@", f"{role}@")
 
-    def found(self, fault: Fault, url: str | None = None) -> list[Finding]:
+    def found(self, fault: FindingCode, url: str | None = None) -> list[Finding]:
         """The findings of this kind."""
         return [each for each in examine(url or self.url) if each.fault is fault]
 
-    def until(self, fault: Fault, url: str | None) -> Sequence[Finding]:
+    def until(self, fault: FindingCode, url: str | None) -> Sequence[Finding]:
         """All findings, once this kind is among them."""
         found: Sequence[Finding] = ()
 

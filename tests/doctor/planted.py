@@ -10,8 +10,9 @@ from uuid import UUID
 from support.store import lanes
 from tenure._model.ids import WorkerId
 from tenure._model.job import NewJob
-from tenure._model.worker import NewWorker, Presence
-from tenure.admin import By, Fault
+from tenure._model.worker import NewWorker, WorkerState
+from tenure.admin import By
+from tenure.types import FindingCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +28,7 @@ class Planted:
     """A fault: where it is to be found, how it is planted; `mend` is for a remedy in words. What is
     planted may answer with the URL by which it is to be seen."""
 
-    fault: Fault
+    fault: FindingCode
     subject: str
     plant: Callable[[Bed], str | None]
     mend: Callable[[Bed], str | None] | None = None
@@ -87,7 +88,9 @@ def worker(bed: Bed, number: int, *, version: str = "1", **meta: object) -> None
     admin = bed.admin()
     new = NewWorker(me, f"w{number}", "host", 1, version, ["mail"], 10)
     admin.perform(admin._store.register(new))
-    admin.perform(admin._store.beat(me, state=Presence.ACTIVE, running=0, meta=meta or None))
+    admin.perform(
+        admin._store.heartbeat(me, state=WorkerState.ACTIVE, running=0, meta=meta or None)
+    )
 
 
 def stale_worker(bed: Bed) -> None:
@@ -142,100 +145,103 @@ def a_step_back(bed: Bed) -> None:
 
 PLANTED = {
     "the server is away": Planted(
-        Fault.UNREACHABLE, "database", lambda bed: bed.cluster.kill(), lambda b: b.cluster.start()
+        FindingCode.UNREACHABLE,
+        "database",
+        lambda bed: bed.cluster.kill(),
+        lambda b: b.cluster.start(),
     ),
-    "fsync": Planted(Fault.FSYNC_OFF, "durability", setting("fsync")),
+    "fsync": Planted(FindingCode.FSYNC_OFF, "durability", setting("fsync")),
     "full_page_writes": Planted(
-        Fault.FULL_PAGE_WRITES_OFF, "durability", setting("full_page_writes")
+        FindingCode.FULL_PAGE_WRITES_OFF, "durability", setting("full_page_writes")
     ),
     "synchronous_commit": Planted(
-        Fault.SYNCHRONOUS_COMMIT_OFF, "durability", setting("synchronous_commit")
+        FindingCode.SYNCHRONOUS_COMMIT_OFF, "durability", setting("synchronous_commit")
     ),
     "synchronous_commit of the role": Planted(
-        Fault.SYNCHRONOUS_COMMIT_OFF,
+        FindingCode.SYNCHRONOUS_COMMIT_OFF,
         "durability",
         sql("ALTER ROLE postgres SET synchronous_commit = off"),
     ),
     "too few connections": Planted(
-        Fault.LISTEN_FAILED, "wakeups", few_connections, many_connections
+        FindingCode.LISTEN_FAILED, "wakeups", few_connections, many_connections
     ),
-    "a right is missing": Planted(Fault.RIGHTS_MISSING, "privileges", lacks_a_right),
-    "a migration is pending": Planted(Fault.SCHEMA_DIFFERS, "schema", a_step_back),
+    "a right is missing": Planted(FindingCode.RIGHTS_MISSING, "privileges", lacks_a_right),
+    "a migration is pending": Planted(FindingCode.SCHEMA_DIFFERS, "schema", a_step_back),
     "a table is missing": Planted(
-        Fault.TABLE_MISSING, "schema", sql("DROP TABLE tenure.idempotency")
+        FindingCode.TABLE_MISSING, "schema", sql("DROP TABLE tenure.idempotency")
     ),
     "a column is missing": Planted(
-        Fault.COLUMN_MISSING, "schema", sql("ALTER TABLE tenure.api_token DROP COLUMN hint")
+        FindingCode.COLUMN_MISSING, "schema", sql("ALTER TABLE tenure.api_token DROP COLUMN hint")
     ),
     "a constraint is missing": Planted(
-        Fault.CONSTRAINT_MISSING,
+        FindingCode.CONSTRAINT_MISSING,
         "schema",
         sql("ALTER TABLE tenure.job DROP CONSTRAINT job_state_check"),
     ),
     "an index is missing": Planted(
-        Fault.INDEX_MISSING, "schema", sql("DROP INDEX tenure.job_lane_idx")
+        FindingCode.INDEX_MISSING, "schema", sql("DROP INDEX tenure.job_lane_idx")
     ),
     "an index of days is missing": Planted(
-        Fault.INDEX_MISSING, "schema", sql("DROP INDEX tenure.attempt_ended_at_idx")
+        FindingCode.INDEX_MISSING, "schema", sql("DROP INDEX tenure.attempt_ended_at_idx")
     ),
     "an index is not valid": Planted(
-        Fault.INDEX_INVALID, "schema", sql(INVALID.format("job_held_idx"))
+        FindingCode.INDEX_INVALID, "schema", sql(INVALID.format("job_held_idx"))
     ),
     "an index was left half made": Planted(
-        Fault.INDEX_INVALID,
+        FindingCode.INDEX_INVALID,
         "schema",
         sql(
             "CREATE INDEX job_lane_idx_ccnew ON tenure.job (queue)",
             INVALID.format("job_lane_idx_ccnew"),
         ),
     ),
-    "tomorrow has no partition": Planted(Fault.PARTITION_MISSING, "retention", no_tomorrow),
+    "tomorrow has no partition": Planted(FindingCode.PARTITION_MISSING, "retention", no_tomorrow),
     "an old day is still there": Planted(
-        Fault.PARTITION_PAST,
+        FindingCode.PARTITION_PAST,
         "retention",
         sql(
             "CREATE TABLE tenure.attempt_20200101 PARTITION OF tenure.attempt "
             "FOR VALUES FROM ('2020-01-01') TO ('2020-01-02')"
         ),
     ),
-    "autovacuum": Planted(Fault.AUTOVACUUM_OFF, "vacuum", setting("autovacuum")),
+    "autovacuum": Planted(FindingCode.AUTOVACUUM_OFF, "vacuum", setting("autovacuum")),
     "a table is left alone": Planted(
-        Fault.TABLE_NOT_VACUUMED,
+        FindingCode.TABLE_NOT_VACUUMED,
         "vacuum",
         sql("ALTER TABLE tenure.job SET (autovacuum_enabled = false)"),
     ),
-    "dead rows": Planted(Fault.DEAD_ROWS, "vacuum", dead_rows),
-    "idle in transaction": Planted(Fault.HORIZON_HELD, "horizon", open_transaction),
+    "dead rows": Planted(FindingCode.DEAD_ROWS, "vacuum", dead_rows),
+    "idle in transaction": Planted(FindingCode.HORIZON_HELD, "horizon", open_transaction),
     "a prepared transaction": Planted(
-        Fault.HORIZON_HELD,
+        FindingCode.HORIZON_HELD,
         "horizon",
         sql("BEGIN; SELECT txid_current(); PREPARE TRANSACTION 'it''s'"),
     ),
     "a replication slot": Planted(
-        Fault.HORIZON_HELD,
+        FindingCode.HORIZON_HELD,
         "horizon",
         sql("SELECT pg_create_logical_replication_slot('left_behind', 'pgoutput')"),
     ),
-    "a worker is stale": Planted(Fault.WORKER_STALE, "workers", stale_worker, a_week_later),
-    "no worker": Planted(Fault.NO_WORKER, "workers", lambda _: None),
-    "two releases": Planted(Fault.VERSIONS_MIXED, "workers", mixed_workers),
+    "a worker is stale": Planted(FindingCode.WORKER_STALE, "workers", stale_worker, a_week_later),
+    "no worker": Planted(FindingCode.NO_WORKER, "workers", lambda _: None),
+    "two releases": Planted(FindingCode.VERSIONS_MIXED, "workers", mixed_workers),
     "a queue nobody serves": Planted(
-        Fault.QUEUE_NOT_SERVED,
+        FindingCode.QUEUE_NOT_SERVED,
         "queues",
         waiting_job,
     ),
     "a task nobody knows": Planted(
-        Fault.TASK_UNKNOWN,
+        FindingCode.TASK_UNKNOWN,
         "tasks",
         lambda bed: worker(bed, 1, unknown_tasks=["work"]),
         lambda bed: bed.run("tenure worker doctored:app"),
     ),
-    "a due job that is locked": Planted(Fault.JOB_LOCKED, "queues", locked_due_job),
-    "a lease nobody ends": Planted(Fault.LEASE_OVER, "leases", lost_job),
-    "a lease that is locked": Planted(Fault.LEASE_OVER, "leases", locked_job),
-    "a schedule nobody fires": Planted(Fault.SCHEDULE_OVERDUE, "schedules", late_schedule),
+    "a due job that is locked": Planted(FindingCode.JOB_LOCKED, "queues", locked_due_job),
+    "a lease nobody ends": Planted(FindingCode.LEASE_OVER, "leases", lost_job),
+    "a lease that is locked": Planted(FindingCode.LEASE_OVER, "leases", locked_job),
+    "a schedule nobody fires": Planted(FindingCode.SCHEDULE_OVERDUE, "schedules", late_schedule),
     "a role that may not look": Planted(
-        Fault.NOT_LOOKED_AT,
+        FindingCode.NOT_LOOKED_AT,
         "retention",
         lambda bed: bed.as_role("tenure_producer"),
         lambda bed: bed.url,

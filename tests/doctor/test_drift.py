@@ -6,24 +6,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tenure._store.postgres.drawing import drawing
+from tenure._store.postgres.schema import expected_schema
 from tenure._store.postgres.store import PostgresStore
 from tests.migrations.catalog import catalog
 
 if TYPE_CHECKING:
     from tests.doctor.conftest import Bed
 
-DRAWN = drawing("tenure")
+DRAWN = expected_schema("tenure")
 CONSTRAINTS = [(t, name) for t, table in DRAWN.tables.items() for name in table.constraints]
 
 
 def mended(bed: Bed) -> list[str]:
     """What was missing, after it was made again."""
     admin = bed.admin()
-    found = admin.perform(admin._store.drift())
+    found = admin.perform(admin._store.schema_drift())
     for each in found:
         bed.sql(*each.sql.split("; "))
-    assert not admin.perform(admin._store.drift())
+    assert not admin.perform(admin._store.schema_drift())
     return [each.what for each in found]
 
 

@@ -13,15 +13,16 @@ from support.databases import Databases
 from support.processes import wait_for
 from support.store import install
 from tenure import Tenure
-from tenure._store.port import Ddl
-from tenure.admin import Fault, Level, examine
+from tenure._store.steps import RawSql
+from tenure.admin import examine
 from tenure.errors import QueryFailed
+from tenure.types import FindingCode, Level
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tenure._store.port import Op, Rows
-    from tenure.admin import Finding
+    from tenure._store.steps import Op, Rows
+    from tenure.types import Finding
 
 # Nearly a page each. Before PostgreSQL 17 the queue has a million pages.
 _FILL = "SELECT pg_notify('other', repeat('x', 7900) || n::text) FROM generate_series(1, 10) AS n"
@@ -66,11 +67,11 @@ def fill(url: str, share: float) -> float:
 
 
 def _notified() -> Op[Rows]:
-    return (yield Ddl("SELECT pg_notify('other', 'x')"))
+    return (yield RawSql("SELECT pg_notify('other', 'x')"))
 
 
 def found(url: str) -> Finding | None:
-    faults = [each for each in examine(url) if each.fault is Fault.NOTIFY_QUEUE_FULL]
+    faults = [each for each in examine(url) if each.fault is FindingCode.NOTIFY_QUEUE_FULL]
     return faults[0] if faults else None
 
 

@@ -17,29 +17,35 @@ from support.clocks import Clock
 from support.daemons import PgBouncer, Redis
 from support.processes import wait_for
 from tenure import Tenure
-from tenure._rules import holding
-from tenure.admin import Fault, Level, doctor, examine
+from tenure._rules import alerts
+from tenure.admin import doctor, examine
+from tenure.types import FindingCode, Level
 from tests.doctor.planted import PLANTED
 
 if TYPE_CHECKING:
     from tests.doctor.conftest import Bed
 
 # What is planted in tests of its own below, and what no server of ours can be brought to.
-BESIDE = {Fault.CLOCK_DIFFERS, Fault.POOLER, Fault.REDIS_AWAY, Fault.NOTIFY_QUEUE_FULL}
-IMPOSSIBLE = {Fault.SERVER_TOO_OLD, Fault.NOT_HEARD}
+BESIDE = {
+    FindingCode.CLOCK_DIFFERS,
+    FindingCode.POOLER,
+    FindingCode.REDIS_AWAY,
+    FindingCode.NOTIFY_QUEUE_FULL,
+}
+IMPOSSIBLE = {FindingCode.SERVER_TOO_OLD, FindingCode.NOT_HEARD}
 
 
-def faults(url: str) -> set[Fault | None]:
+def faults(url: str) -> set[FindingCode | None]:
     return {each.fault for each in examine(url)} - {None}
 
 
 def test_a_sound_installation_lacks_workers_alone(bed: Bed) -> None:
     """Shows R35."""
-    assert faults(bed.url) == {Fault.NO_WORKER}
+    assert faults(bed.url) == {FindingCode.NO_WORKER}
 
 
 def test_every_fault_is_planted_or_cannot_be() -> None:
-    assert {each.fault for each in PLANTED.values()} | BESIDE | IMPOSSIBLE == set(Fault)
+    assert {each.fault for each in PLANTED.values()} | BESIDE | IMPOSSIBLE == set(FindingCode)
 
 
 @pytest.mark.parametrize("name", PLANTED)
@@ -48,10 +54,10 @@ def test_a_fault_is_found_and_its_remedy_mends_it(
 ) -> None:
     """Shows R35."""
     # What holds dead rows matters at once, not after ten minutes.
-    if PLANTED[name].fault is Fault.HORIZON_HELD:
-        monkeypatch.setattr(holding, "HELD_FOR", timedelta(0))
-        monkeypatch.setattr(holding, "HELD_TRANSACTIONS", 0)
-    if PLANTED[name].fault is Fault.JOB_LOCKED:
+    if PLANTED[name].fault is FindingCode.HORIZON_HELD:
+        monkeypatch.setattr(alerts, "HELD_FOR", timedelta(0))
+        monkeypatch.setattr(alerts, "HELD_TRANSACTIONS", 0)
+    if PLANTED[name].fault is FindingCode.JOB_LOCKED:
         monkeypatch.setattr(doctor, "PASSED_OVER_FOR", timedelta(0))
     planted = PLANTED[name]
     url = planted.plant(bed)
@@ -60,7 +66,7 @@ def test_a_fault_is_found_and_its_remedy_mends_it(
     first = next(each for each in found if each.fault is planted.fault)
     assert (first.subject, first.level is Level.FINE) == (planted.subject, False)
     assert first.why
-    assert {each.fault for each in found} <= {planted.fault, Fault.NO_WORKER, None}
+    assert {each.fault for each in found} <= {planted.fault, FindingCode.NO_WORKER, None}
 
     if planted.mend:
         url = planted.mend(bed)
@@ -75,10 +81,10 @@ def test_a_fault_is_found_and_its_remedy_mends_it(
 def test_a_pooler_is_found_and_the_servers_own_address_mends_it(bed: Bed) -> None:
     with PgBouncer(port=bed.cluster.port) as pgbouncer:
         url = pgbouncer.url(urlsplit(bed.url).path.removeprefix("/"))
-        [found] = bed.found(Fault.POOLER, url)
+        [found] = bed.found(FindingCode.POOLER, url)
         assert found.subject == "wakeups"
         assert "the server's own address" in found.todo
-    assert not bed.found(Fault.POOLER)
+    assert not bed.found(FindingCode.POOLER)
 
 
 def test_a_redis_that_is_away_is_found_until_it_is_started(bed: Bed) -> None:
@@ -86,17 +92,17 @@ def test_a_redis_that_is_away_is_found_until_it_is_started(bed: Bed) -> None:
     with Redis() as redis:
         app = Tenure(bed.url, redis=redis.url)
         redis.stop()
-        [found] = [each for each in app.admin.doctor() if each.fault is Fault.REDIS_AWAY]
+        [found] = [each for each in app.admin.doctor() if each.fault is FindingCode.REDIS_AWAY]
         assert (found.subject, "start it" in found.todo) == ("redis", True)
         redis.start()
-        assert not [each for each in app.admin.doctor() if each.fault is Fault.REDIS_AWAY]
+        assert not [each for each in app.admin.doctor() if each.fault is FindingCode.REDIS_AWAY]
         app.close()
 
 
 def test_clocks_that_differ_are_found_until_they_agree(bed: Bed) -> None:
     with Clock(60) as clock:
         [found] = [each for each in _told(bed, **clock.environment) if each["subject"] == "clock"]
-    assert found["fault"] == Fault.CLOCK_DIFFERS
+    assert found["fault"] == FindingCode.CLOCK_DIFFERS
     assert re.fullmatch(r"the database's clock is (59|60) s behind", found["what"])
     [found] = [each for each in _told(bed) if each["subject"] == "clock"]
     assert found["level"] == Level.FINE

@@ -1,4 +1,4 @@
-"""The table of docs/reference/drivers.md: written by `just matrix` from what the tests showed."""
+"""The table of docs/reference/drivers.md, which `just docs-drivers` writes from the tests."""
 
 from __future__ import annotations
 

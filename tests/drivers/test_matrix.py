@@ -91,7 +91,7 @@ def settling(
 
 async def end(handle: Handle[Any]) -> State:
     """How the job ended."""
-    await handle.await_end(DEADLINE)
+    await handle.wait_async(DEADLINE)
     row = await handle.aget()
     assert row is not None
     return row.state

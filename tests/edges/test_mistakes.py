@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tenure._store.postgres.schema import migrations
-from tenure.cli.exits import Exit
+from tenure.cli.errors import Exit
 from tests.edges.cli.conftest import Command
 
 if TYPE_CHECKING:

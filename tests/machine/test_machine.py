@@ -19,29 +19,28 @@ from hypothesis.stateful import (
 )
 
 from support.store import A, B, install, lanes
-from tenure._model.answers import Cancelling, Retrying
 from tenure._model.audit import By
 from tenure._model.ids import JobId
 from tenure._model.job import NewJob
-from tenure._model.lease import Renewed, Settling
+from tenure._model.lease import RenewStatus, SettleStatus
 from tenure._model.outcome import (
     Cancelled,
-    Ended,
-    Error,
     Failed,
     Loss,
     Lost,
     Released,
+    SettleRequest,
     Snoozed,
     Succeeded,
 )
+from tenure._model.results import CancelStatus, RetryStatus
 from tenure._rules.lifecycle import settle
 from tenure._store.postgres import leases as leases_module
-from tenure._store.postgres import settling as settling_module
-from tenure._store.postgres.connecting import connect
+from tenure._store.postgres import settlement as settling_module
+from tenure._store.postgres.connections import connect
 from tenure._store.postgres.sessions import Session
 from tenure._store.postgres.store import PostgresStore
-from tenure.errors import LeaseLost
+from tenure.errors import Error, LeaseLost
 from tests.machine.model import MAX_DEATHS, MAX_WORKER_LOSSES, Job, Model
 from tests.machine.tables import EMPTY, LOOK, seen
 
@@ -157,7 +156,7 @@ class StoreMachine(RuleBasedStateMachine):
         [answer] = self.session.run(self.store.renew([lease], began=[began]))
         job = self.model.holder(lease.job_id, lease.token, lease.claimed_by)
         renewed = job is not None and self.model.renew(job, began=began)
-        assert (answer.answer is Renewed.RENEWED) == renewed
+        assert (answer.answer is RenewStatus.RENEWED) == renewed
         if renewed and job is not None:
             assert answer.cancel_requested == job.cancelled
             self._extend(job)
@@ -200,17 +199,17 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(data=st.data(), how=st.sampled_from(list(OUTCOMES)))
     def settle(self, data: st.DataObject, how: str) -> None:
         lease = self._lease(data)
-        ended = Ended(lease, settle(OUTCOMES[how], attempt=1, limit=9, backoff=TEN))
+        ended = SettleRequest(lease, settle(OUTCOMES[how], attempt=1, limit=9, backoff=TEN))
         [answer] = self.session.run(self.store.settle([ended]))
         job = self.model.holder(lease.job_id, lease.token, lease.claimed_by)
         if job is None:
             before = self.model.attempts[lease.job_id, lease.token]
             same = before == ended.settlement.ending
-            assert answer.answer is (Settling.REPEATED if same else Settling.REFUSED)
+            assert answer.answer is (SettleStatus.REPEATED if same else SettleStatus.REFUSED)
             assert answer.ending == before
             return
         self._close(lease)
-        assert answer.answer is Settling.SETTLED
+        assert answer.answer is SettleStatus.SETTLED
         assert answer.late == (job.expires is not None and job.expires <= self.model.now)
         assert answer.state == self.model.settle(job, how)
         if answer.state == "completed":
@@ -235,7 +234,7 @@ class StoreMachine(RuleBasedStateMachine):
         job = self._job(data)
         [answer] = self.session.run(self.store.cancel([JobId(job.id)], OPERATOR))
         if job.state == "failed":
-            assert answer is Cancelling.NOT_LIVE
+            assert answer is CancelStatus.NOT_LIVE
         else:
             assert answer == self.model.cancel(job)
 
@@ -266,7 +265,7 @@ class StoreMachine(RuleBasedStateMachine):
         job = data.draw(st.sampled_from(self.model.live("failed")))
         [answer] = self.session.run(self.store.retry([JobId(job.id)], OPERATOR))
         holder = self.model.retry(job)
-        assert (answer.answer is Retrying.RETRIED) == (holder == job.id)
+        assert (answer.answer is RetryStatus.RETRIED) == (holder == job.id)
         assert answer.holder in (None, holder)
 
     @precondition(lambda self: self.model.live("failed"))

@@ -6,16 +6,16 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tenure._store import migrate
+from tenure._store import migrations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from support.store import Database
-    from tenure._store.migrate import Migration
+    from tenure._store.migrations import Migration
 
 FIXTURES = Path(__file__).parent / "fixtures"
-STEPS: Sequence[Migration] = migrate.load(FIXTURES / "steps")
+STEPS: Sequence[Migration] = migrations.load(FIXTURES / "steps")
 
 
 async def recorded(db: Database) -> list[tuple[int, str, bool]]:

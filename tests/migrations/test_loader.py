@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tenure._store.migrate import load
+from tenure._store.migrations import load
 from tenure._store.postgres.schema import migrations
 from tests.migrations.steps import FIXTURES, STEPS
 

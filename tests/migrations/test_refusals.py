@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tenure._store.migrate import check
+from tenure._store.migrations import check
 from tenure._store.postgres.schema import migrations
 from tenure.errors import SchemaTooNew, SchemaTooOld
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tenure._store import migrate
+from tenure._store import migrations as migrate
 from tenure._store.postgres.schema import migrations
 from tenure.errors import InvalidValue, QueryFailed, SchemaTooNew
 from tests.migrations.catalog import catalog

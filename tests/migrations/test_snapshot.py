@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from tenure._store.postgres.connecting import connect
+from tenure._store.postgres.connections import connect
 from tenure._store.postgres.sessions import Session
 from tenure._store.postgres.store import PostgresStore
 from tests.migrations.catalog import catalog, snapshot

@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 # Django's classes are configured by attributes that its own stubs leave to be inferred; the second
 # is a room of the testing kit that nobody imports; the server's rooms are a program's.
-APART = ("tenure.contrib.django.", "tenure.testing.here.", "tenure.server.")
+APART = ("tenure.contrib.django.", "tenure.testing.runner.", "tenure.server.")
 PYRIGHT = ROOT / ".cache/pyright/node_modules/pyright/index.js"
 
 

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg import sql
 
-from tenure._store.postgres.literals import literal
-from tenure._store.postgres.statements import DEFAULT_SCHEMA, statements
+from tenure._store.postgres.statements import DEFAULT_SCHEMA, literal, statements
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tenure._store.port import Query
+    from tenure._store.steps import Query
 
 # One row per queue with settings, per setting and per worker: a page or two for ever, where
 # a sequential scan is as good as an index. None of them grows with the jobs. A sequence is

@@ -18,19 +18,20 @@ from tenure._model.operation import (
     OperationKind,
     OperationState,
 )
-from tenure._model.outcome import Ended, Error, Failed, Loss, Lost, Released, Succeeded
+from tenure._model.outcome import Failed, Loss, Lost, Released, SettleRequest, Succeeded
 from tenure._model.queue import Floor, Lane
 from tenure._model.schedule import NewSchedule, Timing
-from tenure._rules import lifecycle, selectors
-from tenure._store.port import Query
+from tenure._rules import lifecycle, selector_syntax
 from tenure._store.postgres.store import PostgresStore
+from tenure._store.steps import Query
+from tenure.errors import Error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tenure._model.ids import Json
     from tenure._model.outcome import Outcome
-    from tenure._store.port import Op, Row, Rows
+    from tenure._store.steps import Op, Row, Rows
 
 STORE = PostgresStore()
 WORKER = WorkerId(UUID(int=7))
@@ -45,9 +46,9 @@ def leases(count: int) -> list[Lease]:
     return [Lease(JobId(20_000 + n), Token(2**40), WORKER, MINUTE) for n in range(count)]
 
 
-def ended(count: int, outcome: Outcome) -> list[Ended]:
+def ended(count: int, outcome: Outcome) -> list[SettleRequest]:
     said = lifecycle.settle(outcome, attempt=1, limit=3, backoff=MINUTE)
-    return [Ended(lease, said) for lease in leases(count)]
+    return [SettleRequest(lease, said) for lease in leases(count)]
 
 
 NOW = datetime.now(UTC)
@@ -132,7 +133,7 @@ A_BACKFILL = NewBackfill(
 
 def search(said: str) -> Op[Any]:
     """A search for what is said."""
-    return STORE.search(selectors.parse(said), count=50, window=100_000)
+    return STORE.search(selector_syntax.parse(said), count=50, window=100_000)
 
 
 def operation(kind: OperationKind, **said: Any) -> Op[Any]:
@@ -256,8 +257,8 @@ OWN: Mapping[str, Query] = {
     ),
     "newest_audit": sent(STORE.search_audit(), "newest_audit"),
     "leases": sent(STORE.leases(queue="mail"), "leases"),
-    "queue_minutes": sent(STORE.paces(["mail", "bulk"]), "queue_minutes"),
-    "last_ticks": sent(STORE.lately(["s-7", "s-8"]), "last_ticks"),
+    "queue_minutes": sent(STORE.throughput(["mail", "bulk"]), "queue_minutes"),
+    "last_ticks": sent(STORE.recent_runs(["s-7", "s-8"]), "last_ticks"),
     "states": Query("states", {"ids": [20_000, 1_000_001, 2_000_001]}),
     "clock": sent(search("state:queued"), "clock"),
     "search_queued": sent(search("state:due task:send"), "search_queued"),
@@ -301,7 +302,7 @@ OWN: Mapping[str, Query] = {
     "keep_answer": sent(STORE.once("ada", "k", "ab", nothing()), "keep_answer"),
     "prune_answers": sent(STORE.maintain(), "prune_answers"),
     "prune_rollups": sent(STORE.maintain(), "prune_rollups"),
-    "fold": sent(STORE.fold(), "fold"),
+    "fold": sent(STORE.roll_up(), "fold"),
     "stats": sent(STORE.stats(queue="mail"), "stats"),
     "totals": sent(STORE.totals(NOW - MINUTE), "totals"),
     "lateness": sent(STORE.lateness(), "lateness"),
@@ -329,9 +330,9 @@ OWN: Mapping[str, Query] = {
     "freeze_ticks": sent(STORE.start_backfill(A_BACKFILL, BY), "freeze_ticks"),
     "admit_operation": sent(operation(OperationKind.RETRY), "admit_operation"),
     "next_operation": sent(STORE.next_operation(), "next_operation"),
-    "due_operation": sent(STORE.advance(), "due_operation"),
-    "operation_items": sent(STORE.advance(), "operation_items"),
-    "advance": sent(STORE.advance(), "advance"),
+    "due_operation": sent(STORE.run_chunk(), "due_operation"),
+    "operation_items": sent(STORE.run_chunk(), "operation_items"),
+    "advance": sent(STORE.run_chunk(), "advance"),
     "put_off": Query("put_off", {"id": 7, "most": 1, "pause": MINUTE, "now": None}),
     "lock_operation": sent(STORE.steer_operation(7, OperationState.PAUSED, BY), "lock_operation"),
     "steer_operation": sent(STORE.steer_operation(7, OperationState.PAUSED, BY), "steer_operation"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from tenure._store.postgres.connecting import connect
+from tenure._store.postgres.connections import connect
 from tenure._store.postgres.statements import DEFAULT_SCHEMA, statements
 from tests.plans.explained import Node, Plan, explain, named_indexes
 from tests.plans.questions import CALLERS, OWN

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tenure._store.postgres.connecting import connect
+from tenure._store.postgres.connections import connect
 from tests.plans.explained import TINY, explain
 from tests.plans.questions import FREEZING, OWN
 

@@ -12,9 +12,9 @@ import pytest
 
 from support.daemons import PgBouncer
 from tenure import AsyncJob, Job, Tenure  # noqa: TC001 - read by the worker
-from tenure._store.port import Ddl
-from tenure._store.postgres.connecting import connect
+from tenure._store.postgres.connections import connect
 from tenure._store.postgres.sessions import Session
+from tenure._store.steps import RawSql
 from tenure.admin import By, State
 from tenure.admin import connect as operate
 from tenure.errors import ConfigError, Unreachable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from support.cluster import Cluster
     from support.store import Database
-    from tenure._store.port import Op
+    from tenure._store.steps import Op
 
 BY = By("ada", source="suite", reason="because")
 MANY = 40
@@ -67,7 +67,7 @@ async def test_a_worker_runs_jobs_of_every_kind(
             for number in range(MANY):
                 handles += [await loop.aenqueue(number), await thread.aenqueue(number)]
             for number, handle in enumerate(handles):
-                await handle.await_end(30)
+                await handle.wait_async(30)
                 assert handle.result == number // 2
     assert [r for r in caplog.records if "a pooler stands before the server" in r.message]
     assert not [r for r in caplog.records if "failed" in r.message]
@@ -90,7 +90,7 @@ async def test_a_handlers_own_transaction_commits_with_its_job_or_not_at_all(
     handles = app.enqueue_many(writes.bind(number) for number in range(MANY))
     async with app.run(concurrency=10):
         for handle in handles:
-            await handle.await_end(30)
+            await handle.wait_async(30)
     entries = await db.fetch("SELECT entry, count(*) FROM ledger GROUP BY 1 ORDER BY 1")
     assert [(row["entry"], row["count"]) for row in entries] == [(n, 8) for n in range(0, MANY, 2)]
 
@@ -117,11 +117,11 @@ def test_a_wait_without_listen_ends_soon_after_the_job(app: Tenure) -> None:
 
 def test_our_settings_hold_in_each_transaction_and_are_left_in_no_session(pooled: str) -> None:
     def ask() -> Op[str]:
-        rows = yield Ddl("SELECT current_setting('enable_seqscan') AS it, pg_sleep(0)")
+        rows = yield RawSql("SELECT current_setting('enable_seqscan') AS it, pg_sleep(0)")
         return str(rows[0]["it"])
 
     with connect(pooled) as connection:
-        assert connection.pooled
+        assert connection.behind_pooler
         assert Session(connection).run(ask()) == "off"
     with psycopg.connect(pooled, autocommit=True) as other:
         for _ in range(10):
@@ -130,7 +130,7 @@ def test_our_settings_hold_in_each_transaction_and_are_left_in_no_session(pooled
 
 def test_a_direct_connection_is_known_as_such(db: Database) -> None:
     with connect(db.url) as connection:
-        assert not connection.pooled
+        assert not connection.behind_pooler
         assert connection.execute("SHOW enable_seqscan").fetchone() == ("off",)
 
 
@@ -145,7 +145,7 @@ def test_migrations_and_upkeep_work_and_what_needs_a_session_is_refused(
         admin.migrate(to=0)
 
     def alone() -> Op[None]:
-        yield Ddl("SELECT pg_try_advisory_lock(1)", session=True)
+        yield RawSql("SELECT pg_try_advisory_lock(1)", session=True)
 
     with connect(url) as connection, pytest.raises(ConfigError, match=r"pooler.*--database-url"):
         Session(connection).run(alone())
@@ -163,7 +163,7 @@ async def test_where_pools_are_by_session_a_worker_can_be_told_to_listen(
 ) -> None:
     url = by_session.url(urlsplit(db.url).path.removeprefix("/"))
     app = Tenure(url, listen=True)
-    link = app.engine.link("test")
+    link = app.engine.service_connection("test")
     heard = link.listen(app.engine.channel, anyway=True)
     assert await anext(heard) == ""
     app.task(name="echo", queue="mail")(_echo).enqueue(1)

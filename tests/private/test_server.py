@@ -18,11 +18,11 @@ import pytest
 
 from support.binaries import ROOT
 from support.processes import alive, send, wait_for
+from tenure._local_postgres import PrivatePostgres, find_binaries
+from tenure._local_postgres import server as server_module
+from tenure._local_postgres.directory import server_says
+from tenure._local_postgres.server import binaries_for
 from tenure.errors import ConfigError
-from tenure.private import PrivatePostgres, find_binaries
-from tenure.private import server as server_module
-from tenure.private.binaries import binaries_for
-from tenure.private.directory import server_says
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 USES = """
 import sys, time
 from pathlib import Path
-from tenure.private import PrivatePostgres
+from tenure._local_postgres import PrivatePostgres
 server = PrivatePostgres(Path(sys.argv[1]), durable=False)
 print(server.start(), flush=True)
 sys.stdin.read()
@@ -180,7 +180,7 @@ def test_data_of_a_version_that_is_not_installed_are_left_alone(directory: Path)
 def test_a_machine_without_a_server_is_told_what_to_install(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tenure.private.binaries._candidates", lambda: iter(()))
+    monkeypatch.setattr("tenure._local_postgres.server._candidates", lambda: iter(()))
     assert find_binaries() is None
     with pytest.raises(ConfigError, match="apt-get install postgresql"):
         PrivatePostgres(directory, durable=False).start()

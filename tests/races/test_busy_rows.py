@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 from support.moves import dead_letter, ended, held
 from support.store import A, B, lanes
-from tenure._model.answers import Retrying
 from tenure._model.audit import By
 from tenure._model.job import NewJob
-from tenure._model.lease import Settling
+from tenure._model.lease import SettleStatus
 from tenure._model.outcome import Released, Succeeded
-from tenure._store.port import Query
+from tenure._model.results import RetryStatus
+from tenure._store.steps import Query
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from support.store import Database, Party
-    from tenure._model.lease import Claims, Settled
-    from tenure._store.port import Op
+    from tenure._model.lease import ClaimResult, SettleResult
+    from tenure._store.steps import Op
 
 OPERATOR = By("ada", reason="to see")
 
@@ -34,22 +34,22 @@ async def test_one_locked_row_holds_up_none_of_its_neighbours(db: Database) -> N
         await tx.run(db.store.guard(taken[2]))
         answers = await worker.run(db.store.settle([ended(x, Succeeded()) for x in taken]))
         said = [a.answer for a in answers]
-        assert said.pop(2) is Settling.BUSY
-        assert said == [Settling.SETTLED] * 4
+        assert said.pop(2) is SettleStatus.BUSY
+        assert said == [SettleStatus.SETTLED] * 4
 
     [answer] = await worker.run(db.store.settle([ended(taken[2], Succeeded())]))
-    assert answer.answer is Settling.SETTLED
+    assert answer.answer is SettleStatus.SETTLED
 
 
 async def test_a_completion_that_comes_after_a_release_is_refused_and_kept(db: Database) -> None:
     """The parent released while the child's completion was under way. Shows R5."""
     [lease] = await held(db)
     [released] = await db.run(db.store.settle([ended(lease, Released())]))
-    assert released.answer is Settling.SETTLED
+    assert released.answer is SettleStatus.SETTLED
 
     [late] = await db.run(db.store.settle([ended(lease, Succeeded({"paid": 1}))]))
 
-    assert (late.answer, late.ending) == (Settling.REFUSED, "released")
+    assert (late.answer, late.ending) == (SettleStatus.REFUSED, "released")
     [attempt] = await db.run(db.store.attempts(lease.job_id))
     assert attempt.refused["result"] == {"paid": 1}
 
@@ -59,17 +59,17 @@ async def test_a_lease_is_told_apart_by_its_owner_within_a_batch(db: Database) -
     [lease] = await held(db)
     forged = type(lease)(lease.job_id, lease.token, B, lease.ttl)
 
-    answers: Sequence[Settled] = await db.run(
+    answers: Sequence[SettleResult] = await db.run(
         db.store.settle([ended(forged, Succeeded("b")), ended(lease, Succeeded("a"))])
     )
 
-    assert [a.answer for a in answers] == [Settling.REFUSED, Settling.SETTLED]
+    assert [a.answer for a in answers] == [SettleStatus.REFUSED, SettleStatus.SETTLED]
     job = await db.run(db.store.get(lease.job_id))
     assert job is not None
     assert job.result == "a"
 
 
-async def stopped_before_the_claim(op: Op[Claims], party: Party) -> Query:
+async def stopped_before_the_claim(op: Op[ClaimResult], party: Party) -> Query:
     """Perform an operation until it is about to claim; answers with that step."""
     step = next(op)
     while not (isinstance(step, Query) and step.name == "claim_limited"):
@@ -107,4 +107,4 @@ async def test_a_dead_letter_does_not_take_a_key_that_an_ended_job_still_keeps(
 
     [answer] = await db.run(db.store.retry([old], OPERATOR))
 
-    assert (answer.answer, answer.holder) == (Retrying.KEY_HELD, young.id)
+    assert (answer.answer, answer.holder) == (RetryStatus.KEY_HELD, young.id)

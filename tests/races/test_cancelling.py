@@ -8,10 +8,10 @@ import pytest
 
 from support.moves import BROKEN, BY, attempts, claim, ended, enqueued, held, state, undone, waiting
 from support.store import SECOND, B
-from tenure._model.answers import Cancelling
 from tenure._model.job import State
-from tenure._model.lease import Renewal, Renewed, Settled, Settling
+from tenure._model.lease import RenewResult, RenewStatus, SettleResult, SettleStatus
 from tenure._model.outcome import Released, Snoozed, Succeeded
+from tenure._model.results import CancelStatus
 
 if TYPE_CHECKING:
     from support.store import Database
@@ -33,10 +33,10 @@ async def test_an_ending_that_waits_behind_a_cancel_ends_as_cancelled(
     operator, worker = await db.party("operator"), await db.party("worker")
 
     async with operator.transaction() as tx:
-        assert await tx.run(db.store.cancel([lease.job_id], BY)) == [Cancelling.REQUESTED]
+        assert await tx.run(db.store.cancel([lease.job_id], BY)) == [CancelStatus.REQUESTED]
         settle = await waiting(db, worker, db.store.settle([ended(lease, outcome)]))
 
-    assert await settle == [Settled(Settling.SETTLED, State.CANCELLED)]
+    assert await settle == [SettleResult(SettleStatus.SETTLED, State.CANCELLED)]
     assert await state(db, lease.job_id) is State.CANCELLED
 
 
@@ -52,7 +52,7 @@ async def test_a_cancel_that_waits_behind_a_return_to_the_queue_ends_the_job(
         await tx.run(db.store.settle([ended(lease, outcome)]))
         cancel = await waiting(db, operator, db.store.cancel([lease.job_id], BY))
 
-    assert await cancel == [Cancelling.CANCELLED]
+    assert await cancel == [CancelStatus.CANCELLED]
     assert await state(db, lease.job_id) is State.CANCELLED
     assert len(await attempts(db, lease.job_id)) == 1
 
@@ -66,7 +66,7 @@ async def test_a_completion_that_waits_behind_a_cancel_is_accepted(db: Database)
         await tx.run(db.store.cancel([lease.job_id], BY))
         settle = await waiting(db, worker, db.store.settle([ended(lease, Succeeded(42))]))
 
-    assert await settle == [Settled(Settling.SETTLED, State.COMPLETED)]
+    assert await settle == [SettleResult(SettleStatus.SETTLED, State.COMPLETED)]
     job = await db.run(db.store.get(lease.job_id))
     assert job is not None
     assert (job.state, job.result) == (State.COMPLETED, 42)
@@ -81,7 +81,7 @@ async def test_a_cancel_that_waits_behind_a_completion_finds_nothing_live(db: Da
         await tx.run(db.store.settle([ended(lease)]))
         cancel = await waiting(db, operator, db.store.cancel([lease.job_id], BY))
 
-    assert await cancel == [Cancelling.NOT_LIVE]
+    assert await cancel == [CancelStatus.NOT_LIVE]
     assert await db.run(db.store.audit(f"job:{lease.job_id}")) == []
 
 
@@ -112,7 +112,7 @@ async def test_a_cancel_that_waits_behind_a_rescue_ends_the_job(db: Database) ->
         await tx.run(db.store.rescue())
         cancel = await waiting(db, operator, db.store.cancel([lease.job_id], BY))
 
-    assert await cancel == [Cancelling.CANCELLED]
+    assert await cancel == [CancelStatus.CANCELLED]
     assert (await db.run(claim(db.store, worker=B))).found == 0
 
 
@@ -141,9 +141,9 @@ async def test_a_cancel_that_waits_behind_a_claim_asks_the_new_holder(db: Databa
         [claimed] = (await tx.run(claim(db.store))).jobs
         cancel = await waiting(db, operator, db.store.cancel([job_id], BY))
 
-    assert await cancel == [Cancelling.REQUESTED]
+    assert await cancel == [CancelStatus.REQUESTED]
     assert await claimer.run(db.store.renew([claimed.lease])) == [
-        Renewal(Renewed.RENEWED, cancel_requested=True)
+        RenewResult(RenewStatus.RENEWED, cancel_requested=True)
     ]
 
 
@@ -153,7 +153,7 @@ async def test_a_claim_skips_the_job_that_is_being_cancelled(db: Database) -> No
     operator, claimer = await db.party("operator"), await db.party("claimer")
 
     async with operator.transaction() as tx:
-        assert await tx.run(db.store.cancel([job_id], BY)) == [Cancelling.CANCELLED]
+        assert await tx.run(db.store.cancel([job_id], BY)) == [CancelStatus.CANCELLED]
         assert (await claimer.run(claim(db.store))).found == 0
 
     assert (await claimer.run(claim(db.store))).found == 0
@@ -166,10 +166,10 @@ async def test_a_renewal_beside_a_cancel_is_busy_and_then_carries_it(db: Databas
 
     async with operator.transaction() as tx:
         await tx.run(db.store.cancel([lease.job_id], BY))
-        assert await renewer.run(db.store.renew([lease])) == [Renewal(Renewed.BUSY)]
+        assert await renewer.run(db.store.renew([lease])) == [RenewResult(RenewStatus.BUSY)]
 
     assert await renewer.run(db.store.renew([lease])) == [
-        Renewal(Renewed.RENEWED, cancel_requested=True)
+        RenewResult(RenewStatus.RENEWED, cancel_requested=True)
     ]
 
 
@@ -184,7 +184,7 @@ async def test_a_settle_that_waits_behind_a_cancel_that_rolls_back_ends_as_asked
         await tx.run(db.store.cancel([lease.job_id], BY))
         settle = await waiting(db, worker, db.store.settle([ended(lease, BROKEN)]))
 
-    assert await settle == [Settled(Settling.SETTLED, State.QUEUED)]
+    assert await settle == [SettleResult(SettleStatus.SETTLED, State.QUEUED)]
 
 
 async def test_cancels_of_the_same_jobs_in_opposite_order_do_not_deadlock(db: Database) -> None:
@@ -197,5 +197,5 @@ async def test_cancels_of_the_same_jobs_in_opposite_order_do_not_deadlock(db: Da
         forth = await waiting(db, one, db.store.cancel([first, middle, last], BY))
         back = await waiting(db, other, db.store.cancel([last, middle, first], BY))
 
-    assert await forth == [Cancelling.CANCELLED] * 3
-    assert await back == [Cancelling.NOT_LIVE] * 3
+    assert await forth == [CancelStatus.CANCELLED] * 3
+    assert await back == [CancelStatus.NOT_LIVE] * 3

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from support.moves import BY, LEASE, claim, enqueued, held, leases, state, undone, waiting
 from support.store import SECOND, A, B
 from tenure._model.job import State
-from tenure._rules.lanes import LaneBook
-from tenure._store.port import Query
+from tenure._rules.claiming import LaneTracker
 from tenure._store.runner import arun
+from tenure._store.steps import Query
 
 if TYPE_CHECKING:
     from support.store import Database
-    from tenure._store.port import Rows, Step
+    from tenure._store.steps import Rows, Step
 
 
 async def test_a_claim_skips_the_job_that_another_is_claiming(db: Database) -> None:
@@ -49,12 +49,12 @@ async def test_a_claim_that_rolls_back_below_a_floor_is_found_by_a_scan_from_zer
     """A floor is a hint: what it passed by must be late, never lost. Shows R11."""
     first, second = await enqueued(db, 2)
     dying, other = await db.party("dying"), await db.party("other")
-    book = LaneBook(["default"])
+    book = LaneTracker(["default"])
 
     async def claim_by_the_book() -> list[int]:
-        asked = book.ask(woken=True)
+        asked = book.next_lanes(woken=True)
         claims = await other.run(db.store.claim(asked, count=10, worker=B, ttl=LEASE))
-        book.learn(asked, claims, wanted=10)
+        book.record_claim(asked, claims, wanted=10)
         return [lease.job_id for lease in leases(claims)]
 
     async with undone(dying) as tx:
@@ -64,7 +64,7 @@ async def test_a_claim_that_rolls_back_below_a_floor_is_found_by_a_scan_from_zer
         assert await claim_by_the_book() == []  # and the floor is past the first job now
 
     assert await claim_by_the_book() == []
-    scan = await other.run(db.store.claim(book.scan(), count=10, worker=B, patient=True))
+    scan = await other.run(db.store.claim(book.next_scan_lanes(), count=10, worker=B, patient=True))
     assert [lease.job_id for lease in leases(scan)] == [first]
 
 
@@ -116,7 +116,7 @@ async def test_a_claim_does_not_wait_for_a_pause_and_heeds_it_from_its_commit_on
 
     after = await claimer.run(claim(db.store))
     assert after.jobs == []
-    assert after.unread == {"default"}
+    assert after.skipped_queues == {"default"}
 
 
 async def test_a_pause_that_ends_during_a_claim_is_not_taken_for_an_empty_queue(
@@ -127,7 +127,7 @@ async def test_a_pause_that_ends_during_a_claim_is_not_taken_for_an_empty_queue(
     await db.run(db.store.pause_queue("default", BY))
     db.clock.advance(10 * SECOND)
     claimer, operator = await db.party("claimer"), await db.party("operator")
-    book = LaneBook(["default"])
+    book = LaneTracker(["default"])
 
     async def perform(step: Step) -> Rows:
         """Let the queue go on between the claim and whatever it asks next."""
@@ -136,12 +136,12 @@ async def test_a_pause_that_ends_during_a_claim_is_not_taken_for_an_empty_queue(
             await operator.run(db.store.resume_queue("default", BY))
         return rows
 
-    asked = book.ask()
+    asked = book.next_lanes()
     claims = await arun(db.store.claim(asked, count=10, worker=B), perform)
     assert claims.jobs == []
-    book.learn(asked, claims, wanted=10)
+    book.record_claim(asked, claims, wanted=10)
 
-    again = await claimer.run(db.store.claim(book.ask(woken=True), count=10, worker=B))
+    again = await claimer.run(db.store.claim(book.next_lanes(woken=True), count=10, worker=B))
     assert [lease.job_id for lease in leases(again)] == [job_id]
 
 

@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from support.moves import BY, dead_letter, job, state, waiting
-from tenure._model.answers import Retried, Retrying
-from tenure._model.job import Enqueued, State
+from tenure._model.job import EnqueueResult, State
+from tenure._model.results import RetryResult, RetryStatus
 
 if TYPE_CHECKING:
     from support.store import Database
@@ -24,7 +24,7 @@ async def test_pruning_skips_the_dead_letter_that_is_being_retried(db: Database)
     operator, upkeep = await db.party("operator"), await db.party("upkeep")
 
     async with operator.transaction() as tx:
-        assert await tx.run(db.store.retry([dead], BY)) == [Retried(Retrying.RETRIED)]
+        assert await tx.run(db.store.retry([dead], BY)) == [RetryResult(RetryStatus.RETRIED)]
         assert await upkeep.run(db.store._prune("prune_failed", keep=KEPT)) == 0
 
     assert await state(db, dead) is State.QUEUED
@@ -42,7 +42,7 @@ async def test_a_retry_that_waits_behind_pruning_answers_that_it_came_too_late(
         assert await tx.run(db.store._prune("prune_failed", keep=KEPT)) == 1
         retry = await waiting(db, operator, db.store.retry([dead], BY))
 
-    assert await retry == [Retried(Retrying.NOT_FAILED)]
+    assert await retry == [RetryResult(RetryStatus.NOT_FAILED)]
     assert await state(db, dead) is None
     assert await db.run(db.store.audit(f"job:{dead}")) == []
 
@@ -53,10 +53,10 @@ async def test_of_two_retries_of_one_dead_letter_one_brings_it_back(db: Database
     one, other = await db.party("one"), await db.party("other")
 
     async with one.transaction() as tx:
-        assert await tx.run(db.store.retry([dead], BY)) == [Retried(Retrying.RETRIED)]
+        assert await tx.run(db.store.retry([dead], BY)) == [RetryResult(RetryStatus.RETRIED)]
         again = await waiting(db, other, db.store.retry([dead], BY))
 
-    assert await again == [Retried(Retrying.NOT_FAILED)]
+    assert await again == [RetryResult(RetryStatus.NOT_FAILED)]
     assert await state(db, dead) is State.QUEUED
 
 
@@ -85,7 +85,7 @@ async def test_a_retry_that_waits_behind_a_keyed_enqueue_names_the_younger_job(
         retry = await waiting(db, operator, db.store.retry([dead], BY))
 
     assert younger.created
-    assert await retry == [Retried(Retrying.KEY_HELD, younger.id)]
+    assert await retry == [RetryResult(RetryStatus.KEY_HELD, younger.id)]
     assert await state(db, dead) is State.FAILED
 
 
@@ -97,7 +97,7 @@ async def test_a_keyed_enqueue_that_waits_behind_a_retry_finds_the_retried_job(
     operator, caller = await db.party("operator"), await db.party("caller")
 
     async with operator.transaction() as tx:
-        assert await tx.run(db.store.retry([dead], BY)) == [Retried(Retrying.RETRIED)]
+        assert await tx.run(db.store.retry([dead], BY)) == [RetryResult(RetryStatus.RETRIED)]
         enqueue = await waiting(db, caller, db.store.enqueue(KEYED))
 
-    assert await enqueue == [Enqueued(dead, created=False)]
+    assert await enqueue == [EnqueueResult(dead, created=False)]

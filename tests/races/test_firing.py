@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from tenure._model.audit import By
 from tenure._model.job import NewJob
 from tenure._model.operation import NewBackfill
-from tenure._model.schedule import Declaring, NewSchedule, Policy, Timing
-from tenure._store.port import Mark, Query
+from tenure._model.schedule import DeclareResult, NewSchedule, Policy, Timing
 from tenure._store.postgres.sessions import AsyncSession
+from tenure._store.steps import Query, TransactionMark
 
 if TYPE_CHECKING:
     from support.store import Database, Party
     from tenure._model.schedule import ScheduleRow
-    from tenure._store.port import Op, Rows, Step
+    from tenure._store.steps import Op, Rows, Step
 
 BY = By("ada")
 MINUTE = timedelta(minutes=1)
@@ -51,7 +51,7 @@ async def begun(party: Party, op: Op[Any], last: str) -> Op[Any]:
 
 
 async def _performed(party: Party, step: Step) -> Rows:
-    if isinstance(step, Mark):
+    if isinstance(step, TransactionMark):
         await party.connection.execute(step.value)
         return []
     return await AsyncSession(party.connection, own=False).run(_only(step))
@@ -126,7 +126,7 @@ async def test_a_backfill_of_the_tick_that_is_being_fired_waits_and_finds_it(db:
     started = await db.run(db.store.start_backfill(new, BY))
     firing, advancer = await db.party("firing"), await db.party("advancer")
     await begun(firing, db.store.fire(), "fire")
-    filling = asyncio.create_task(advancer.run(db.store.advance()))
+    filling = asyncio.create_task(advancer.run(db.store.run_chunk()))
     await db.until_blocked("advancer")
     await firing.connection.execute("COMMIT")
 
@@ -145,7 +145,7 @@ async def test_programs_that_start_at_once_declare_one_set(db: Database) -> None
     await db.until_blocked("second")
     await first.connection.execute("COMMIT")
 
-    done: Declaring = await declaring
-    assert done == Declaring()
+    done: DeclareResult = await declaring
+    assert done == DeclareResult()
     rows = await db.run(db.store.schedules())
     assert [(row.name, row.version) for row in rows] == [("a", 1), ("b", 1)]

@@ -9,8 +9,8 @@ import pytest
 from support.moves import ended, held, waiting
 from support.store import SECOND
 from tenure._model.job import State
-from tenure._model.lease import Renewal, Renewed, Settled, Settling
-from tenure._store.port import atomically
+from tenure._model.lease import RenewResult, RenewStatus, SettleResult, SettleStatus
+from tenure._store.steps import atomically
 from tenure.errors import LeaseLost
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ async def test_the_first_check_of_a_transaction_neither_waits_nor_locks(db: Data
 
     async with handler.transaction() as tx:
         await tx.run(db.store.check(lease))
-        assert await renewer.run(db.store.renew([lease])) == [Renewal(Renewed.RENEWED)]
+        assert await renewer.run(db.store.renew([lease])) == [RenewResult(RenewStatus.RENEWED)]
         assert await worker.run(db.store.settle([ended(lease)])) == [
-            Settled(Settling.SETTLED, State.COMPLETED)
+            SettleResult(SettleStatus.SETTLED, State.COMPLETED)
         ]
 
 
@@ -56,7 +56,7 @@ async def test_renewals_and_reports_go_on_beside_an_open_guard(db: Database) -> 
     async with handler.transaction() as tx:
         await tx.run(db.store.guard(lease))
         db.clock.advance(20 * SECOND)
-        assert await renewer.run(db.store.renew([lease])) == [Renewal(Renewed.RENEWED)]
+        assert await renewer.run(db.store.renew([lease])) == [RenewResult(RenewStatus.RENEWED)]
         assert not (await renewer.run(db.store.progress(lease, cursor=1))).reached
         # The fence holds on the renewed row too.
         db.clock.advance(31 * SECOND)
@@ -88,4 +88,4 @@ async def test_a_settle_waits_for_the_guards_commit(db: Database) -> None:
         await tx.run(db.store.guard(lease))
         settle = await waiting(db, worker, db.store.settle([ended(lease)]))
 
-    assert await settle == [Settled(Settling.SETTLED, State.COMPLETED)]
+    assert await settle == [SettleResult(SettleStatus.SETTLED, State.COMPLETED)]

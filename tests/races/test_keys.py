@@ -11,19 +11,19 @@ import pytest
 
 from support.moves import BY, ended, enqueued, held, job, state, undone, waiting
 from support.store import SECOND
-from tenure._model.answers import Cancelling
-from tenure._model.job import Enqueued, State
-from tenure._model.lease import Renewed, Settled, Settling
-from tenure._store.port import Query
+from tenure._model.job import EnqueueResult, State
+from tenure._model.lease import RenewStatus, SettleResult, SettleStatus
+from tenure._model.results import CancelStatus
 from tenure._store.runner import arun
+from tenure._store.steps import Query
 from tenure.errors import QueryFailed
 
 if TYPE_CHECKING:
     from support.store import Database
-    from tenure._store.port import Rows, Step
+    from tenure._store.steps import Rows, Step
 
 KEYED = [job(key="k")]
-DONE = Settled(Settling.SETTLED, State.COMPLETED)
+DONE = SettleResult(SettleStatus.SETTLED, State.COMPLETED)
 
 
 async def test_a_keyed_enqueue_that_waits_behind_another_answers_with_its_job(
@@ -38,7 +38,7 @@ async def test_a_keyed_enqueue_that_waits_behind_another_answers_with_its_job(
         again = await waiting(db, other, db.store.enqueue(KEYED))
 
     assert first.created
-    assert await again == [Enqueued(first.id, created=False)]
+    assert await again == [EnqueueResult(first.id, created=False)]
     assert len(await db.fetch("SELECT id FROM tenure.job")) == 1
 
 
@@ -74,7 +74,7 @@ async def test_enqueues_of_the_same_keys_in_opposite_order_do_not_deadlock(
 
     made, found = await first, await second
     assert [answer.created for answer in made] == [True] * 3
-    assert found == [Enqueued(answer.id, created=False) for answer in reversed(made)]
+    assert found == [EnqueueResult(answer.id, created=False) for answer in reversed(made)]
 
 
 async def test_a_keyed_enqueue_that_waits_behind_the_jobs_end_makes_a_new_one(
@@ -105,7 +105,7 @@ async def test_a_keyed_enqueue_that_waits_behind_an_end_that_rolls_back_finds_th
         await tx.run(db.store.settle([ended(lease)]))
         enqueue = await waiting(db, caller, db.store.enqueue(KEYED))
 
-    assert await enqueue == [Enqueued(lease.job_id, created=False)]
+    assert await enqueue == [EnqueueResult(lease.job_id, created=False)]
 
 
 async def test_a_settle_whose_key_a_caller_holds_is_busy_alone(db: Database) -> None:
@@ -121,12 +121,12 @@ async def test_a_settle_whose_key_a_caller_holds_is_busy_alone(db: Database) -> 
         found = await tx.run(db.store.enqueue([*KEYED, replace(KEYED[0], key="l")]))
         async with asyncio.timeout(3):
             answers = await settler.run(db.store.settle(batch))
-        assert answers == [Settled(Settling.BUSY)] * 2 + [DONE] * 2
+        assert answers == [SettleResult(SettleStatus.BUSY)] * 2 + [DONE] * 2
         renewals = await settler.run(db.store.renew(named))
-        assert [each.answer for each in renewals] == [Renewed.RENEWED] * 2
+        assert [each.answer for each in renewals] == [RenewStatus.RENEWED] * 2
 
     assert await settler.run(db.store.settle(batch[:2])) == [DONE] * 2
-    assert found == [Enqueued(lease.job_id, created=False) for lease in named]
+    assert found == [EnqueueResult(lease.job_id, created=False) for lease in named]
 
 
 async def test_a_settle_is_not_refused_because_its_key_is_in_demand(db: Database) -> None:
@@ -174,10 +174,10 @@ async def test_a_cancel_that_waits_behind_a_keyed_enqueue_frees_the_key_after_it
     caller, operator = await db.caller("caller"), await db.party("operator")
 
     async with caller.transaction() as tx:
-        assert await tx.run(db.store.enqueue(KEYED)) == [Enqueued(job_id, created=False)]
+        assert await tx.run(db.store.enqueue(KEYED)) == [EnqueueResult(job_id, created=False)]
         cancel = await waiting(db, operator, db.store.cancel([job_id], BY))
 
-    assert await cancel == [Cancelling.CANCELLED]
+    assert await cancel == [CancelStatus.CANCELLED]
     [fresh] = await db.run(db.store.enqueue(KEYED))
     assert fresh.created
 

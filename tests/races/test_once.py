@@ -13,7 +13,7 @@ from tenure.errors import IdempotencyConflict
 if TYPE_CHECKING:
     from support.store import Database
     from tenure._model.ids import Json
-    from tenure._store.port import Op
+    from tenure._store.steps import Op
 
 
 def enqueuing(db: Database) -> Op[Json]:

@@ -8,11 +8,11 @@ import pytest
 
 from support.moves import attempts, claim, ended, held, job, leases, state, undone, waiting
 from support.store import SECOND, B
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import State
-from tenure._model.lease import Renewal, Renewed, Settled, Settling
-from tenure._model.outcome import Error, Loss, Lost, Released, Succeeded
-from tenure.errors import LeaseLost
+from tenure._model.lease import RenewResult, RenewStatus, SettleResult, SettleStatus
+from tenure._model.outcome import Loss, Lost, Released, Succeeded
+from tenure.errors import Error, LeaseLost
 
 if TYPE_CHECKING:
     from support.store import Database
@@ -30,10 +30,10 @@ async def test_a_settle_that_waits_behind_a_rescue_is_refused(db: Database) -> N
         await tx.run(db.store.rescue())
         late = await waiting(db, worker, db.store.settle([ended(lease, Succeeded("mine"))]))
 
-    assert await late == [Settled(Settling.REFUSED)]
+    assert await late == [SettleResult(SettleStatus.REFUSED)]
     assert await state(db, lease.job_id) is State.QUEUED
     [lost] = await attempts(db, lease.job_id)
-    assert lost.outcome is Ending.LOST
+    assert lost.outcome is AttemptOutcome.LOST
     assert "mine" in str(lost.refused)
 
 
@@ -49,7 +49,7 @@ async def test_a_settle_that_waits_behind_a_rescue_that_rolls_back_is_accepted_a
         await tx.run(db.store.rescue())
         late = await waiting(db, worker, db.store.settle([ended(lease)]))
 
-    assert await late == [Settled(Settling.SETTLED, State.COMPLETED, late=True)]
+    assert await late == [SettleResult(SettleStatus.SETTLED, State.COMPLETED, late=True)]
 
 
 async def test_a_rescue_skips_the_job_that_is_being_settled(db: Database) -> None:
@@ -77,7 +77,7 @@ async def test_a_release_that_waits_behind_a_rescue_gives_nothing_back(db: Datab
         await tx.run(db.store.rescue())
         release = await waiting(db, worker, db.store.settle([ended(lease, Released())]))
 
-    assert await release == [Settled(Settling.REFUSED)]
+    assert await release == [SettleResult(SettleStatus.REFUSED)]
     job = await db.run(db.store.get(lease.job_id))
     assert job is not None
     assert (job.attempt, job.worker_losses, job.deaths) == (0, 1, 1)
@@ -108,9 +108,9 @@ async def test_a_renewal_beside_a_rescue_is_busy_and_then_lost(db: Database) -> 
         now = db.clock.advance(31 * SECOND)
         await tx.run(db.store.rescue())
         db.clock.now = now - 2 * SECOND  # the renewal was sent in time
-        assert await renewer.run(db.store.renew([lease])) == [Renewal(Renewed.BUSY)]
+        assert await renewer.run(db.store.renew([lease])) == [RenewResult(RenewStatus.BUSY)]
 
-    assert await renewer.run(db.store.renew([lease])) == [Renewal(Renewed.LOST)]
+    assert await renewer.run(db.store.renew([lease])) == [RenewResult(RenewStatus.LOST)]
 
 
 async def test_a_renewal_of_many_renews_what_is_not_locked(db: Database) -> None:
@@ -122,7 +122,7 @@ async def test_a_renewal_of_many_renews_what_is_not_locked(db: Database) -> None
         await tx.run(db.store.settle([ended(first)]))
         answers = await renewer.run(db.store.renew([first, second]))
 
-    assert answers == [Renewal(Renewed.BUSY), Renewal(Renewed.RENEWED)]
+    assert answers == [RenewResult(RenewStatus.BUSY), RenewResult(RenewStatus.RENEWED)]
 
 
 async def test_a_rescue_skips_the_lease_that_is_being_renewed(db: Database) -> None:
@@ -132,7 +132,7 @@ async def test_a_rescue_skips_the_lease_that_is_being_renewed(db: Database) -> N
     renewer, rescuer = await db.party("renewer"), await db.party("rescuer")
 
     async with renewer.transaction() as tx:
-        assert await tx.run(db.store.renew([lease])) == [Renewal(Renewed.RENEWED)]
+        assert await tx.run(db.store.renew([lease])) == [RenewResult(RenewStatus.RENEWED)]
         db.clock.advance(2 * SECOND)
         assert (await rescuer.run(db.store.rescue())).found == 0
 
@@ -218,7 +218,7 @@ async def test_a_lease_that_ends_while_its_renewal_is_under_way_is_not_revived(
             "SELECT pg_sleep_until(lease_expires_at) FROM tenure.job WHERE id = $1", short.job_id
         )
 
-    assert await renewal == [Renewal(Renewed.RENEWED), Renewal(Renewed.LOST)]
+    assert await renewal == [RenewResult(RenewStatus.RENEWED), RenewResult(RenewStatus.LOST)]
 
 
 async def test_a_confirmation_that_waited_past_its_lease_is_refused(db: Database) -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from support.moves import BROKEN, BY, attempts, claim, ended, held, leases, state, undone, waiting
 from support.store import SECOND, B
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import NewJob, State
-from tenure._model.lease import Settled, Settling
+from tenure._model.lease import SettleResult, SettleStatus
 from tenure._model.outcome import Succeeded
 from tenure.errors import LeaseLost
 
@@ -39,7 +39,7 @@ async def test_a_settle_that_waits_behind_its_twin_is_answered_as_repeated(db: D
         await tx.run(db.store.settle([ended(lease, Succeeded("one"))]))
         again = await waiting(db, twin, db.store.settle([ended(lease, Succeeded("two"))]))
 
-    assert await again == [Settled(Settling.REPEATED)]
+    assert await again == [SettleResult(SettleStatus.REPEATED)]
     job = await db.run(db.store.get(lease.job_id))
     assert job is not None
     assert job.result == "one"
@@ -56,7 +56,7 @@ async def test_a_settle_whose_twin_rolls_back_settles(db: Database) -> None:
         await tx.run(db.store.settle([ended(lease)]))
         again = await waiting(db, twin, db.store.settle([ended(lease)]))
 
-    assert await again == [Settled(Settling.SETTLED, State.COMPLETED)]
+    assert await again == [SettleResult(SettleStatus.SETTLED, State.COMPLETED)]
 
 
 async def test_a_settle_repeated_while_the_first_is_committing_is_answered_as_repeated(
@@ -73,8 +73,8 @@ async def test_a_settle_repeated_while_the_first_is_committing_is_answered_as_re
         again = await waiting(db, twin, db.store.settle([ended(lease)]))
         assert await attempts(db, lease.job_id) == []
 
-    assert await committing == [Settled(Settling.SETTLED, State.COMPLETED)]
-    assert await again == [Settled(Settling.REPEATED)]
+    assert await committing == [SettleResult(SettleStatus.SETTLED, State.COMPLETED)]
+    assert await again == [SettleResult(SettleStatus.REPEATED)]
 
 
 async def test_a_repeated_failure_does_not_touch_the_next_running_period(db: Database) -> None:
@@ -86,13 +86,15 @@ async def test_a_repeated_failure_does_not_touch_the_next_running_period(db: Dat
         await tx.run(db.store.settle([ended(lease, BROKEN)]))
         again = await waiting(db, twin, db.store.settle([ended(lease, BROKEN)]))
 
-    assert await again == [Settled(Settling.REPEATED)]
+    assert await again == [SettleResult(SettleStatus.REPEATED)]
     db.clock.advance(60 * SECOND)
     [next_one] = leases(await claimer.run(claim(db.store, worker=B)))
-    assert await twin.run(db.store.settle([ended(lease, BROKEN)])) == [Settled(Settling.REPEATED)]
+    assert await twin.run(db.store.settle([ended(lease, BROKEN)])) == [
+        SettleResult(SettleStatus.REPEATED)
+    ]
     assert await state(db, next_one.job_id) is State.RUNNING
     [attempt] = await attempts(db, lease.job_id)
-    assert (attempt.outcome, attempt.repeats) == (Ending.FAILED, 2)
+    assert (attempt.outcome, attempt.repeats) == (AttemptOutcome.FAILED, 2)
 
 
 async def test_two_settles_of_the_same_jobs_in_opposite_order_do_not_deadlock(
@@ -107,8 +109,8 @@ async def test_two_settles_of_the_same_jobs_in_opposite_order_do_not_deadlock(
         forth = await waiting(db, one, db.store.settle([ended(x) for x in (first, middle, last)]))
         back = await waiting(db, other, db.store.settle([ended(x) for x in (last, middle, first)]))
 
-    assert [settled.answer for settled in await forth] == [Settling.SETTLED] * 3
-    assert [settled.answer for settled in await back] == [Settling.REPEATED] * 3
+    assert [settled.answer for settled in await forth] == [SettleStatus.SETTLED] * 3
+    assert [settled.answer for settled in await back] == [SettleStatus.REPEATED] * 3
 
 
 async def short_lease(db: Database) -> Lease:

@@ -21,9 +21,9 @@ from support.moves import (
     waiting,
 )
 from support.store import SECOND, A, B
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import State
-from tenure._model.lease import Renewal, Renewed, Settled, Settling
+from tenure._model.lease import RenewResult, RenewStatus, SettleResult, SettleStatus
 from tenure.errors import LeaseLost
 
 if TYPE_CHECKING:
@@ -67,9 +67,9 @@ async def test_a_renewal_beside_an_open_completion_is_busy_and_not_lost(
 
     async with undone(handler) as tx:
         await tx.run(db.store.settle_within(lease, ended(lease).settlement))
-        assert await renewer.run(db.store.renew([lease])) == [Renewal(Renewed.BUSY)]
+        assert await renewer.run(db.store.renew([lease])) == [RenewResult(RenewStatus.BUSY)]
 
-    assert await renewer.run(db.store.renew([lease])) == [Renewal(Renewed.RENEWED)]
+    assert await renewer.run(db.store.renew([lease])) == [RenewResult(RenewStatus.RENEWED)]
 
 
 async def test_a_rescue_skips_the_job_whose_completion_is_open(db: Database, lease: Lease) -> None:
@@ -164,9 +164,9 @@ async def test_a_settle_that_waits_behind_a_revoke_is_refused(db: Database, leas
         await tx.run(db.store.revoke([lease.job_id], BY))
         settle = await waiting(db, worker, db.store.settle([ended(lease)]))
 
-    assert await settle == [Settled(Settling.REFUSED)]
+    assert await settle == [SettleResult(SettleStatus.REFUSED)]
     [attempt] = await attempts(db, lease.job_id)
-    assert attempt.outcome is Ending.REVOKED
+    assert attempt.outcome is AttemptOutcome.REVOKED
     assert attempt.refused is not None
 
 

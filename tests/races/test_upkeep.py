@@ -7,14 +7,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from support.moves import claim, ended, job, leases, waiting
-from tenure._model.lease import Settling
-from tenure._store.port import Ddl
+from tenure._model.lease import SettleStatus
+from tenure._store.steps import RawSql
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from support.store import Database, Party
-    from tenure._store.port import Op
+    from tenure._store.steps import Op
 
 DAY = timedelta(days=1)
 
@@ -31,7 +31,7 @@ async def partitions(db: Database) -> set[str]:
 
 def ddl(text: str) -> Op[None]:
     """One statement of upkeep by itself."""
-    yield Ddl(text)
+    yield RawSql(text)
 
 
 async def test_of_two_maintainers_one_makes_a_day_and_the_other_goes_on(db: Database) -> None:
@@ -56,7 +56,7 @@ async def finish(db: Database, worker: Party) -> None:
     await worker.run(db.store.enqueue([job()]))
     [lease] = leases(await worker.run(claim(db.store)))
     [settled] = await worker.run(db.store.settle([ended(lease)]))
-    assert settled.answer is Settling.SETTLED
+    assert settled.answer is SettleStatus.SETTLED
 
 
 def of_day(day: str, steps: Sequence[str]) -> list[str]:

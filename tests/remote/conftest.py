@@ -8,7 +8,7 @@ import pytest
 
 from tenure import Tenure
 from tenure.config import DEFAULTS
-from tenure.remote import Remote
+from tenure.gateway import Remote
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -14,23 +14,23 @@ from tenure import Tenure
 from tenure.admin import By, State
 from tenure.config import DEFAULTS
 from tenure.errors import InvalidValue, LeaseLost
-from tenure.remote import (
-    Ending,
+from tenure.gateway import (
     Error,
     Failed,
-    Introduction,
     Released,
     Remote,
-    Renewed,
-    Settling,
+    RenewStatus,
+    SettleCommand,
+    SettleStatus,
     Succeeded,
+    WorkerInfo,
 )
 
 if TYPE_CHECKING:
     from support.store import Database
-    from tenure.remote import Acquired
+    from tenure.gateway import AcquireResult
 
-ME = Introduction(name="here", language="none", slots=2)
+ME = WorkerInfo(name="here", language="none", slots=2)
 BY = By("ops")
 
 
@@ -41,7 +41,7 @@ async def enqueue(app: Tenure, **options: object) -> int:
 
 async def acquire(
     remote: Remote, *, holder: str = "me", wait: float = 0, count: int = 1
-) -> Acquired:
+) -> AcquireResult:
     return await remote.acquire(holder, ["default"], ME, count=count, wait=timedelta(seconds=wait))
 
 
@@ -53,10 +53,12 @@ async def test_a_job_is_acquired_renewed_and_completed(app: Tenure, remote: Remo
     assert (work.job.id, work.job.args, work.job.attempt) == (job_id, {"n": 1}, 1)
     assert timedelta(seconds=2) < work.left <= timedelta(seconds=3)
     [renewal] = await remote.renew("me", [work.lease])
-    assert renewal.answer is Renewed.RENEWED
-    settled = await remote.settle_one("me", Ending(work.lease, Succeeded({"sum": 3}), "a line"))
+    assert renewal.answer is RenewStatus.RENEWED
+    settled = await remote.settle_one(
+        "me", SettleCommand(work.lease, Succeeded({"sum": 3}), "a line")
+    )
 
-    assert settled.answer is Settling.SETTLED
+    assert settled.answer is SettleStatus.SETTLED
     job = await app.admin.ajob(job_id)
     assert job is not None
     assert (job.state, job.result) == (State.COMPLETED, {"sum": 3})
@@ -116,7 +118,7 @@ async def test_a_failure_is_retried_by_the_backoff_and_at_the_cap_is_a_dead_lett
     first, second = (await acquire(remote, count=2)).work
 
     for work in (first, second):
-        await remote.settle_one("me", Ending(work.lease, Failed(Error("Oops", "no luck"))))
+        await remote.settle_one("me", SettleCommand(work.lease, Failed(Error("Oops", "no luck"))))
 
     dead, again = await app.admin.ajob(job_id), await app.admin.ajob(later)
     assert dead is not None
@@ -130,7 +132,7 @@ async def test_what_is_released_is_given_back_with_its_attempt(app: Tenure, remo
     await enqueue(app)
     acquired = await acquire(remote)
 
-    await remote.give_back("me", acquired)
+    await remote.release("me", acquired)
 
     [work] = (await acquire(remote)).work
     assert work.job.attempt == 1
@@ -145,7 +147,7 @@ async def test_a_report_extends_the_lease_and_the_next_holder_goes_on_from_its_c
 
     reported = await remote.progress("me", work.lease, cursor={"page": 2}, items={"a": 1, "b": 2})
     assert (reported.items, reported.added, reported.reached) == (2, 2, False)
-    await remote.settle_one("me", Ending(work.lease, Released()))
+    await remote.settle_one("me", SettleCommand(work.lease, Released()))
     [again] = (await acquire(remote)).work
     assert again.job.cursor == {"page": 2}
     reported = await remote.progress("me", again.lease, items={"b": 2, "c": 3})
@@ -163,9 +165,9 @@ async def test_a_lease_that_was_taken_back_names_nothing(app: Tenure, remote: Re
     await app.admin.arevoke([job_id], BY)
 
     [renewal] = await remote.renew("me", [work.lease])
-    assert renewal.answer is Renewed.LOST
+    assert renewal.answer is RenewStatus.LOST
     with pytest.raises(LeaseLost):
-        await remote.settle_one("me", Ending(work.lease, Succeeded(1)))
+        await remote.settle_one("me", SettleCommand(work.lease, Succeeded(1)))
     with pytest.raises(LeaseLost):
         await remote.progress("me", work.lease, done=1)
 
@@ -176,11 +178,11 @@ async def test_a_lease_is_worth_nothing_to_another_holder(app: Tenure, remote: R
 
     [renewal] = await remote.renew("another", [work.lease])
 
-    assert renewal.answer is Renewed.LOST
+    assert renewal.answer is RenewStatus.LOST
     with pytest.raises(LeaseLost):
-        await remote.settle_one("another", Ending(work.lease, Succeeded(1)))
+        await remote.settle_one("another", SettleCommand(work.lease, Succeeded(1)))
     [renewal] = await remote.renew("me", [work.lease])
-    assert renewal.answer is Renewed.RENEWED
+    assert renewal.answer is RenewStatus.RENEWED
 
 
 async def test_a_cancel_reaches_the_holder_by_its_renewal(app: Tenure, remote: Remote) -> None:
@@ -196,11 +198,11 @@ async def test_a_cancel_reaches_the_holder_by_its_renewal(app: Tenure, remote: R
 async def test_settling_twice_is_harmless(app: Tenure, remote: Remote) -> None:
     await enqueue(app)
     [work] = (await acquire(remote)).work
-    ending = Ending(work.lease, Succeeded(1))
+    ending = SettleCommand(work.lease, Succeeded(1))
 
     first, second = [await remote.settle_one("me", ending) for _ in range(2)]
 
-    assert (first.answer, second.answer) == (Settling.SETTLED, Settling.REPEATED)
+    assert (first.answer, second.answer) == (SettleStatus.SETTLED, SettleStatus.REPEATED)
 
 
 async def test_a_worker_that_is_asked_to_drain_gets_nothing_more(

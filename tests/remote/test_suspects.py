@@ -12,17 +12,17 @@ from tenure import Tenure
 from tenure.admin import By
 from tenure.config import DEFAULTS
 from tenure.errors import InvalidValue
-from tenure.remote import Introduction, Remote
+from tenure.gateway import Remote, WorkerInfo
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from support.store import Database
     from tenure._model.ids import JobId
-    from tenure.remote import Acquired
+    from tenure.gateway import AcquireResult
 
 LATER = datetime(2100, 1, 1, tzinfo=UTC)
-ME = Introduction(name="here", language="none", slots=2)
+ME = WorkerInfo(name="here", language="none", slots=2)
 
 
 @pytest.fixture
@@ -49,7 +49,9 @@ async def remote(app: Tenure) -> AsyncIterator[Remote]:
         yield remote
 
 
-async def acquire(remote: Remote, holder: str, holding: int | None, wait: float = 0) -> Acquired:
+async def acquire(
+    remote: Remote, holder: str, holding: int | None, wait: float = 0
+) -> AcquireResult:
     seconds = timedelta(seconds=wait)
     return await remote.acquire(holder, ["default"], ME, holding=holding, wait=seconds)
 
@@ -87,7 +89,7 @@ async def test_one_that_holds_nothing_gets_what_the_one_before_it_may_not_have(
         [work] = (await free).work
     assert work.job.id == job_id
     assert not busy.done()
-    remote.dismiss()
+    remote.release_all()
     assert (await busy).work == []
 
 

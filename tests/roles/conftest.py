@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from support.store import install
-from tenure._store.postgres.connecting import connect
+from tenure._store.postgres.connections import connect
 from tenure._store.postgres.roles import ROLES
 from tenure._store.postgres.sessions import Session
 from tenure.admin import roles
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from support.databases import Databases
-    from tenure._store.port import Op
+    from tenure._store.steps import Op
 
 T = TypeVar("T")
 

@@ -19,23 +19,23 @@ from tenure._model.access import NewToken
 from tenure._model.audit import By
 from tenure._model.ids import JobId, WorkerId
 from tenure._model.job import NewJob, State
-from tenure._model.lease import Settling
-from tenure._model.outcome import Error, Failed, Loss, Lost
+from tenure._model.lease import SettleStatus
+from tenure._model.outcome import Failed, Loss, Lost
 from tenure._model.schedule import NewSchedule, Timing
-from tenure._model.worker import NewWorker, Presence
-from tenure._rules import tokens
+from tenure._model.worker import NewWorker, WorkerState
+from tenure._rules import access
 from tenure._rules.access import grant
-from tenure._store.port import Mark, atomically
 from tenure._store.postgres.roles import GRANTS, ROLES
 from tenure._store.postgres.store import PostgresStore
+from tenure._store.steps import TransactionMark, atomically
 from tenure.admin import roles
-from tenure.errors import QueryFailed
+from tenure.errors import Error, QueryFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from tenure._model.lease import Lease
-    from tenure._store.port import Op
+    from tenure._store.steps import Op
     from tests.roles.conftest import Parties
 
 STORE = PostgresStore()
@@ -43,7 +43,7 @@ STORE = PostgresStore()
 LATER = PostgresStore(clock=lambda: datetime.now(UTC) + timedelta(minutes=2))
 BY = By("ada", source="suite")
 ME = WorkerId(UUID(int=0xA))
-SECRET = tokens.secret(bytes(32))
+SECRET = access.secret(bytes(32))
 EVERYONE = frozenset(ROLES)
 # A worker has every right to live jobs, and so may do to them what an operator does.
 RUNNERS = frozenset({"owner", "server", "worker"})
@@ -68,9 +68,9 @@ def schedule(name: str) -> NewSchedule:
 
 
 def token(number: int) -> NewToken:
-    secret = tokens.secret(number.to_bytes(32))
+    secret = access.secret(number.to_bytes(32))
     allowed = grant(["read"], ["*"])
-    return NewToken("ci", tokens.hint(secret), tokens.digest(secret), allowed)
+    return NewToken("ci", access.hint(secret), access.digest(secret), allowed)
 
 
 # What is done, and who may. Each is done as every role, in a transaction that is rolled back.
@@ -86,7 +86,7 @@ VERBS: Mapping[str, tuple[Callable[[], Op[Any]], frozenset[str]]] = {
     ),
     "rescue": (STORE.rescue, RUNNERS),
     "register": (lambda: STORE.register(NewWorker(ME, "w", "h", 1, "1", ["q"], 1)), RUNNERS),
-    "beat": (lambda: STORE.beat(ME, state=Presence.ACTIVE, running=0), RUNNERS),
+    "beat": (lambda: STORE.heartbeat(ME, state=WorkerState.ACTIVE, running=0), RUNNERS),
     "fire": (LATER.fire, RUNNERS),
     "declare": (lambda: STORE.declare("shop", (1,), [schedule("declared")]), RUNNERS),
     "get": (lambda: STORE.get(JobId(1)), LOOKERS),
@@ -108,10 +108,10 @@ VERBS: Mapping[str, tuple[Callable[[], Op[Any]], frozenset[str]]] = {
     "completions": (lambda: STORE.completions(count=1), LOOKERS),
     "late schedules": (lambda: STORE.late_schedules(timedelta(0), count=1), LOOKERS),
     "holders": (lambda: STORE.holders(count=1), EVERYONE),
-    "condition": (STORE.condition, EVERYONE),
+    "condition": (STORE.server_info, EVERYONE),
     "rights": (lambda: STORE.rights("ana"), EVERYONE),
-    "drift": (STORE.drift, EVERYONE),
-    "unkept": (STORE.unkept, EVERYONE),
+    "drift": (STORE.schema_drift, EVERYONE),
+    "unkept": (STORE.vacuum_issues, EVERYONE),
     "notify queue": (STORE.notify_queue, EVERYONE),
     "locked": (lambda: STORE.locked(["q"], timedelta(0), count=1), LOOKERS),
     "ticks": (lambda: STORE.ticks("s"), LOOKERS),
@@ -127,7 +127,7 @@ VERBS: Mapping[str, tuple[Callable[[], Op[Any]], frozenset[str]]] = {
     "create a schedule": (lambda: STORE.create_schedule(schedule("s2"), BY), RUNNERS),
     "delete a schedule": (lambda: STORE.delete_schedule("s", BY), OPERATORS),
     "create a token": (lambda: STORE.create_token(token(9), BY), OPERATORS),
-    "find a token": (lambda: STORE.find_token(tokens.digest(SECRET)), OPERATORS),
+    "find a token": (lambda: STORE.find_token(access.digest(SECRET)), OPERATORS),
     "touch a token": (lambda: STORE.touch_tokens([1]), OPERATORS),
     "revoke a token": (lambda: STORE.revoke_tokens([1], BY), OPERATORS),
     "list tokens": (STORE.tokens, OPERATORS | {"reader"}),
@@ -169,11 +169,11 @@ def _refusal(parties: Parties, role: str, op: Op[Any]) -> str:
 
 
 def _rolled_back(op: Op[Any]) -> Op[None]:
-    yield Mark.BEGIN
+    yield TransactionMark.BEGIN
     try:
         yield from op
     finally:
-        yield Mark.ROLLBACK
+        yield TransactionMark.ROLLBACK
 
 
 def claimed(parties: Parties) -> Lease:
@@ -189,7 +189,7 @@ def test_a_worker_runs_a_producers_job_from_its_claim_to_its_end(parties: Partie
     [settled] = parties.run("worker", STORE.settle([ended(lease)]))
     assert settled.state is State.COMPLETED
     [again] = parties.run("worker", STORE.settle([ended(lease)]))
-    assert again.answer is Settling.REPEATED
+    assert again.answer is SettleStatus.REPEATED
     found = parties.run("reader", STORE.get(lease.job_id))
     assert found is not None
     assert found.state is State.COMPLETED

@@ -12,14 +12,14 @@ from uuid import UUID
 
 from tenure._model.ids import JobId, Token, WorkerId
 from tenure._model.job import JobRow, State
-from tenure._model.lease import Claimed, Claims, Lease
+from tenure._model.lease import ClaimedJob, ClaimResult, Lease
 from tenure._model.queue import Floor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tenure._model.queue import Lane
-    from tenure._rules.lanes import LaneBook
+    from tenure._rules.claiming import LaneTracker
 
 _BEGINNING = datetime(2030, 1, 1, tzinfo=UTC)
 _HOLDER = WorkerId(UUID(int=1))
@@ -46,7 +46,7 @@ class Row:
         return Floor(at(self.run_at), JobId(self.id))
 
 
-def claimed(row: Row) -> Claimed:
+def claimed(row: Row) -> ClaimedJob:
     """The row as a claim answers with it."""
     job = JobRow(
         id=JobId(row.id),
@@ -64,15 +64,15 @@ def claimed(row: Row) -> Claimed:
         suspect=row.suspect,
     )
     lease = Lease(job.id, job.token, _HOLDER, timedelta(seconds=30))
-    return Claimed(job, lease, returned=row.returned)
+    return ClaimedJob(job, lease, returned=row.returned)
 
 
 def answer(
     rows: Sequence[Row], *, now: int, found: int | None = None, unread: Sequence[str] = ()
-) -> Claims:
+) -> ClaimResult:
     """The answer to a claim that took exactly these rows."""
     count = len(rows) if found is None else found
-    return Claims([claimed(r) for r in rows], count, False, frozenset(unread), at(now))
+    return ClaimResult([claimed(r) for r in rows], count, False, frozenset(unread), at(now))
 
 
 @dataclass(slots=True)
@@ -98,7 +98,7 @@ class Table:
         self.rows.append(row)
         return row
 
-    def claim(self, lanes: Sequence[Lane], *, wanted: int, now: int) -> Claims:
+    def claim(self, lanes: Sequence[Lane], *, wanted: int, now: int) -> ClaimResult:
         """Take due rows by priority: what was given back, then the lanes, each above its floor.
 
         A suspect comes alone, and is passed over behind others.
@@ -130,12 +130,12 @@ class Table:
         return sorted(rows, key=lambda row: row.place)
 
 
-def floors(book: LaneBook) -> Mapping[tuple[str, int], Floor | None]:
+def floors(book: LaneTracker) -> Mapping[tuple[str, int], Floor | None]:
     """Every lane's floor, seen from outside: in what a claim that was woken asks for."""
-    return {(lane.queue, lane.priority): lane.floor for lane in book.ask(woken=True)}
+    return {(lane.queue, lane.priority): lane.floor for lane in book.next_lanes(woken=True)}
 
 
-def below_floors(book: LaneBook, table: Table) -> list[Row]:
+def below_floors(book: LaneTracker, table: Table) -> list[Row]:
     """The rows that a claim can no longer see, because their lane's floor has passed them."""
     known = floors(book)
     hidden = []

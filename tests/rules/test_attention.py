@@ -8,38 +8,45 @@ from uuid import UUID
 
 import pytest
 
-from tenure._model.finding import Level
+from tenure._model.diagnostics import Level
 from tenure._model.ids import JobId, WorkerId
-from tenure._model.lease import Overdue
+from tenure._model.lease import StuckLease
 from tenure._model.overview import (
-    AttentionCode,
-    Holder,
-    HolderKind,
-    Hour,
+    AlertCode,
+    DayCounts,
+    HorizonHolder,
+    HorizonHolderKind,
+    HourlyFailures,
     LateSchedule,
-    Pulse,
-    QueueFigures,
+    QueueSummary,
     TargetKind,
 )
 from tenure._model.queue import EVERY_QUEUE, QueueRow
 from tenure._model.schedule import TickOutcome, TickReason
-from tenure._model.stats import Count, Depth
-from tenure._model.vitals import Lateness, TickCount
-from tenure._model.worker import Presence, WorkerRow
-from tenure._rules.attention import MOST, Figures, attention, words
-from tenure._rules.holding import HELD_FOR, HELD_TRANSACTIONS, dead_rows, matters
-from tenure._rules.words import counted, span
+from tenure._model.stats import Count, Depth, LateWork, TickCount
+from tenure._model.worker import WorkerRow, WorkerState
+from tenure._rules.alerts import (
+    HELD_FOR,
+    HELD_TRANSACTIONS,
+    MOST,
+    AlertInputs,
+    dead_rows,
+    find_alerts,
+    matters,
+    words,
+)
+from tenure._rules.formatting import counted, span
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 NONE = Count(0)
 MINUTE = timedelta(minutes=1)
-FINE = Figures(
+FINE = AlertInputs(
     now=NOW,
-    pulse=Pulse(NOW, NONE, NONE, NONE, NONE),
+    pulse=DayCounts(NOW, NONE, NONE, NONE, NONE),
     queues=(),
     every_queue=None,
     workers=(),
-    lateness=Lateness(timedelta(0), timedelta(0), NONE, timedelta(0), NONE, 0, ()),
+    lateness=LateWork(timedelta(0), timedelta(0), NONE, timedelta(0), NONE, 0, ()),
     late_schedules=(),
     overdue=(),
     holders=(),
@@ -54,21 +61,21 @@ def queue(
     oldest: timedelta | None = None,
     workers: int = 1,
     row: QueueRow | None = None,
-    last_hour: Hour = Hour(),  # noqa: B008 - frozen
-    hour_before: Hour = Hour(),  # noqa: B008
-) -> QueueFigures:
+    last_hour: HourlyFailures = HourlyFailures(),  # noqa: B008 - frozen
+    hour_before: HourlyFailures = HourlyFailures(),  # noqa: B008
+) -> QueueSummary:
     depth = Depth(name, Count(due), NONE, NONE, NONE, NONE, oldest)
-    return QueueFigures(depth, row, row is not None, workers, last_hour, hour_before)
+    return QueueSummary(depth, row, row is not None, workers, last_hour, hour_before)
 
 
-def said(**figures: object) -> list[tuple[AttentionCode, str, str]]:
-    shown, _ = attention(replace(FINE, **figures))  # type: ignore[arg-type]
+def said(**figures: object) -> list[tuple[AlertCode, str, str]]:
+    shown, _ = find_alerts(replace(FINE, **figures))  # type: ignore[arg-type]
     return [(each.code, each.sentence, each.command) for each in shown]
 
 
 def test_where_nothing_is_wrong_nothing_is_said_and_words_say_so() -> None:
     """Shows R35."""
-    assert attention(FINE) == ([], 0)
+    assert find_alerts(FINE) == ([], 0)
     assert words(FINE, found=0) == "All is well: 0 workers are live, and nothing is due."
     busy = replace(FINE, queues=[queue(due=3)], workers=[worker()])
     assert words(busy, found=0) == (
@@ -81,7 +88,7 @@ def test_where_nothing_is_wrong_nothing_is_said_and_words_say_so() -> None:
 def test_a_queue_with_due_jobs_and_no_worker() -> None:
     assert said(queues=[queue(due=2, workers=0), queue("empty", workers=0)]) == [
         (
-            AttentionCode.NOT_SERVED,
+            AlertCode.NOT_SERVED,
             "Queue mail has 2 due jobs and no live worker.",
             "tenure worker module:app -q mail",
         )
@@ -97,7 +104,7 @@ def test_a_task_that_no_live_worker_knows() -> None:
     assert said(workers=[one, worker()]) == []
     assert said(workers=[one, other]) == [
         (
-            AttentionCode.TASK_UNKNOWN,
+            AlertCode.TASK_UNKNOWN,
             "No live worker knows task shop.mail; its jobs wait.",
             "tenure doctor",
         )
@@ -107,7 +114,7 @@ def test_a_task_that_no_live_worker_knows() -> None:
 def test_a_due_job_that_waits_past_the_target() -> None:
     assert said(queues=[queue(due=2, oldest=5 * MINUTE)]) == []
     [(code, sentence, command)] = said(queues=[queue(due=2, oldest=7 * MINUTE)])
-    assert code is AttentionCode.LATE
+    assert code is AlertCode.LATE
     assert sentence == "The oldest due job of queue mail waits since 7 min; 5 min would be well."
     assert command == "tenure queue show mail"
 
@@ -115,20 +122,24 @@ def test_a_due_job_that_waits_past_the_target() -> None:
 @pytest.mark.parametrize(
     ("last", "before", "is_said"),
     [
-        (Hour(100, 40), Hour(100, 4), True),
-        (Hour(100, 40), Hour(100, 30), False),
-        (Hour(100, 8), Hour(100, 1), False),
-        (Hour(19, 19), Hour(100, 1), False),
-        (Hour(20, 20), Hour(), True),
+        (HourlyFailures(100, 40), HourlyFailures(100, 4), True),
+        (HourlyFailures(100, 40), HourlyFailures(100, 30), False),
+        (HourlyFailures(100, 8), HourlyFailures(100, 1), False),
+        (HourlyFailures(19, 19), HourlyFailures(100, 1), False),
+        (HourlyFailures(20, 20), HourlyFailures(), True),
     ],
 )
-def test_a_failure_rate_that_jumped(last: Hour, before: Hour, *, is_said: bool) -> None:
+def test_a_failure_rate_that_jumped(
+    last: HourlyFailures, before: HourlyFailures, *, is_said: bool
+) -> None:
     found = said(queues=[queue(last_hour=last, hour_before=before)])
-    assert [code for code, _, _ in found] == [AttentionCode.FAILING] * is_said
+    assert [code for code, _, _ in found] == [AlertCode.FAILING] * is_said
 
 
 def test_a_failure_rate_is_said_beside_the_one_before() -> None:
-    [(_, sentence, _)] = said(queues=[queue(last_hour=Hour(100, 40), hour_before=Hour(50, 2))])
+    [(_, sentence, _)] = said(
+        queues=[queue(last_hour=HourlyFailures(100, 40), hour_before=HourlyFailures(50, 2))]
+    )
     assert sentence == (
         "Of the attempts of queue mail, 40% failed in the last hour (40 of 100); "
         "in the hour before it was 4%."
@@ -143,14 +154,14 @@ def test_a_schedule_that_nobody_fires_and_ticks_that_were_missed() -> None:
     ]
     assert said(late_schedules=[LateSchedule("nightly", 12 * MINUTE)]) == [
         (
-            AttentionCode.SCHEDULE_OVERDUE,
+            AlertCode.SCHEDULE_OVERDUE,
             "Schedule nightly is due since 12 min, and nobody fires it.",
             "tenure scheduler module:app",
         )
     ]
     assert said(lateness=replace(FINE.lateness, ticks=missed)) == [
         (
-            AttentionCode.TICKS_MISSED,
+            AlertCode.TICKS_MISSED,
             "3 ticks of schedules were missed in the last hour, and made no job.",
             "tenure schedule list",
         )
@@ -171,25 +182,25 @@ def test_a_schedule_that_nobody_fires_and_ticks_that_were_missed() -> None:
 def test_leases_that_are_over_and_not_rescued(pid: int | None, ends: str, command: str) -> None:
     """Shows R6, R35."""
     [(code, sentence, todo)] = said(
-        overdue=[Overdue(JobId(5), pid, "psql", None)],
+        overdue=[StuckLease(JobId(5), pid, "psql", None)],
         lateness=replace(FINE.lateness, lease=2 * MINUTE),
         pulse=replace(FINE.pulse, expired=Count(2)),
     )
-    assert code is AttentionCode.LEASE_OVER
+    assert code is AlertCode.LEASE_OVER
     assert sentence == f"The lease of job 5 is over since 2 min{ends}"
     assert todo.startswith(command)
 
 
 def test_dead_letters_that_grew() -> None:
     [(code, sentence, _)] = said(pulse=replace(FINE.pulse, failed_hour=Count(10_000, more=True)))
-    assert code is AttentionCode.DEAD_LETTERS
+    assert code is AlertCode.DEAD_LETTERS
     assert sentence == "The dead letters grew by 10,000+ in the last hour."
 
 
 def test_a_paused_queue_with_jobs_waiting_is_neither_late_nor_unserved() -> None:
     assert said(queues=[queue(due=4, oldest=60 * MINUTE, workers=0, row=PAUSED)]) == [
         (
-            AttentionCode.QUEUE_PAUSED,
+            AlertCode.QUEUE_PAUSED,
             "Queue mail is paused by ana (failover), and 4 jobs wait in it.",
             "tenure queue resume mail",
         )
@@ -202,7 +213,7 @@ def test_all_queues_paused_are_one_sentence() -> None:
     queues = [queue(due=1, oldest=60 * MINUTE), queue("bulk", due=2, workers=0)]
     assert said(every_queue=every, queues=queues) == [
         (
-            AttentionCode.ALL_PAUSED,
+            AlertCode.ALL_PAUSED,
             "All queues are paused by ana, and 3 jobs wait.",
             "tenure queue resume '*'",
         )
@@ -214,37 +225,41 @@ def test_all_queues_paused_are_one_sentence() -> None:
     ("holder", "who", "command"),
     [
         (
-            Holder(HolderKind.SESSION, "42", "psql", "idle in transaction", 9, 40 * MINUTE),
+            HorizonHolder(
+                HorizonHolderKind.SESSION, "42", "psql", "idle in transaction", 9, 40 * MINUTE
+            ),
             "pid 42 (psql, idle in transaction) holds them for 40 min",
             "SELECT pg_terminate_backend(42)",
         ),
         (
-            Holder(HolderKind.PREPARED, "it's", "ana", "prepared", 9, 60 * MINUTE),
+            HorizonHolder(HorizonHolderKind.PREPARED, "it's", "ana", "prepared", 9, 60 * MINUTE),
             "the prepared transaction it's holds them for 1 h",
             "ROLLBACK PREPARED 'it''s'",
         ),
         (
-            Holder(HolderKind.SLOT, "cdc", None, "inactive", 2_000_000, None),
+            HorizonHolder(HorizonHolderKind.SLOT, "cdc", None, "inactive", 2_000_000, None),
             "the replication slot cdc (inactive) holds them for 2,000,000 transactions",
             "SELECT pg_drop_replication_slot('cdc')",
         ),
         (
-            Holder(HolderKind.STANDBY, "43", "replica", None, 2_000_000, None),
+            HorizonHolder(HorizonHolderKind.STANDBY, "43", "replica", None, 2_000_000, None),
             "the standby replica holds them for 2,000,000 transactions, by its feedback",
             "end the long query on that standby, or switch off its hot_standby_feedback",
         ),
     ],
 )
-def test_who_holds_the_horizon(holder: Holder, who: str, command: str) -> None:
+def test_who_holds_the_horizon(holder: HorizonHolder, who: str, command: str) -> None:
     assert matters(holder)
     assert dead_rows(holder).who == who
     assert said(holders=[holder]) == [
-        (AttentionCode.HORIZON, f"Dead rows cannot be removed: {who}.", command)
+        (AlertCode.HORIZON, f"Dead rows cannot be removed: {who}.", command)
     ]
 
 
 def test_a_short_transaction_does_not_matter() -> None:
-    holder = Holder(HolderKind.SESSION, "42", "psql", "active", 10**9, HELD_FOR - MINUTE)
+    holder = HorizonHolder(
+        HorizonHolderKind.SESSION, "42", "psql", "active", 10**9, HELD_FOR - MINUTE
+    )
     assert not matters(holder)
     assert not matters(replace(holder, age=None, lag=HELD_TRANSACTIONS - 1))
 
@@ -256,10 +271,10 @@ def test_eight_are_said_at_the_most_of_each_kind_three_the_worst_first() -> None
         queues=[queue(f"q{n}", due=1, workers=0, oldest=n * MINUTE) for n in range(5)]
         + [queue(f"late{n}", due=1, oldest=(10 + n) * MINUTE) for n in range(5)],
         late_schedules=[LateSchedule("nightly", MINUTE)],
-        overdue=[Overdue(JobId(5), None, None, None)],
+        overdue=[StuckLease(JobId(5), None, None, None)],
         pulse=replace(FINE.pulse, failed_hour=Count(1), expired=Count(1)),
     )
-    shown, left_out = attention(figures)
+    shown, left_out = find_alerts(figures)
     assert [each.target.name for each in shown] == [
         *("5", "q4", "q3", "q2", "nightly", "late4", "late3", "late2")
     ]
@@ -299,7 +314,7 @@ def worker() -> WorkerRow:
         queues=["mail"],
         slots=1,
         running=0,
-        state=Presence.ACTIVE,
+        state=WorkerState.ACTIVE,
         drain_requested=False,
         started_at=NOW,
         beat_at=NOW,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure._rules.backoff import delay
+from tenure._rules.lifecycle import delay
 from tenure.config import Backoff
 
 SECOND = timedelta(seconds=1)

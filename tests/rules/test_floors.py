@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from tenure._model.ids import JobId
 from tenure._model.queue import Floor
-from tenure._rules.lanes import LAG_ROWS, LaneBook
+from tenure._rules.claiming import LAG_ROWS, LaneTracker
 from tests.rules.simulated import Row, Table, answer, at, below_floors, floors
 
 if TYPE_CHECKING:
-    from tenure._model.lease import Claims
+    from tenure._model.lease import ClaimResult
 
 QUEUES = ("a", "b")
 waits = st.tuples(st.just("wait"), st.sampled_from([1, 700, 1_500, 2_500]))
@@ -38,10 +38,12 @@ steps = st.lists(
 )
 
 
-def claim(book: LaneBook, table: Table, *, wanted: int, now: int, woken: bool = True) -> Claims:
-    asked = book.ask(woken=woken)
+def claim(
+    book: LaneTracker, table: Table, *, wanted: int, now: int, woken: bool = True
+) -> ClaimResult:
+    asked = book.next_lanes(woken=woken)
     claims = table.claim(asked, wanted=wanted, now=now)
-    book.learn(asked, claims, wanted=wanted)
+    book.record_claim(asked, claims, wanted=wanted)
     return claims
 
 
@@ -51,7 +53,7 @@ def play(script: list[tuple[Any, ...]], *, late: bool, suspects: bool) -> None:
     Rows that are `late` became visible up to 2 s after their time, as an enqueue inside a
     longer transaction does.
     """
-    book, table, now = LaneBook(QUEUES), Table(), 100_000
+    book, table, now = LaneTracker(QUEUES), Table(), 100_000
     for step in script:
         match step:
             case ("wait", by):
@@ -76,13 +78,13 @@ def play(script: list[tuple[Any, ...]], *, late: bool, suspects: bool) -> None:
         assert below_floors(book, table) == []
 
 
-@settings(max_examples=500)
+@settings(max_examples=5 * settings().max_examples)
 @given(steps)
 def test_a_floor_hides_nothing_that_was_visible_at_its_time(script: list[tuple[Any, ...]]) -> None:
     play(script, late=False, suspects=False)
 
 
-@settings(max_examples=500)
+@settings(max_examples=5 * settings().max_examples)
 @given(steps)
 def test_a_floor_hides_nothing_that_became_visible_within_two_seconds(
     script: list[tuple[Any, ...]],
@@ -90,14 +92,14 @@ def test_a_floor_hides_nothing_that_became_visible_within_two_seconds(
     play(script, late=True, suspects=False)
 
 
-@settings(max_examples=500)
+@settings(max_examples=5 * settings().max_examples)
 @given(steps)
 def test_a_floor_hides_nothing_that_a_suspect_left_behind(script: list[tuple[Any, ...]]) -> None:
     play(script, late=False, suspects=True)
 
 
 def test_what_a_lone_suspect_left_in_its_lane_is_still_above_the_floor() -> None:
-    book, table = LaneBook(["a"]), Table()
+    book, table = LaneTracker(["a"]), Table()
     table.add(10_000, suspect=True)
     table.add(11_000)
     table.add(12_000)
@@ -108,7 +110,7 @@ def test_what_a_lone_suspect_left_in_its_lane_is_still_above_the_floor() -> None
 
 
 def test_a_suspect_that_was_passed_over_is_still_above_the_floor() -> None:
-    book, table = LaneBook(["a"]), Table()
+    book, table = LaneTracker(["a"]), Table()
     table.add(10_000)
     suspect = table.add(11_000, suspect=True)
     table.add(12_000)
@@ -119,7 +121,7 @@ def test_a_suspect_that_was_passed_over_is_still_above_the_floor() -> None:
 
 def test_a_lane_that_a_claim_did_not_reach_keeps_its_floor() -> None:
     """A row became visible 1.5 s after its time; the lane was not read between."""
-    book, table = LaneBook(["a"]), Table()
+    book, table = LaneTracker(["a"]), Table()
     table.add(10_000)
     claim(book, table, wanted=1, now=10_200)
     table.add(9_000)
@@ -130,7 +132,7 @@ def test_a_lane_that_a_claim_did_not_reach_keeps_its_floor() -> None:
 
 def test_a_claim_that_was_filled_early_in_a_lane_does_not_count_how_far_another_came() -> None:
     """Two rows became visible late, below what was claimed before; one of them is taken."""
-    book, table = LaneBook(["a"]), Table()
+    book, table = LaneTracker(["a"]), Table()
     table.add(9_000)
     claim(book, table, wanted=1, now=10_000)
     table.add(8_100)
@@ -141,13 +143,13 @@ def test_a_claim_that_was_filled_early_in_a_lane_does_not_count_how_far_another_
 
 
 def test_an_exhausted_claim_moves_every_floor_to_two_seconds_ago() -> None:
-    book = LaneBook(["a", "b"])
+    book = LaneTracker(["a", "b"])
     claim(book, Table(), wanted=5, now=60_000)
     assert set(floors(book).values()) == {Floor(at(58_000), JobId(0))}
 
 
 def test_a_claim_that_was_filled_moves_a_floor_no_further_than_what_it_took() -> None:
-    book, table = LaneBook(["a"]), Table()
+    book, table = LaneTracker(["a"]), Table()
     rows = [table.add(run_at) for run_at in range(0, 50_000, 1_000)]
     claim(book, table, wanted=10, now=60_000)
     assert floors(book)["a", 5] == rows[9].place
@@ -155,7 +157,7 @@ def test_a_claim_that_was_filled_moves_a_floor_no_further_than_what_it_took() ->
 
 
 def test_a_floor_is_never_within_two_seconds_of_now_while_few_rows_were_taken() -> None:
-    book, table = LaneBook(["a"]), Table()
+    book, table = LaneTracker(["a"]), Table()
     for run_at in range(59_000, 60_000, 10):
         table.add(run_at)
     claim(book, table, wanted=50, now=60_000)
@@ -163,7 +165,7 @@ def test_a_floor_is_never_within_two_seconds_of_now_while_few_rows_were_taken() 
 
 
 def test_a_floor_lags_a_thousand_rows_behind_when_rows_are_taken_fast() -> None:
-    book, table = LaneBook(["a"]), Table()
+    book, table = LaneTracker(["a"]), Table()
     rows = [table.add(59_000 + number // 5) for number in range(3 * LAG_ROWS)]
     for taken in range(100, 2 * LAG_ROWS + 1, 100):
         claim(book, table, wanted=100, now=60_000)
@@ -175,14 +177,14 @@ def test_a_floor_lags_a_thousand_rows_behind_when_rows_are_taken_fast() -> None:
 
 
 def test_what_was_given_back_never_moves_a_floor() -> None:
-    book = LaneBook(["a"])
+    book = LaneTracker(["a"])
     rows = [Row(number, 59_000, returned=True) for number in range(10)]
-    book.learn(book.ask(), answer(rows, now=60_000), wanted=10)
+    book.record_claim(book.next_lanes(), answer(rows, now=60_000), wanted=10)
     assert set(floors(book).values()) == {None}
 
 
 def test_a_queue_that_is_paused_or_limited_is_never_exhausted() -> None:
-    book, table = LaneBook(["a", "b"]), Table(paused={"a"}, rooms={"b": 1})
+    book, table = LaneTracker(["a", "b"]), Table(paused={"a"}, rooms={"b": 1})
     table.add(1_000, queue="a")
     table.add(1_000, queue="b")
     left = table.add(1_500, queue="b")
@@ -195,7 +197,7 @@ def test_a_queue_that_is_paused_or_limited_is_never_exhausted() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 500), st.integers(1, 5)), max_size=30))
 def test_a_floor_never_goes_back(waits: list[tuple[int, int]]) -> None:
-    book, table, now = LaneBook(["a"]), Table(), 10_000
+    book, table, now = LaneTracker(["a"]), Table(), 10_000
     seen: list[Floor] = []
     for wait, wanted in waits:
         now += wait

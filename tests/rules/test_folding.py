@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from tenure._rules.folding import MINUTE, Folding, moved
+from tenure._rules.stats import MINUTE, RollupProgress, moved
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 NOTHING_NEW = {"folded": None, "again": None}
 
 
-def at(final: int, marked: int, folded: int) -> Folding:
-    return Folding(START + final * MINUTE, START + marked * MINUTE, START + folded * MINUTE)
+def at(final: int, marked: int, folded: int) -> RollupProgress:
+    return RollupProgress(START + final * MINUTE, START + marked * MINUTE, START + folded * MINUTE)
 
 
 def test_a_folded_minute_is_marked_when_nothing_waits_for_another_mark() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure._rules.histograms import BOUNDS, BUCKETS, added, quantile
+from tenure._rules.stats import BOUNDS, BUCKETS, added, quantile
 
 counts = st.lists(st.integers(0, 10_000), min_size=BUCKETS, max_size=BUCKETS)
 

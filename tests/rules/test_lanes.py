@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from tenure._model.job import PRIORITIES
 from tenure._model.queue import Lane
-from tenure._rules.lanes import SCAN_AT_LEAST, LaneBook, next_scan
+from tenure._rules.claiming import SCAN_AT_LEAST, LaneTracker, scan_delay
 from tests.rules.simulated import Row, Table, answer, floors
 
 FULL = 10
 
 
-def exhaust(book: LaneBook, *rows: Row, now: int = 60_000) -> None:
+def exhaust(book: LaneTracker, *rows: Row, now: int = 60_000) -> None:
     """One claim that found these rows and nothing else."""
-    book.learn(book.ask(woken=True), answer(rows, now=now), wanted=FULL)
+    book.record_claim(book.next_lanes(woken=True), answer(rows, now=now), wanted=FULL)
 
 
 def queues_asked(lanes: list[Lane]) -> set[str]:
@@ -28,71 +28,71 @@ def queues_asked(lanes: list[Lane]) -> set[str]:
 @given(st.lists(st.sampled_from("abcd"), min_size=1, max_size=4))
 def test_a_more_urgent_priority_always_comes_first(queues: list[str]) -> None:
     """Shows R10."""
-    book = LaneBook(queues)
+    book = LaneTracker(queues)
     for _ in range(5):
-        priorities = [lane.priority for lane in book.ask()]
+        priorities = [lane.priority for lane in book.next_lanes()]
         assert priorities == sorted(priorities, reverse=True)
 
 
 def test_the_first_claim_asks_for_every_lane_once() -> None:
-    asked = LaneBook(["a", "b", "a"]).ask()
+    asked = LaneTracker(["a", "b", "a"]).next_lanes()
     assert len(asked) == 2 * len(PRIORITIES)
     assert len(set(asked)) == len(asked)
     assert all(lane.floor is None for lane in asked)
 
 
 def test_queues_take_turns_within_a_priority() -> None:
-    book = LaneBook(["a", "b", "c"])
+    book = LaneTracker(["a", "b", "c"])
     orders = []
     for _ in range(4):
-        fresh = [lane.queue for lane in book.ask() if lane.priority == 5]
+        fresh = [lane.queue for lane in book.next_lanes() if lane.priority == 5]
         orders.append("".join(fresh))
     assert orders == ["abc", "bca", "cab", "abc"]
 
 
 def test_two_busy_queues_of_one_priority_get_the_same() -> None:
-    book, table = LaneBook(["a", "b"]), Table()
+    book, table = LaneTracker(["a", "b"]), Table()
     for number in range(400):
         table.add(number, queue="ab"[number % 2])
     taken = {"a": 0, "b": 0}
     for _ in range(10):
-        asked = book.ask()
+        asked = book.next_lanes()
         claims = table.claim(asked, wanted=FULL, now=1_000)
-        book.learn(asked, claims, wanted=FULL)
+        book.record_claim(asked, claims, wanted=FULL)
         for job in claims.jobs:
             taken[job.job.queue] += 1
     assert taken == {"a": 50, "b": 50}
 
 
 def test_lanes_that_were_empty_are_asked_for_at_every_fourth_claim() -> None:
-    book = LaneBook(["a", "b"])
-    asked = book.ask()
-    book.learn(asked, answer([Row(1, 59_000, "a")], now=60_000), wanted=FULL)
-    later = [len(queues_asked(book.ask())) for _ in range(8)]
+    book = LaneTracker(["a", "b"])
+    asked = book.next_lanes()
+    book.record_claim(asked, answer([Row(1, 59_000, "a")], now=60_000), wanted=FULL)
+    later = [len(queues_asked(book.next_lanes())) for _ in range(8)]
     assert later == [1, 1, 1, 2, 1, 1, 1, 2]
 
 
 def test_lanes_that_were_empty_are_asked_for_when_woken() -> None:
-    book = LaneBook(["a", "b"])
+    book = LaneTracker(["a", "b"])
     exhaust(book)
-    assert book.ask() == []
-    assert queues_asked(book.ask(woken=True)) == {"a", "b"}
+    assert book.next_lanes() == []
+    assert queues_asked(book.next_lanes(woken=True)) == {"a", "b"}
 
 
 def test_a_lane_that_gave_something_again_is_no_longer_empty() -> None:
-    book = LaneBook(["a"])
+    book = LaneTracker(["a"])
     exhaust(book)
     exhaust(book, Row(1, 59_000, "a", 3))
-    assert {lane.priority for lane in book.ask()} == {3}
+    assert {lane.priority for lane in book.next_lanes()} == {3}
 
 
 def test_a_lane_that_was_empty_stays_left_out_while_claims_are_filled_by_another() -> None:
     """A claim that was filled elsewhere says nothing of a lane that was empty."""
-    book = LaneBook(["a"])
+    book = LaneTracker(["a"])
     exhaust(book, Row(1, 59_000, "a", 5))
     full = [Row(number, 59_000, "a", 5) for number in range(2, 2 + FULL)]
-    book.learn(book.ask(), answer(full, now=60_001), wanted=FULL)
-    assert {lane.priority for lane in book.ask()} == {5}
+    book.record_claim(book.next_lanes(), answer(full, now=60_001), wanted=FULL)
+    assert {lane.priority for lane in book.next_lanes()} == {5}
 
 
 @pytest.mark.parametrize(
@@ -101,23 +101,23 @@ def test_a_lane_that_was_empty_stays_left_out_while_claims_are_filled_by_another
 def test_a_queue_that_was_not_read_is_not_taken_for_empty(
     unread: list[str], not_empty: set[str]
 ) -> None:
-    book = LaneBook(["a", "b"])
-    book.learn(book.ask(), answer([], now=60_000, unread=unread), wanted=FULL)
-    assert queues_asked(book.ask()) == not_empty
+    book = LaneTracker(["a", "b"])
+    book.record_claim(book.next_lanes(), answer([], now=60_000, unread=unread), wanted=FULL)
+    assert queues_asked(book.next_lanes()) == not_empty
     assert all(floors(book)[queue, 5] is None for queue in not_empty)
 
 
 def test_a_book_of_no_queue_asks_for_nothing() -> None:
-    book = LaneBook([])
-    assert book.ask() == []
+    book = LaneTracker([])
+    assert book.next_lanes() == []
     exhaust(book)
-    assert book.scan() == []
+    assert book.next_scan_lanes() == []
 
 
 def test_a_lane_of_another_book_is_ignored() -> None:
-    book = LaneBook(["a"])
-    book.learn([Lane("b", 5)], answer([Row(1, 0, "b")], now=60_000), wanted=FULL)
-    assert queues_asked(book.ask()) == {"a"}
+    book = LaneTracker(["a"])
+    book.record_claim([Lane("b", 5)], answer([Row(1, 0, "b")], now=60_000), wanted=FULL)
+    assert queues_asked(book.next_lanes()) == {"a"}
 
 
 @pytest.mark.parametrize(
@@ -128,13 +128,13 @@ def test_the_next_scan_waits_for_this_ones_share(
     took_ms: int, processes: int, wait_ms: int
 ) -> None:
     took = timedelta(milliseconds=took_ms)
-    assert next_scan(took, processes=processes) == timedelta(milliseconds=wait_ms)
+    assert scan_delay(took, processes=processes) == timedelta(milliseconds=wait_ms)
 
 
 @given(st.timedeltas(timedelta(0), timedelta(hours=1)), st.integers(1, 500))
 def test_scans_of_all_processes_together_take_a_twentieth_of_the_time_at_most(
     took: timedelta, processes: int
 ) -> None:
-    wait = next_scan(took, processes=processes)
+    wait = scan_delay(took, processes=processes)
     assert wait >= SCAN_AT_LEAST
     assert processes * took <= wait / 20 + timedelta(microseconds=processes)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure._rules.leasing import check_ttl, margin, terms
+from tenure._rules.leasing import check_ttl, lease_times, margin
 from tenure.config import DEFAULTS, LONGEST_LEASE
 from tenure.errors import InvalidValue
 
@@ -32,9 +32,9 @@ def test_a_holder_has_stopped_before_the_lease_it_asked_for_can_end(
     ttl: timedelta, stop_within: timedelta, asked_at: float
 ) -> None:
     """The store grants from a later instant than the one at which it was asked."""
-    until = asked_at + terms(ttl, stop_within=stop_within).trusted_for
+    until = asked_at + lease_times(ttl, stop_within=stop_within).trusted_for
     ends_at = asked_at + ttl.total_seconds()
-    granted = terms(ttl, stop_within=stop_within)
+    granted = lease_times(ttl, stop_within=stop_within)
     assert until <= ends_at
     assert ends_at - until >= margin(ttl, stop_within=NONE).total_seconds() - 1e-6
     assert ends_at - until >= granted.stop_within - 1e-6
@@ -47,7 +47,7 @@ def test_an_answer_that_took_long_is_trusted_no_longer(
     ttl: timedelta, stop_within: timedelta, asked_at: float, round_trip: float
 ) -> None:
     """What is left of the trust when the answer is here shrinks by all of the round trip."""
-    until = asked_at + terms(ttl, stop_within=stop_within).trusted_for
+    until = asked_at + lease_times(ttl, stop_within=stop_within).trusted_for
     left_at_once = until - asked_at
     left_after = until - (asked_at + round_trip)
     assert left_after == pytest.approx(left_at_once - round_trip, abs=1e-5)
@@ -62,7 +62,7 @@ def test_the_margin_is_a_tenth_of_the_lease_but_at_least_a_second(
 
 def test_the_default_lease_is_trusted_for_twenty_five_seconds_and_renewed_after_ten() -> None:
     """Shows R3."""
-    default = terms(DEFAULTS.lease, stop_within=DEFAULTS.stop_within)
+    default = lease_times(DEFAULTS.lease, stop_within=DEFAULTS.stop_within)
     assert (default.trusted_for, default.renew_after, default.stop_within) == (25.0, 10.0, 2.0)
 
 
@@ -72,7 +72,7 @@ def test_a_lease_shorter_than_its_task_thought_leaves_time_for_a_second_renewal_
 ) -> None:
     """The time to stop gives way. Shows R3."""
     if acceptable(ttl, NONE):
-        granted = terms(ttl, stop_within=stop_within)
+        granted = lease_times(ttl, stop_within=stop_within)
         assert granted.trusted_for - granted.renew_after > DEFAULTS.slack.total_seconds() - 1e-5
 
 
@@ -82,7 +82,7 @@ def test_a_lease_that_is_accepted_has_time_for_a_second_renewal_before_its_holde
 ) -> None:
     """Shows R3."""
     if acceptable(ttl, stop_within):
-        granted = terms(ttl, stop_within=stop_within)
+        granted = lease_times(ttl, stop_within=stop_within)
         assert granted.renew_after < granted.trusted_for
         assert granted.trusted_for - granted.renew_after > DEFAULTS.slack.total_seconds() - 1e-5
 
@@ -136,8 +136,8 @@ def test_scaled_constants_judge_scaled_leases_as_the_real_ones_judge_real_leases
         assert not real
     else:
         assert real
-    kept = terms(small, stop_within=scaled.stop_within, defaults=scaled)
-    full = terms(ttl, stop_within=DEFAULTS.stop_within)
+    kept = lease_times(small, stop_within=scaled.stop_within, defaults=scaled)
+    full = lease_times(ttl, stop_within=DEFAULTS.stop_within)
     assert kept.trusted_for == pytest.approx(full.trusted_for * factor, abs=1e-4)
 
 

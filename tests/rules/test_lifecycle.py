@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import State
 from tenure._model.outcome import (
     Cancelled,
-    Error,
     Failed,
     Loss,
     Lost,
@@ -23,15 +22,17 @@ from tenure._model.outcome import (
     Succeeded,
 )
 from tenure._rules.lifecycle import (
+    ALONE_DEATHS,
     MAX_DEATHS,
     MAX_WORKER_LOSSES,
     MOVES,
-    Counters,
+    LossCounters,
     becomes_suspect,
     rescue,
     settle,
     verdict,
 )
+from tenure.errors import Error
 
 ERROR = Error("ValueError", "no")
 BACKOFF = timedelta(seconds=30)
@@ -53,7 +54,7 @@ outcomes: st.SearchStrategy[Outcome] = st.one_of(
     st.builds(Cancelled, reason=st.sampled_from(["requested", "expired"])),
 )
 counted = st.builds(
-    Counters,
+    LossCounters,
     losses=st.integers(0, 9),
     worker_losses=st.integers(0, MAX_WORKER_LOSSES - 1),
     deaths=st.integers(0, MAX_DEATHS - 1),
@@ -99,7 +100,7 @@ def test_what_the_row_decides_agrees_with_what_was_settled(
     """The store judges again with the row's own counts; with the same counts it says the same."""
     said = settle(outcome, attempt=attempt, limit=limit, backoff=BACKOFF)
     found = verdict(
-        said, attempt=attempt, limit=limit, counters=Counters(), max_losses=3, cancelled=False
+        said, attempt=attempt, limit=limit, counters=LossCounters(), max_losses=3, cancelled=False
     )
     assert found == (said.state, said.reason)
 
@@ -111,7 +112,7 @@ def test_a_failure_below_the_cap_waits_and_at_the_cap_ends(
     """Shows R13, R14 and R15."""
     outcome = Failed(ERROR, timed_out=timed_out, after=after)
     said = settle(outcome, attempt=attempt, limit=limit, backoff=BACKOFF)
-    assert said.ending is (Ending.TIMED_OUT if timed_out else Ending.FAILED)
+    assert said.ending is (AttemptOutcome.TIMED_OUT if timed_out else AttemptOutcome.FAILED)
     assert said.error is ERROR
     if attempt < limit:
         assert said.state is State.QUEUED
@@ -133,13 +134,13 @@ def test_a_success_keeps_its_result_and_why_it_is_done() -> None:
     """Shows R23."""
     outcome = Succeeded({"rows": 3}, reason="no_more_results")
     said = settle(outcome, attempt=1, limit=3, backoff=BACKOFF)
-    assert (said.state, said.ending) == (State.COMPLETED, Ending.COMPLETED)
+    assert (said.state, said.ending) == (State.COMPLETED, AttemptOutcome.COMPLETED)
     assert (said.result, said.reason) == ({"rows": 3}, "no_more_results")
 
 
 def test_a_loss_and_a_begun_release_say_what_they_cost_and_why() -> None:
     lost = settle(Lost(Loss.OWN, ERROR), attempt=3, limit=3, backoff=BACKOFF)
-    assert (lost.state, lost.ending, lost.after) == (State.QUEUED, Ending.LOST, None)
+    assert (lost.state, lost.ending, lost.after) == (State.QUEUED, AttemptOutcome.LOST, None)
     assert (lost.loss, lost.error) == (Loss.OWN, ERROR)
     begun = settle(Released(begun=True, error=ERROR), attempt=3, limit=3, backoff=BACKOFF)
     assert (begun.state, begun.loss, begun.error) == (State.QUEUED, Loss.BEGUN, ERROR)
@@ -149,13 +150,13 @@ def test_a_loss_and_a_begun_release_say_what_they_cost_and_why() -> None:
 def test_a_release_keeps_the_old_time_and_a_snooze_does_not() -> None:
     released = settle(Released(), attempt=1, limit=3, backoff=BACKOFF)
     snoozed = settle(Snoozed(timedelta(0)), attempt=1, limit=3, backoff=BACKOFF)
-    assert (released.ending, released.after) == (Ending.RELEASED, None)
-    assert (snoozed.ending, snoozed.after) == (Ending.SNOOZED, timedelta(0))
+    assert (released.ending, released.after) == (AttemptOutcome.RELEASED, None)
+    assert (snoozed.ending, snoozed.after) == (AttemptOutcome.SNOOZED, timedelta(0))
 
 
 @given(outcomes, attempts, attempts, st.integers(0, 3), counted)
 def test_after_a_cancel_request_a_completion_is_accepted_and_all_else_is_cancelled(
-    outcome: Outcome, attempt: int, limit: int, max_losses: int, counters: Counters
+    outcome: Outcome, attempt: int, limit: int, max_losses: int, counters: LossCounters
 ) -> None:
     said = settle(outcome, attempt=attempt, limit=limit, backoff=BACKOFF)
     ended, reason = verdict(
@@ -177,7 +178,7 @@ def test_a_verdict_sends_back_only_what_still_has_an_attempt(
     """Shows R13. The row may have counted on since the claim."""
     said = settle(outcome, attempt=before, limit=limit, backoff=BACKOFF)
     found = verdict(
-        said, attempt=attempt, limit=limit, counters=Counters(), max_losses=3, cancelled=False
+        said, attempt=attempt, limit=limit, counters=LossCounters(), max_losses=3, cancelled=False
     )
     if said.state is State.QUEUED and said.charged and attempt >= limit:
         assert found == (State.FAILED, "attempts")
@@ -185,7 +186,7 @@ def test_a_verdict_sends_back_only_what_still_has_an_attempt(
         assert found == (said.state, said.reason)
 
 
-def judged(outcome: Outcome, counters: Counters, max_losses: int) -> tuple[State, str | None]:
+def judged(outcome: Outcome, counters: LossCounters, max_losses: int) -> tuple[State, str | None]:
     """Where the first attempt of one leads that ends so."""
     said = settle(outcome, attempt=1, limit=1, backoff=BACKOFF)
     return verdict(
@@ -201,20 +202,20 @@ OWN, SHARED = Lost(Loss.OWN, ERROR), Lost(Loss.SHARED, ERROR)
 @pytest.mark.parametrize(
     ("outcome", "counters", "expected"),
     [
-        (OWN, Counters(0, 9, 0), BACK),
-        (OWN, Counters(1, 9, 98), BACK),
-        (OWN, Counters(2, 0, 0), POISON),
-        (OWN, Counters(0, 0, 99), POISON),
-        (SHARED, Counters(2, 0, 0), BACK),
-        (SHARED, Counters(2, 8, 98), BACK),
-        (SHARED, Counters(0, 9, 0), POISON),
-        (SHARED, Counters(0, 0, 99), POISON),
-        (Released(begun=True), Counters(2, 9, 99), BACK),
-        (Released(), Counters(2, 9, 99), BACK),
+        (OWN, LossCounters(0, 9, 0), BACK),
+        (OWN, LossCounters(1, 9, 98), BACK),
+        (OWN, LossCounters(2, 0, 0), POISON),
+        (OWN, LossCounters(0, 0, 99), POISON),
+        (SHARED, LossCounters(2, 0, 0), BACK),
+        (SHARED, LossCounters(2, 8, 98), BACK),
+        (SHARED, LossCounters(0, 9, 0), POISON),
+        (SHARED, LossCounters(0, 0, 99), POISON),
+        (Released(begun=True), LossCounters(2, 9, 99), BACK),
+        (Released(), LossCounters(2, 9, 99), BACK),
     ],
 )
 def test_a_loss_is_poison_at_its_own_cap_or_at_the_cap_of_deaths(
-    outcome: Outcome, counters: Counters, expected: tuple[State, str | None]
+    outcome: Outcome, counters: LossCounters, expected: tuple[State, str | None]
 ) -> None:
     """Shows R15."""
     assert judged(outcome, counters, 3) == expected
@@ -236,12 +237,12 @@ def test_a_job_that_fails_on_loss_fails_of_every_end_of_a_begun_attempt_but_its_
     outcome: Outcome, expected: tuple[State, str | None]
 ) -> None:
     """Shows R15."""
-    assert judged(outcome, Counters(), 0) == expected
+    assert judged(outcome, LossCounters(), 0) == expected
 
 
 @given(st.sampled_from([None, *Loss]), counted)
 def test_every_end_is_counted_by_one_counter_at_most_and_a_death_once(
-    loss: Loss | None, before: Counters
+    loss: Loss | None, before: LossCounters
 ) -> None:
     after = before.after(loss)
     grown = (after.losses - before.losses, after.worker_losses - before.worker_losses)
@@ -251,7 +252,7 @@ def test_every_end_is_counted_by_one_counter_at_most_and_a_death_once(
 
 @given(counted, st.integers(0, 9), st.booleans(), st.booleans(), st.booleans())
 def test_a_rescue_leads_where_a_running_job_may_go_and_ends_with_a_reason(
-    counters: Counters, max_losses: int, begun: bool, excused: bool, cancelled: bool
+    counters: LossCounters, max_losses: int, begun: bool, excused: bool, cancelled: bool
 ) -> None:
     """Shows R6."""
     state, reason, now = rescue(
@@ -267,22 +268,22 @@ def test_a_rescue_leads_where_a_running_job_may_go_and_ends_with_a_reason(
 @pytest.mark.parametrize(
     ("counters", "max_losses", "begun", "cancelled", "expected"),
     [
-        (Counters(0, 0, 0), 3, True, False, BACK),
-        (Counters(2, 8, 98), 3, True, False, BACK),
-        (Counters(0, 9, 9), 3, True, False, POISON),
-        (Counters(0, 9, 9), 3, False, False, BACK),
-        (Counters(0, 0, 99), 3, False, False, POISON),
-        (Counters(0, 0, 99), 3, True, False, POISON),
-        (Counters(0, 0, 0), 0, True, False, (State.FAILED, "lost")),
-        (Counters(0, 9, 99), 0, True, False, (State.FAILED, "lost")),
-        (Counters(0, 0, 0), 0, False, False, BACK),
-        (Counters(0, 9, 99), 0, False, False, POISON),
-        (Counters(0, 9, 99), 0, True, True, (State.CANCELLED, "requested")),
-        (Counters(0, 0, 0), 3, False, True, (State.CANCELLED, "requested")),
+        (LossCounters(0, 0, 0), 3, True, False, BACK),
+        (LossCounters(2, 8, 98), 3, True, False, BACK),
+        (LossCounters(0, 9, 9), 3, True, False, POISON),
+        (LossCounters(0, 9, 9), 3, False, False, BACK),
+        (LossCounters(0, 0, 99), 3, False, False, POISON),
+        (LossCounters(0, 0, 99), 3, True, False, POISON),
+        (LossCounters(0, 0, 0), 0, True, False, (State.FAILED, "lost")),
+        (LossCounters(0, 9, 99), 0, True, False, (State.FAILED, "lost")),
+        (LossCounters(0, 0, 0), 0, False, False, BACK),
+        (LossCounters(0, 9, 99), 0, False, False, POISON),
+        (LossCounters(0, 9, 99), 0, True, True, (State.CANCELLED, "requested")),
+        (LossCounters(0, 0, 0), 3, False, True, (State.CANCELLED, "requested")),
     ],
 )
 def test_a_rescue_ends_a_job_at_a_cap_or_on_its_loss_and_a_cancel_wins(
-    counters: Counters,
+    counters: LossCounters,
     max_losses: int,
     begun: bool,
     cancelled: bool,
@@ -298,31 +299,38 @@ def test_a_rescue_ends_a_job_at_a_cap_or_on_its_loss_and_a_cancel_wins(
 def test_what_the_server_could_not_renew_counts_nothing_but_ends_what_fails_on_loss() -> None:
     for max_losses, expected in ((3, BACK), (0, (State.FAILED, "lost"))):
         state, reason, now = rescue(
-            counters=Counters(2, 9, 99),
+            counters=LossCounters(2, 9, 99),
             max_losses=max_losses,
             begun=True,
             excused=True,
             cancelled=False,
         )
         assert (state, reason) == expected
-        assert now == Counters(2, 9, 99)
+        assert now == LossCounters(2, 9, 99)
 
 
 @pytest.mark.parametrize(
     ("before", "after", "suspect"),
     [
-        (Counters(0, 0, 0), Counters(0, 1, 1), False),
-        (Counters(0, 1, 1), Counters(0, 2, 2), True),
-        (Counters(0, 4, 4), Counters(0, 5, 5), True),
-        (Counters(0, 1, 1), Counters(0, 1, 2), False),
-        (Counters(0, 2, 2), Counters(0, 2, 3), False),
+        (LossCounters(0, 0, 0), LossCounters(0, 1, 1), False),
+        (LossCounters(0, 1, 1), LossCounters(0, 2, 2), True),
+        (LossCounters(0, 4, 4), LossCounters(0, 5, 5), True),
+        (LossCounters(0, 1, 1), LossCounters(0, 1, 2), False),
+        (LossCounters(0, 2, 2), LossCounters(0, 2, 3), False),
     ],
 )
 def test_a_rescue_makes_a_suspect_from_the_second_worker_loss_in_a_row_on(
-    before: Counters, after: Counters, suspect: bool
+    before: LossCounters, after: LossCounters, suspect: bool
 ) -> None:
     """Shows R7. The first is nearly always a machine's."""
     assert becomes_suspect(before, after) is suspect
+
+
+def test_a_job_with_many_deaths_is_suspect_although_its_cursor_moves() -> None:
+    before = LossCounters(0, 0, ALONE_DEATHS - 1)
+    assert becomes_suspect(before, LossCounters(0, 1, ALONE_DEATHS))
+    assert not becomes_suspect(before, LossCounters(0, 0, ALONE_DEATHS)), "it had not begun"
+    assert not becomes_suspect(LossCounters(0, 0, 5), LossCounters(0, 1, 6))
 
 
 def test_nothing_leaves_the_archive_and_a_dead_letter_only_begins_again() -> None:

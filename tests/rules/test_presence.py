@@ -8,15 +8,15 @@ from uuid import UUID
 import pytest
 
 from tenure._model.ids import WorkerId
-from tenure._model.worker import Health, Presence, WorkerRow
-from tenure._rules.presence import FRESH, health
+from tenure._model.worker import Health, WorkerRow, WorkerState
+from tenure._rules.liveness import FRESH, health
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 LATER = FRESH + timedelta(seconds=1)
 
 
 def worker(
-    state: Presence, *, age: timedelta = timedelta(0), running: int = 0, drain: bool = False
+    state: WorkerState, *, age: timedelta = timedelta(0), running: int = 0, drain: bool = False
 ) -> WorkerRow:
     return WorkerRow(
         id=WorkerId(UUID(int=1)),
@@ -40,13 +40,13 @@ def worker(
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        (worker(Presence.ACTIVE, running=1), Health.ACTIVE),
-        (worker(Presence.ACTIVE), Health.IDLE),
-        (worker(Presence.ACTIVE, running=1, drain=True), Health.DRAINING),
-        (worker(Presence.DRAINING), Health.DRAINING),
-        (worker(Presence.ACTIVE, running=1, age=LATER), Health.STALE),
-        (worker(Presence.DRAINING, age=LATER), Health.STALE),
-        (worker(Presence.OFFLINE, age=LATER), Health.OFFLINE),
+        (worker(WorkerState.ACTIVE, running=1), Health.ACTIVE),
+        (worker(WorkerState.ACTIVE), Health.IDLE),
+        (worker(WorkerState.ACTIVE, running=1, drain=True), Health.DRAINING),
+        (worker(WorkerState.DRAINING), Health.DRAINING),
+        (worker(WorkerState.ACTIVE, running=1, age=LATER), Health.STALE),
+        (worker(WorkerState.DRAINING, age=LATER), Health.STALE),
+        (worker(WorkerState.OFFLINE, age=LATER), Health.OFFLINE),
     ],
 )
 def test_a_worker_is_seen_by_what_it_says_and_when(row: WorkerRow, said: Health) -> None:

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure._model.job import State
-from tenure._model.selector import Bound, Comparing, View
-from tenure._rules.selecting import between, numbers, shapes, states, views
-from tenure._rules.selectors import parse
+from tenure._model.selector import Bound, Comparison, JobView
+from tenure._rules.selector_query import between, numbers, shapes, states, views
+from tenure._rules.selector_syntax import parse
 from tenure.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 NOW = datetime(2030, 1, 31, 12, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
-COMPARE: dict[Comparing, Callable[[Any, Any], bool]] = {
-    Comparing.EQUAL: operator.eq,
-    Comparing.ABOVE: operator.gt,
-    Comparing.AT_LEAST: operator.ge,
-    Comparing.BELOW: operator.lt,
-    Comparing.AT_MOST: operator.le,
+COMPARE: dict[Comparison, Callable[[Any, Any], bool]] = {
+    Comparison.EQUAL: operator.eq,
+    Comparison.ABOVE: operator.gt,
+    Comparison.AT_LEAST: operator.ge,
+    Comparison.BELOW: operator.lt,
+    Comparison.AT_MOST: operator.le,
 }
 sides = st.sampled_from([*COMPARE][1:])
 few = st.integers(-3, 3)
@@ -34,7 +34,7 @@ few = st.integers(-3, 3)
 
 @given(sides, few, few)
 def test_an_instant_is_within_if_it_compares_so(
-    comparing: Comparing, said: int, other: int
+    comparing: Comparison, said: int, other: int
 ) -> None:
     at = NOW + other * TICK
     first, after = between([Bound(comparing, NOW + said * TICK)], NOW)
@@ -44,7 +44,7 @@ def test_an_instant_is_within_if_it_compares_so(
 
 @given(sides, few, few)
 def test_a_duration_is_compared_with_how_long_ago_it_was(
-    comparing: Comparing, said: int, other: int
+    comparing: Comparison, said: int, other: int
 ) -> None:
     at = NOW - other * TICK
     first, after = between([Bound(comparing, said * TICK)], NOW)
@@ -52,8 +52,8 @@ def test_a_duration_is_compared_with_how_long_ago_it_was(
     assert within is COMPARE[comparing](other, said)
 
 
-@given(st.sampled_from(Comparing), few, few)
-def test_a_number_is_within_if_it_compares_so(comparing: Comparing, said: int, other: int) -> None:
+@given(st.sampled_from(Comparison), few, few)
+def test_a_number_is_within_if_it_compares_so(comparing: Comparison, said: int, other: int) -> None:
     least, greatest = numbers([Bound(comparing, said)])
     within = (least is None or other >= least) and (greatest is None or other <= greatest)
     assert within is COMPARE[comparing](other, said)
@@ -101,7 +101,7 @@ def test_what_is_searched_are_the_states_that_can_match() -> None:
 
 
 def test_a_whole_state_beside_a_part_of_it_is_the_whole() -> None:
-    assert views(parse("state:due"), State.QUEUED) == [View.DUE]
+    assert views(parse("state:due"), State.QUEUED) == [JobView.DUE]
     assert views(parse("state:due,queued"), State.QUEUED) is None
     assert views(parse("state:failed"), State.QUEUED) is None
-    assert views(parse("state:expired"), State.RUNNING) == [View.EXPIRED]
+    assert views(parse("state:expired"), State.RUNNING) == [JobView.EXPIRED]

@@ -9,9 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tenure._model.job import State
-from tenure._model.selector import Argument, Bound, Comparing, Selector, View
-from tenure._rules import selectors
-from tenure._rules.selectors import parse, text
+from tenure._model.selector import Argument, Bound, Comparison, JobView, Selector
+from tenure._rules import selector_syntax
+from tenure._rules.selector_syntax import parse, text
 from tenure.errors import InvalidValue
 
 HOUR = timedelta(hours=1)
@@ -19,7 +19,7 @@ storable = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1, max_size=12
 )
 names = st.lists(storable, min_size=1, max_size=3, unique=True).map(tuple)
-sides = st.sampled_from([*Comparing][1:])
+sides = st.sampled_from([*Comparison][1:])
 instants = st.datetimes(
     datetime(2, 1, 1),  # noqa: DTZ001 - Hypothesis attaches the zone itself
     datetime(9998, 12, 31),  # noqa: DTZ001 - as above
@@ -29,7 +29,7 @@ times = st.builds(Bound, sides, instants | st.timedeltas(timedelta(0), timedelta
 part = st.text(st.characters(categories=["L", "N"], include_characters="_-"), min_size=1)
 SELECTORS = st.builds(
     Selector,
-    state=st.just(()) | st.lists(st.sampled_from(View), min_size=1, unique=True).map(tuple),
+    state=st.just(()) | st.lists(st.sampled_from(JobView), min_size=1, unique=True).map(tuple),
     **{name: st.just(()) | names for name in ("queue", "task", "tag", "worker", "key", "error")},
     args=st.lists(
         st.builds(Argument, st.lists(part, min_size=1, max_size=3).map(tuple), names),
@@ -38,7 +38,7 @@ SELECTORS = st.builds(
     ).map(tuple),
     **{name: st.lists(times, max_size=1).map(tuple) for name in ("created", "due", "ended")},
     attempt=st.lists(
-        st.builds(Bound, st.sampled_from(Comparing), st.integers(0, 32_767)), max_size=1
+        st.builds(Bound, st.sampled_from(Comparison), st.integers(0, 32_767)), max_size=1
     ).map(tuple),
 )
 
@@ -68,7 +68,7 @@ def test_every_field_means_what_it_says() -> None:
         "ended:>=2030-01-31T10:00+01:00 attempt:>=3"
     )
     assert selector == Selector(
-        state=(View.FAILED, View.DUE),
+        state=(JobView.FAILED, JobView.DUE),
         queue=("mail", "a b"),
         task=("send",),
         tag=("vip",),
@@ -76,13 +76,13 @@ def test_every_field_means_what_it_says() -> None:
         key=("k:1",),
         error=("ValueError",),
         args=(Argument(("user", "id"), ("7", "8")), Argument(("to",), ("ada",))),
-        created=(Bound(Comparing.BELOW, 2 * HOUR),),
-        due=(Bound(Comparing.AT_LEAST, 1.5 * HOUR),),
+        created=(Bound(Comparison.BELOW, 2 * HOUR),),
+        due=(Bound(Comparison.AT_LEAST, 1.5 * HOUR),),
         ended=(
-            Bound(Comparing.BELOW, datetime(2030, 2, 1, tzinfo=UTC)),
-            Bound(Comparing.AT_LEAST, datetime(2030, 1, 31, 9, tzinfo=UTC)),
+            Bound(Comparison.BELOW, datetime(2030, 2, 1, tzinfo=UTC)),
+            Bound(Comparison.AT_LEAST, datetime(2030, 1, 31, 9, tzinfo=UTC)),
         ),
-        attempt=(Bound(Comparing.AT_LEAST, 3),),
+        attempt=(Bound(Comparison.AT_LEAST, 3),),
     )
     assert parse("id:17,18") == Selector(id=(17, 18))
     assert parse(" \n") == Selector()
@@ -135,7 +135,7 @@ def test_what_is_no_selector_as_a_whole_is_refused(said: str) -> None:
 
 
 def test_the_example_of_every_error_is_one() -> None:
-    assert text(parse(selectors.EXAMPLE)) == (
+    assert text(parse(selector_syntax.EXAMPLE)) == (
         'state:failed task:mail.send error:"no route" args.user.id:7 created:<2h'
     )
 
@@ -149,5 +149,5 @@ def test_a_selector_is_told_apart_by_whether_it_asks_about_payloads() -> None:
 
 
 def test_every_view_is_of_one_state() -> None:
-    assert {view.state for view in View} == {*State}
-    assert all(View(state).state is state for state in State)
+    assert {view.state for view in JobView} == {*State}
+    assert all(JobView(state).state is state for state in State)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure._rules.settings import SETTINGS, check_setting
+from tenure._rules.runtime_settings import SETTINGS, check_setting
 from tenure.errors import InvalidValue
 
 COUNTS = [

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure._rules.signature import MAX_SIGNATURE, signature
+from tenure._rules.sanitize import MAX_SIGNATURE, signature
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tenure._model.schedule import Timing
-from tenure._rules.spoken import in_words
+from tenure._rules.timing import describe_timing
 
 
 @pytest.mark.parametrize(
@@ -24,9 +24,9 @@ from tenure._rules.spoken import in_words
     ],
 )
 def test_a_timing_is_said_in_words(timing: Timing, words: str) -> None:
-    assert in_words(timing) == words
+    assert describe_timing(timing) == words
 
 
 @pytest.mark.parametrize("cron", ["0 0 L * *", "0 0 LW * *", "0 0 * * 5L", "0 0 * * 1#2"])
 def test_what_only_some_know_is_said_too(cron: str) -> None:
-    assert in_words(Timing(cron=cron))
+    assert describe_timing(Timing(cron=cron))

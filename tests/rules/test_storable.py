@@ -11,27 +11,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.ids import JobId, Token, WorkerId
 from tenure._model.job import State
 from tenure._model.lease import Lease
-from tenure._model.outcome import Ended, Error, Settlement
+from tenure._model.outcome import Settlement, SettleRequest
 from tenure._rules.payload import MAX_RESULT
-from tenure._rules.storable import (
+from tenure._rules.sanitize import (
     MAX_LOG,
     MAX_MESSAGE,
     MAX_REASON,
     MAX_TRACE,
     MAX_TYPE,
+    as_unstorable,
     error,
-    evidence,
-    storable,
+    refused_result,
+    sanitized,
     text,
-    unstorable,
 )
+from tenure.errors import Error
 
 LEASE = Lease(JobId(1), Token(1), WorkerId(UUID(int=1)), timedelta(seconds=30))
-DONE = Settlement(State.COMPLETED, Ending.COMPLETED, reason="worker_done")
+DONE = Settlement(State.COMPLETED, AttemptOutcome.COMPLETED, reason="worker_done")
 
 # Hypothesis leaves surrogates out unless it is told that they are wanted.
 any_text = st.text(st.characters())
@@ -47,8 +48,8 @@ results = st.recursive(
 errors = st.builds(Error, any_text, any_text, trace=any_text, signature=any_text)
 
 
-def ended(settlement: Settlement, log: str | None = None) -> Ended:
-    return Ended(LEASE, settlement, log)
+def ended(settlement: Settlement, log: str | None = None) -> SettleRequest:
+    return SettleRequest(LEASE, settlement, log)
 
 
 def is_storable(value: str) -> bool:
@@ -83,14 +84,14 @@ def test_whatever_a_handler_says_can_be_stored_or_is_failed_as_unstorable(
 ) -> None:
     """Shows R16."""
     settlement = Settlement(
-        State.COMPLETED, Ending.COMPLETED, reason=reason, result=result, error=said
+        State.COMPLETED, AttemptOutcome.COMPLETED, reason=reason, result=result, error=said
     )
-    fit = storable(ended(settlement, log))
+    fit = sanitized(ended(settlement, log))
     kept = fit.settlement
     assert fit.lease == LEASE
     written = json.dumps(kept.result, ensure_ascii=False, allow_nan=False)
     assert len(written.encode()) <= 2 * MAX_RESULT
-    assert is_storable(evidence(fit))
+    assert is_storable(refused_result(fit))
     texts = [written, kept.reason, fit.log]
     if kept.error is not None:
         told = kept.error
@@ -111,8 +112,8 @@ def test_an_error_is_cut_to_its_limits_and_has_a_signature(value: Error) -> None
 
 def test_long_texts_are_cut_where_it_hurts_least() -> None:
     said = Error("T" * 300, "m" * 5_000, trace="start" + "t" * 20_000 + "end")
-    settlement = Settlement(State.FAILED, Ending.FAILED, reason="r" * 300, error=said)
-    fit = storable(ended(settlement, log="first" + "l" * 20_000 + "last"))
+    settlement = Settlement(State.FAILED, AttemptOutcome.FAILED, reason="r" * 300, error=said)
+    fit = sanitized(ended(settlement, log="first" + "l" * 20_000 + "last"))
     told = fit.settlement.error
     assert told is not None
     assert (len(told.type), len(told.message), len(told.trace)) == (200, 4_096, 16_384)
@@ -144,7 +145,9 @@ def loop() -> list[Any]:
     ids=["set", "object", "nan", "int", "size", "int_key", "tuple_key", "loop"],
 )
 def test_a_result_that_cannot_be_stored_fails_its_job_for_good(result: object) -> None:
-    fit = storable(ended(Settlement(State.COMPLETED, Ending.COMPLETED, result=result), "log"))
+    fit = sanitized(
+        ended(Settlement(State.COMPLETED, AttemptOutcome.COMPLETED, result=result), "log")
+    )
     assert (fit.settlement.state, fit.settlement.reason) == (State.FAILED, "unstorable")
     assert fit.settlement.result is None
     assert fit.settlement.error is not None
@@ -155,12 +158,12 @@ def test_a_result_that_cannot_be_stored_fails_its_job_for_good(result: object) -
 
 def test_escapes_reach_into_keys_and_lists() -> None:
     result = {"a\x00": ["\ud800", ("\x00",)]}
-    fit = storable(ended(Settlement(State.COMPLETED, Ending.COMPLETED, result=result)))
+    fit = sanitized(ended(Settlement(State.COMPLETED, AttemptOutcome.COMPLETED, result=result)))
     assert fit.settlement.result == {"a\\u0000": ["\\ud800", ["\\u0000"]]}
 
 
 def test_an_unstorable_ending_keeps_the_lease_and_says_why() -> None:
-    fit = unstorable(ended(DONE, "log"), "why \x00")
+    fit = as_unstorable(ended(DONE, "log"), "why \x00")
     assert (fit.lease, fit.log) == (LEASE, "log")
     assert fit.settlement.error is not None
     assert fit.settlement.error.message == "why \\u0000"
@@ -169,8 +172,8 @@ def test_an_unstorable_ending_keeps_the_lease_and_says_why() -> None:
 
 def test_the_evidence_of_a_refused_result_is_json_with_what_was_said() -> None:
     """Shows R5."""
-    failed = Settlement(State.FAILED, Ending.FAILED, error=Error("ValueError", "no"))
-    assert json.loads(evidence(ended(failed))) == {
+    failed = Settlement(State.FAILED, AttemptOutcome.FAILED, error=Error("ValueError", "no"))
+    assert json.loads(refused_result(ended(failed))) == {
         "state": "failed",
         "result": None,
         "error": "ValueError: no",

@@ -1,4 +1,4 @@
-"""Cron ticks where clocks change; the rules are named in docs/decisions/0024-cronsim-and-dst.md."""
+"""Cron ticks where clocks change. docs/decisions/0008-cron-and-clock-changes.md has the rules."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tenure._model.schedule import Timing
-from tenure._rules.dst import moved, shift_on
+from tenure._rules.cron import moved, shift_on
 from tenure._rules.timing import between, following, last, upcoming
 
 BERLIN = "Europe/Berlin"

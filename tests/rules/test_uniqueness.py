@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure._model.job import NewJob
-from tenure._rules.uniqueness import first_of_each_key
+from tenure._rules.payload import first_of_each_key
 
 jobs_of = st.lists(
     st.builds(

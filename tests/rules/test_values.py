@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from tenure._rules.payload import encode
-from tenure._rules.values import dump, load
+from tenure._rules.serialization import dump, load
 from tenure.errors import PayloadError
 
 T = TypeVar("T")

@@ -12,29 +12,29 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from support.store import SECOND, A, lanes
 from tenure import Tenure
 from tenure._model.job import NewJob
-from tenure._model.outcome import Error, Loss, Lost
-from tenure._services.board import Phase
-from tenure._services.claimer import Claimer
-from tenure._services.confirmer import Confirmer
-from tenure._services.dispatcher import Dispatcher, Notes, Ways
-from tenure._services.holdings import Holdings
-from tenure._services.renewer import Renewer
-from tenure._services.settler import Settler
-from tenure._services.watcher import Watcher
-from tenure._store.postgres.links import PostgresLink
+from tenure._model.outcome import Loss, Lost
+from tenure._runtime.claimer import Claimer
+from tenure._runtime.dispatcher import Dispatcher, Executors, WorkerSettings
+from tenure._runtime.held_leases import HeldLeases
+from tenure._runtime.lease_board import Phase
+from tenure._runtime.renewer import Renewer
+from tenure._runtime.settler import Settler
+from tenure._runtime.suspects import Confirmer
+from tenure._runtime.watchdog import Watchdog
+from tenure._store.postgres.service_connection import PostgresServiceConnection
 from tenure.config import DEFAULTS
-from tenure.errors import Unreachable
+from tenure.errors import Error, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from support.store import Database
-    from tenure._executors.base import Told
     from tenure._model.ids import JobId, WorkerId
     from tenure._model.job import JobRow
     from tenure._model.outcome import Outcome
-    from tenure._services.holdings import Held, Why
-    from tenure._store.port import Op
+    from tenure._runtime.execution import OnFinished
+    from tenure._runtime.held_leases import HeldLease, StopReason
+    from tenure._store.steps import Op
     from tenure.config import Defaults
 
 T = TypeVar("T")
@@ -54,7 +54,7 @@ class HandBoot:
         return self.now
 
 
-class CuttableLink(PostgresLink):
+class CuttableLink(PostgresServiceConnection):
     """A service's connection. While `cut`, the database is not there."""
 
     cut = False
@@ -76,14 +76,14 @@ SHARED_DEATH = Lost(Loss.SHARED, Error("ProcessDied", "its worker process died: 
 class Obedient:
     """A handler that runs until the test ends it, and remembers what was asked of it."""
 
-    held: Held
-    tell: Told
+    held: HeldLease
+    tell: OnFinished
     dies: bool = False
-    asked: list[Why] = field(default_factory=list)
+    asked: list[StopReason] = field(default_factory=list)
     killed: int = 0
     told_of_cancel: int = 0
 
-    def stop(self, why: Why) -> None:
+    def stop(self, why: StopReason) -> None:
         self.asked.append(why)
 
     def cancel_requested(self) -> None:
@@ -104,10 +104,10 @@ class Way:
         self.started: list[Obedient] = []
         self._process = process
 
-    def start(self, held: Held, tell: Told) -> Obedient:
+    def start(self, held: HeldLease, tell: OnFinished) -> Obedient:
         if self._process:
             # One that is there at once: the job's time begins with it.
-            held.begin(Phase.APART, self._process.now)
+            held.begin(Phase.IN_PROCESS, self._process.now)
         self.started.append(Obedient(held, tell, dies=self._process is not None))
         return self.started[-1]
 
@@ -122,10 +122,10 @@ class Bench:
         self.boot = boot
         self.app = Tenure(db.url)
         self.defaults: Defaults = DEFAULTS
-        self.holdings = Holdings()
-        self.notes = Notes()
+        self.holdings = HeldLeases()
+        self.notes = WorkerSettings()
         self.loop_way, self.thread_way, self.process_way = Way(), Way(), Way(process=boot)
-        self.doomed: list[tuple[Held, Why]] = []
+        self.doomed: list[tuple[HeldLease, StopReason]] = []
         self.links: list[CuttableLink] = []
         self.settler = Settler(db.store, self.link("settler"), self.holdings)
 
@@ -145,7 +145,7 @@ class Bench:
         return Confirmer(self.db.store, self.link("confirmer"))
 
     def dispatcher(self, slots: int = 10, confirmer: Confirmer | None = None) -> Dispatcher:
-        ways = Ways(loop=self.loop_way, thread=self.thread_way, process=self.process_way)
+        ways = Executors(loop=self.loop_way, thread=self.thread_way, process=self.process_way)
         return Dispatcher(
             slots=slots,
             tasks=self.app.tasks,
@@ -172,16 +172,16 @@ class Bench:
     def renewer(self) -> Renewer:
         return Renewer(self.db.store, self.link("renewer"), self.holdings, defaults=self.defaults)
 
-    def watcher(self, dispatcher: Dispatcher | None = None, **others: Any) -> Watcher:
+    def watcher(self, dispatcher: Dispatcher | None = None, **others: Any) -> Watchdog:
         given: dict[str, Any] = {
             "loop": asyncio.get_running_loop(),
             "thread": 0,
-            "give_back": dispatcher.give_back if dispatcher else lambda _held: None,
+            "release": dispatcher.release if dispatcher else lambda _held: None,
             "retry_after": dispatcher.retry_after if dispatcher else lambda _held: SECOND,
-            "on_doomed": lambda held, why: self.doomed.append((held, why)),
+            "on_unstoppable": lambda held, why: self.doomed.append((held, why)),
             "defaults": self.defaults,
         }
-        return Watcher(self.holdings, **given | others)
+        return Watchdog(self.holdings, **given | others)
 
     async def enqueue(self, count: int = 1, **fields: Any) -> list[JobId]:
         """That many jobs of the task `work`."""
@@ -189,7 +189,9 @@ class Bench:
         jobs = [NewJob(task, **fields) for _ in range(count)]
         return [answer.id for answer in await self.db.run(self.db.store.enqueue(jobs))]
 
-    async def start(self, dispatcher: Dispatcher, count: int = 1, **fields: Any) -> Sequence[Held]:
+    async def start(
+        self, dispatcher: Dispatcher, count: int = 1, **fields: Any
+    ) -> Sequence[HeldLease]:
         """Enqueue that many jobs, claim them now and have them taken up."""
         await self.enqueue(count, **fields)
         queue = fields.get("queue", "default")

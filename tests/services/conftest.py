@@ -15,21 +15,20 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from support.store import Database
-    from tenure._services.claimer import Claimer
+    from tenure._runtime.claimer import Claimer
 
 # Every service that reads the boot-time clock knows it by this name.
 _READ_IN = (
-    "advancer",
-    "claimer",
-    "confirmer",
-    "dispatcher",
-    "holdings",
-    "isolation",
-    "renewer",
-    "rescuer",
-    "scheduler",
-    "settler",
-    "watcher",
+    "_runtime.claimer",
+    "_runtime.dispatcher",
+    "_runtime.held_leases",
+    "_runtime.renewer",
+    "_runtime.settler",
+    "_runtime.suspects",
+    "_runtime.watchdog",
+    "_services.operations",
+    "_services.rescuer",
+    "_services.scheduler",
 )
 
 
@@ -45,7 +44,7 @@ def boot(monkeypatch: pytest.MonkeyPatch) -> HandBoot:
     """The boot-time clock of all services, moved by hand."""
     clock = HandBoot()
     for name in _READ_IN:
-        module = importlib.import_module(f"tenure._services.{name}")
+        module = importlib.import_module(f"tenure.{name}")
         monkeypatch.setattr(module, "boottime", clock)
     return clock
 
@@ -67,6 +66,6 @@ def rests(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         wanted.append(seconds)
         await asyncio.sleep(0)
 
-    monkeypatch.setattr("tenure._services.claimer.Claimer.rest", rest)
+    monkeypatch.setattr("tenure._runtime.claimer.Claimer.sleep", rest)
     monkeypatch.setattr("random.uniform", lambda _low, high: high)
     return wanted

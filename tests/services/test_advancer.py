@@ -8,7 +8,7 @@ import pytest
 
 from support.moves import BY, dead_letter
 from tenure._model.operation import Filter, NewOperation, OperationKind, OperationState
-from tenure._services.advancer import Advancer
+from tenure._services.operations import OperationRunner
 from tenure.errors import Unreachable
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from tests.services.bench import Bench
 
 
-def advancer(bench: Bench) -> Advancer:
-    return Advancer(
+def advancer(bench: Bench) -> OperationRunner:
+    return OperationRunner(
         bench.db.store, bench.link("presence"), bench.link("advancer"), defaults=bench.defaults
     )
 
@@ -43,7 +43,7 @@ async def test_chunks_are_done_as_they_fall_due_until_none_is_left(bench: Bench)
     operation = await start(bench, 3)
     one = advancer(bench)
     assert [await one.tick(), await one.tick()] == [2, 0]
-    assert 0.4 < one._rest() <= 0.52
+    assert 0.4 < one._next_delay() <= 0.52
     bench.advance(0.5)
     assert [await one.tick(), await one.tick()] == [1, 0]
     row = await bench.db.run(bench.db.store.operation(operation.id))
@@ -55,7 +55,7 @@ async def test_chunks_are_done_as_they_fall_due_until_none_is_left(bench: Bench)
 async def test_with_nothing_to_do_it_keeps_no_connection_of_its_own(bench: Bench) -> None:
     one = advancer(bench)
     assert await one.tick() == 0
-    assert 0.8 <= one._rest() <= 1.2
+    assert 0.8 <= one._next_delay() <= 1.2
     assert await connected(bench) == {"presence"}
 
     await start(bench, 1)
@@ -70,9 +70,9 @@ async def test_it_comes_back_soon_where_another_one_is_at_it(bench: Bench) -> No
     await start(bench, 4)
     one, party = advancer(bench), await bench.db.party("another")
     async with party.transaction() as tx:
-        assert await tx.run(bench.db.store.advance()) == 2
+        assert await tx.run(bench.db.store.run_chunk()) == 2
         assert await one.tick() == 0
-        assert one._rest() <= 0.12
+        assert one._next_delay() <= 0.12
     await one.close()
 
 
@@ -81,7 +81,7 @@ async def test_without_a_database_it_is_told_once_and_goes_on(
 ) -> None:
     await start(bench, 1)
     looking, working = bench.link("presence"), bench.link("advancer")
-    one = Advancer(bench.db.store, looking, working, defaults=bench.defaults)
+    one = OperationRunner(bench.db.store, looking, working, defaults=bench.defaults)
     working.cut = True
     with pytest.raises(Unreachable):
         await one.tick()

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.event import EVENTS
 from tenure._model.job import State
 from tenure._model.outcome import Released, Succeeded
-from tenure._services.announcer import Announcer, told
+from tenure._runtime.events import EventEmitter, event_names
 from tests.services.bench import DIED
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def heard(bench: Bench) -> list[JobEvent]:
     """What listeners are told by the bench's settler, once they are closed."""
     heard: list[JobEvent] = []
     bench.app.hooks.listeners.add([name for name in EVENTS if "worker" not in name], heard.append)
-    announcer = Announcer(bench.app.hooks.listeners, worker="anna")
+    announcer = EventEmitter(bench.app.hooks.listeners, worker="anna")
     bench.settler.on_settled = announcer.settled
     return heard
 
@@ -40,7 +40,7 @@ async def test_what_is_given_back_is_told_only_if_it_had_begun(
     bench.task()
     dispatcher = bench.dispatcher(slots=1)
     first, second = await bench.start(dispatcher, 2)
-    dispatcher.retire()
+    dispatcher.stop_taking_work()
     bench.advance(1)
     bench.loop_way.started[0].end(Released())
     await bench.settler.tick()
@@ -83,21 +83,21 @@ async def test_a_handlers_process_that_died_is_told_as_a_loss(
 @pytest.mark.parametrize(
     ("state", "ending", "names"),
     [
-        (State.COMPLETED, Ending.COMPLETED, ["completed"]),
-        (State.QUEUED, Ending.FAILED, ["retrying"]),
-        (State.FAILED, Ending.FAILED, ["failed"]),
-        (State.QUEUED, Ending.TIMED_OUT, ["timed_out", "retrying"]),
-        (State.FAILED, Ending.TIMED_OUT, ["timed_out", "failed"]),
-        (State.CANCELLED, Ending.TIMED_OUT, ["timed_out", "cancelled"]),
-        (State.QUEUED, Ending.SNOOZED, ["snoozed"]),
-        (State.QUEUED, Ending.RELEASED, ["released"]),
-        (State.CANCELLED, Ending.RELEASED, ["cancelled"]),
-        (State.CANCELLED, Ending.CANCELLED, ["cancelled"]),
-        (State.QUEUED, Ending.LOST, ["lost"]),
-        (State.FAILED, Ending.LOST, ["lost", "failed"]),
+        (State.COMPLETED, AttemptOutcome.COMPLETED, ["completed"]),
+        (State.QUEUED, AttemptOutcome.FAILED, ["retrying"]),
+        (State.FAILED, AttemptOutcome.FAILED, ["failed"]),
+        (State.QUEUED, AttemptOutcome.TIMED_OUT, ["timed_out", "retrying"]),
+        (State.FAILED, AttemptOutcome.TIMED_OUT, ["timed_out", "failed"]),
+        (State.CANCELLED, AttemptOutcome.TIMED_OUT, ["timed_out", "cancelled"]),
+        (State.QUEUED, AttemptOutcome.SNOOZED, ["snoozed"]),
+        (State.QUEUED, AttemptOutcome.RELEASED, ["released"]),
+        (State.CANCELLED, AttemptOutcome.RELEASED, ["cancelled"]),
+        (State.CANCELLED, AttemptOutcome.CANCELLED, ["cancelled"]),
+        (State.QUEUED, AttemptOutcome.LOST, ["lost"]),
+        (State.FAILED, AttemptOutcome.LOST, ["lost", "failed"]),
     ],
 )
 def test_where_the_store_sent_the_job_decides_what_is_told(
-    state: State, ending: Ending, names: list[str]
+    state: State, ending: AttemptOutcome, names: list[str]
 ) -> None:
-    assert told(state, ending) == names
+    assert event_names(state, ending) == names

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tenure._services.base import Service
-from tenure._services.supervisor import Supervisor
+from tenure._services.base import Service, Supervisor
 from tenure.errors import Unreachable
 
 if TYPE_CHECKING:
@@ -36,9 +35,9 @@ class Counting(Service):
         self.passes += 1
         return self._act(self)
 
-    async def rest(self, seconds: float) -> None:
+    async def sleep(self, seconds: float) -> None:
         self.rests.append(seconds)
-        await super().rest(seconds)
+        await super().sleep(seconds)
 
     async def close(self) -> None:
         self.closed += 1
@@ -68,7 +67,7 @@ async def test_a_nudge_during_a_pass_is_not_forgotten() -> None:
     def act(service: Counting) -> int:
         if service.passes == 2:
             service.stop()
-        service.nudge()
+        service.run_soon()
         return 0
 
     service = Counting(act)
@@ -83,7 +82,7 @@ async def test_a_nudge_ends_a_pause() -> None:
     for _ in range(3):
         await asyncio.sleep(0)
     assert (service.passes, len(service.rests)) == (1, 1)
-    service.nudge()
+    service.run_soon()
     for _ in range(5):
         await asyncio.sleep(0)
     service.stop()
@@ -101,7 +100,7 @@ async def test_an_error_ends_no_service_and_slows_it_down_more_and_more(
     monkeypatch.setattr(random, "uniform", lambda _low, _high: 1.0)
 
     class Failing(Counting):
-        async def rest(self, seconds: float) -> None:
+        async def sleep(self, seconds: float) -> None:
             self.rests.append(seconds)
 
     def act(service: Counting) -> int:
@@ -124,7 +123,7 @@ async def test_an_error_ends_no_service_and_slows_it_down_more_and_more(
 
 async def test_the_pauses_of_many_services_do_not_fall_together() -> None:
     service = Counting(pause=timedelta(seconds=1))
-    waits = {service._rest() for _ in range(100)}
+    waits = {service._next_delay() for _ in range(100)}
 
     assert len(waits) > 90
     assert min(waits) >= 0.8
@@ -148,7 +147,7 @@ async def test_a_service_can_be_started_and_stopped_at_any_instant() -> None:
         for _ in range(chance.randrange(4)):
             await asyncio.sleep(0)
             if chance.random() < 0.3:
-                service.nudge()
+                service.run_soon()
         service.stop()
         async with asyncio.timeout(2):
             await run

@@ -13,7 +13,7 @@ import pytest
 from support.store import A
 from tenure._model.ids import JobId, Token
 from tenure._model.lease import Lease
-from tenure._services.board import NEVER, Board, Phase
+from tenure._runtime.lease_board import NEVER, LeaseBoard, Phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,25 +25,25 @@ import sys, time
 from datetime import timedelta
 from uuid import UUID
 from tenure._model.lease import Lease
-from tenure._services.board import Board, Phase
-board = Board(int(sys.argv[1]), places=3)
+from tenure._runtime.lease_board import LeaseBoard, Phase
+board = LeaseBoard(int(sys.argv[1]), places=3)
 until = time.monotonic() + 1.5
 """
 
 
 @pytest.fixture
 def fd() -> Iterator[int]:
-    made = Board.make(places=3)
+    made = LeaseBoard.make(places=3)
     yield made
     os.close(made)
 
 
-def put(board: Board, stop_at: float = 100.0) -> int:
+def put(board: LeaseBoard, stop_at: float = 100.0) -> int:
     return board.put(LEASE, stop_at=stop_at, attempt=2, limit=5)
 
 
 def test_a_lease_that_was_put_is_read_as_it_was(fd: int) -> None:
-    child, parent = Board(fd, places=3), Board(fd, places=3)
+    child, parent = LeaseBoard(fd, places=3), LeaseBoard(fd, places=3)
     put(child, stop_at=123.5)
 
     [entry] = parent.entries(A)
@@ -58,12 +58,12 @@ def test_a_lease_that_was_put_is_read_as_it_was(fd: int) -> None:
 
 
 def test_what_has_not_started_and_what_has_ended_need_not_be_stopped(fd: int) -> None:
-    board = Board(fd, places=3)
+    board = LeaseBoard(fd, places=3)
     place = put(board)
     seen = []
     for phase in (Phase.UNSTARTED, Phase.STARTED, Phase.TIMED_OUT, Phase.ENDED):
         board.mark(place, phase)
-        seen.append(board.look())
+        seen.append(board.summary())
 
     assert [look[:2] for look in seen] == [
         (NEVER, False),
@@ -77,23 +77,23 @@ def test_the_shortest_lease_is_told_in_every_phase_and_of_none_when_all_are_sett
     fd: int,
 ) -> None:
     """What a frozen child holds may all have ended."""
-    child, parent = Board(fd, places=3), Board(fd, places=3)
+    child, parent = LeaseBoard(fd, places=3), LeaseBoard(fd, places=3)
     brief = Lease(JobId(8), Token(1 << 40), A, timedelta(seconds=6))
     places = [put(child), child.put(brief, stop_at=5.0, attempt=1, limit=1)]
     child.mark(places[1], Phase.ENDED)
-    assert parent.look() == (NEVER, False, 6.0)
+    assert parent.summary() == (NEVER, False, 6.0)
 
     for place in places:
         child.clear(place)
-    assert parent.look() == (NEVER, False, NEVER)
+    assert parent.summary() == (NEVER, False, NEVER)
 
 
 def test_a_place_says_since_when_it_is_started_apart_or_ended(fd: int) -> None:
     """A timeout keeps the instant of the start; a place that is given again has none."""
-    child, parent = Board(fd, places=3), Board(fd, places=3)
+    child, parent = LeaseBoard(fd, places=3), LeaseBoard(fd, places=3)
     place = put(child)
     assert [entry.since for entry in parent.entries(A)] == [0.0]
-    for phase, now in ((Phase.STARTED, 7.5), (Phase.APART, 8.5)):
+    for phase, now in ((Phase.STARTED, 7.5), (Phase.IN_PROCESS, 8.5)):
         child.begin(place, phase, now)
         [entry] = parent.entries(A)
         assert (entry.phase, entry.since) == (phase, now)
@@ -107,20 +107,20 @@ def test_a_place_says_since_when_it_is_started_apart_or_ended(fd: int) -> None:
 
 
 def test_beats_are_read_as_they_were_written_and_touch_no_place(fd: int) -> None:
-    child, parent = Board(fd, places=3), Board(fd, places=3)
+    child, parent = LeaseBoard(fd, places=3), LeaseBoard(fd, places=3)
     put(child)
-    assert parent.beats == (0.0, 0.0)
+    assert parent.heartbeats == (0.0, 0.0)
 
-    child.beat_loop(17.5)
-    child.beat_service(18.25)
+    child.record_loop_heartbeat(17.5)
+    child.record_service_heartbeat(18.25)
 
-    assert parent.beats == (17.5, 18.25)
+    assert parent.heartbeats == (17.5, 18.25)
     assert [entry.lease for entry in parent.entries(A)] == [LEASE]
 
 
 def test_what_is_timed_out_says_how_long_its_job_waits(fd: int) -> None:
     """In whole words beside the others: nothing else of the place changes. Shows R14."""
-    child, parent = Board(fd, places=3), Board(fd, places=3)
+    child, parent = LeaseBoard(fd, places=3), LeaseBoard(fd, places=3)
     child.mark(put(child), Phase.STARTED)
     child.time_out(put(child), timedelta(seconds=7.5))
 
@@ -131,25 +131,25 @@ def test_what_is_timed_out_says_how_long_its_job_waits(fd: int) -> None:
 
 
 def test_the_earliest_of_those_that_run_counts(fd: int) -> None:
-    board = Board(fd, places=3)
+    board = LeaseBoard(fd, places=3)
     places = [put(board, stop_at) for stop_at in (30.0, 10.0, 20.0)]
     for place in (places[0], places[2]):
         board.mark(place, Phase.STARTED)
-    assert board.look() == (20.0, False, 30.0)
+    assert board.summary() == (20.0, False, 30.0)
 
     board.extend(places[2], 40.0)
-    assert board.look() == (30.0, False, 30.0)
+    assert board.summary() == (30.0, False, 30.0)
 
 
 def test_a_place_that_was_cleared_can_be_used_again_and_no_more_than_there_are(fd: int) -> None:
-    board = Board(fd, places=3)
+    board = LeaseBoard(fd, places=3)
     places = [put(board) for _ in range(3)]
-    assert board.room == 0
+    assert board.capacity == 0
     with pytest.raises(IndexError):
         put(board)
 
     board.clear(places[1])
-    assert (board.room, len(list(board.entries(A)))) == (1, 2)
+    assert (board.capacity, len(list(board.entries(A)))) == (1, 2)
     assert put(board) == places[1]
 
 
@@ -166,15 +166,15 @@ def test_another_process_sees_what_was_written_through_the_descriptor_alone(fd: 
     )
     assert elsewhere(fd, act).wait(10) == 0
 
-    parent = Board(fd, places=3)
-    assert parent.look() == (50.0, False, 30.0)
+    parent = LeaseBoard(fd, places=3)
+    assert parent.summary() == (50.0, False, 30.0)
     assert [entry.lease for entry in parent.entries(A)] == [LEASE]
 
 
 def test_a_deadline_is_never_read_half_written(fd: int) -> None:
     """The parent ends a child whose deadline it reads as past: what it reads must have been
     written, by whatever renewal is under way. Old and new lie on both sides of a whole byte."""
-    board = Board(fd, places=3)
+    board = LeaseBoard(fd, places=3)
     board.mark(put(board, 131071.9), Phase.STARTED)
     act = (
         "while time.monotonic() < until:\n"
@@ -185,14 +185,14 @@ def test_a_deadline_is_never_read_half_written(fd: int) -> None:
     seen: set[tuple[float, bool]] = set()
     with elsewhere(fd, act) as child:
         while child.poll() is None:
-            seen.update(board.look()[:2] for _ in range(100))
+            seen.update(board.summary()[:2] for _ in range(100))
 
     assert seen == {(131071.9, False), (131103.5, False)}
 
 
 def test_a_place_in_use_is_never_read_as_free(fd: int) -> None:
     """A handler that starts while its child dies must not vanish from the board."""
-    board = Board(fd, places=3)
+    board = LeaseBoard(fd, places=3)
     put(board)
     act = (
         "while time.monotonic() < until:\n"

@@ -11,12 +11,12 @@ from support.moves import BY, held
 from support.store import SECOND
 from tenure._model.job import State
 from tenure._model.outcome import Succeeded
-from tenure._rules.prefetch import AT_ONCE
-from tenure._services.board import Board
+from tenure._rules.claiming import MAX_CLAIM
+from tenure._runtime.lease_board import LeaseBoard
 from tests.services.bench import SHARED_DEATH
 
 if TYPE_CHECKING:
-    from tenure._model.lease import Rescued
+    from tenure._model.lease import RescuedLease
     from tests.services.bench import Bench
 
 
@@ -80,41 +80,43 @@ async def test_what_is_claimed_ahead_is_no_more_than_begins_within_a_moment(benc
 async def test_a_second_claim_goes_beside_the_first_for_a_backlog(bench: Bench) -> None:
     """Both take jobs, no job twice; for the third the slots are no whole claim any more."""
     bench.task()
-    dispatcher = bench.dispatcher(slots=4 * AT_ONCE - 1)
+    dispatcher = bench.dispatcher(slots=4 * MAX_CLAIM - 1)
     claimer = bench.claimer(dispatcher)
     second, third = bench.link("claimer 2"), bench.link("claimer 3")
-    await bench.enqueue(4 * AT_ONCE)
-    assert await claimer.second(second) == 0, "nobody knows of a backlog yet"
+    await bench.enqueue(4 * MAX_CLAIM)
+    assert await claimer.claim_again(second) == 0, "nobody knows of a backlog yet"
     await claimer.tick()
-    claimed = await asyncio.gather(claimer.tick(), claimer.second(second), claimer.second(third))
+    claimed = await asyncio.gather(
+        claimer.tick(), claimer.claim_again(second), claimer.claim_again(third)
+    )
 
-    assert list(claimed) == [AT_ONCE, AT_ONCE, 0]
+    assert list(claimed) == [MAX_CLAIM, MAX_CLAIM, 0]
     assert (second.runs, third.runs) == (1, 0)
-    assert len(bench.holdings) == 3 * AT_ONCE
-    assert await state_of(bench) == [("queued", AT_ONCE), ("running", 3 * AT_ONCE)]
+    assert len(bench.holdings) == 3 * MAX_CLAIM
+    assert await state_of(bench) == [("queued", MAX_CLAIM), ("running", 3 * MAX_CLAIM)]
 
 
 async def test_what_a_scan_has_asked_for_has_its_places_on_the_board(bench: Bench) -> None:
     """It counts against no slot, and claims go on; but all that comes can be held."""
     bench.task()
-    bench.holdings._board = Board(Board.make(places=3), places=3)
+    bench.holdings._board = LeaseBoard(LeaseBoard.make(places=3), places=3)
     claimer = bench.claimer(bench.dispatcher(slots=2))
     await bench.enqueue(9)
     with claimer._asking(2, bench.link("claimer 2"), patient=True):
-        assert (claimer.beside, claimer._room()) == (1, 1)
+        assert (claimer.beside, claimer._capacity()) == (1, 1)
         await claimer.tick()
     assert (claimer.beside, len(bench.holdings)) == (0, 1)
 
 
 async def test_the_second_claim_is_left_out_where_there_is_no_backlog(bench: Bench) -> None:
     bench.task()
-    dispatcher = bench.dispatcher(slots=2 * AT_ONCE)
+    dispatcher = bench.dispatcher(slots=2 * MAX_CLAIM)
     claimer = bench.claimer(dispatcher)
     link = bench.link("claimer 2")
-    await bench.enqueue(AT_ONCE - 1)
+    await bench.enqueue(MAX_CLAIM - 1)
     await claimer.tick()
 
-    assert (await claimer.second(link), link.runs) == (0, 0)
+    assert (await claimer.claim_again(link), link.runs) == (0, 0)
 
 
 async def test_nothing_is_claimed_ahead_from_a_queue_with_a_limit(bench: Bench) -> None:
@@ -144,20 +146,20 @@ async def test_no_job_waits_here_on_its_last_attempt(bench: Bench) -> None:
     await bench.settler.tick()
 
     assert await state_of(bench) == [("queued", 18), ("running", 2)]
-    assert dispatcher.room(coming=0, limited=False) == 0
+    assert dispatcher.capacity(coming=0, limited=False) == 0
     [row] = await bench.db.fetch("SELECT max(attempt) AS n FROM tenure.job WHERE state = 'queued'")
     assert row["n"] == 0
 
 
 async def test_no_more_is_claimed_than_the_board_has_places(bench: Bench) -> None:
     bench.task()
-    fd = Board.make(places=2)
-    bench.holdings._board = Board(fd, places=2)
+    fd = LeaseBoard.make(places=2)
+    bench.holdings._board = LeaseBoard(fd, places=2)
     claimer = bench.claimer(bench.dispatcher(slots=5))
     await bench.enqueue(5)
     await claimer.tick()
 
-    assert (len(bench.holdings), bench.holdings.room) == (2, 0)
+    assert (len(bench.holdings), bench.holdings.capacity) == (2, 0)
     assert await claimer.tick() == 0
 
 
@@ -243,7 +245,7 @@ async def test_a_stranger_is_given_back_uncharged_and_not_claimed_again(
         await claimer.tick()
         await bench.settler.tick()
 
-    assert list(bench.notes.strangers) == ["strange"]
+    assert list(bench.notes.unknown_tasks) == ["strange"]
     job = await bench.get(strange)
     assert (job.state, job.attempt) == (State.QUEUED, 0)
     assert [each.held.job.task for each in bench.loop_way.started] == ["known"]
@@ -311,7 +313,7 @@ async def test_what_a_claim_from_a_limited_queue_rescues_is_told(bench: Bench) -
     await bench.db.fetch("UPDATE tenure.job SET worker_losses = 9, renewals = 0 RETURNING id")
     dispatcher = bench.dispatcher(slots=2)
     claimer = bench.claimer(dispatcher)
-    told: list[Rescued] = []
+    told: list[RescuedLease] = []
     claimer.on_rescued = told.extend
     await bench.db.run(bench.db.store.limit_queue("default", 20, BY))
     bench.advance(30)

@@ -13,7 +13,7 @@ from tenure.errors import Unreachable
 from tests.services.bench import DIED
 
 if TYPE_CHECKING:
-    from tenure._services.confirmer import Confirmer
+    from tenure._runtime.suspects import Confirmer
     from tests.services.bench import Bench
 
 

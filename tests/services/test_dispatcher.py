@@ -11,11 +11,12 @@ import pytest
 from support.moves import BY, attempts
 from support.store import SECOND, A, B, lanes
 from tenure import Backoff
-from tenure._executors.loop import LoopExecutor
 from tenure._model.job import State
-from tenure._model.outcome import Error, Failed, Succeeded
-from tenure._services.board import Phase
-from tenure._services.holdings import Why
+from tenure._model.outcome import Failed, Succeeded
+from tenure._runtime.held_leases import StopReason
+from tenure._runtime.lease_board import Phase
+from tenure._runtime.on_loop import LoopExecutor
+from tenure.errors import Error
 from tests.conformance import operating
 from tests.services.bench import SHARED_DEATH
 
@@ -139,7 +140,7 @@ async def test_a_job_that_was_to_stop_before_it_began_is_given_back(bench: Bench
     bench.task()
     dispatcher = bench.dispatcher(slots=1)
     _, waiting = await bench.start(dispatcher, 2)
-    waiting.stop(Why.LEASE, bench.boot.now)
+    waiting.stop(StopReason.LEASE, bench.boot.now)
     bench.loop_way.started[0].end(Succeeded())
     await bench.settler.tick()
 
@@ -198,7 +199,7 @@ async def test_a_handler_that_was_to_stop_while_another_blocked_the_loop_is_not_
     async def work(job: AsyncJob) -> None:
         ran.append(job.id)
         for held in bench.holdings:
-            held.stop(Why.LEASE, bench.boot.now)
+            held.stop(StopReason.LEASE, bench.boot.now)
 
     dispatcher = bench.dispatcher()
     on_loop = LoopExecutor(bench.app.engine, bench.app.hooks)
@@ -217,7 +218,7 @@ async def test_what_has_not_started_is_given_back_together(bench: Bench) -> None
     bench.task()
     dispatcher = bench.dispatcher(slots=1)
     running, *waiting = await bench.start(dispatcher, 4)
-    dispatcher.give_back_all()
+    dispatcher.release_all()
     await bench.settler.tick()
 
     assert list(bench.holdings) == [running]
@@ -230,7 +231,7 @@ async def test_what_settled_itself_is_not_settled_again(bench: Bench) -> None:
     """By its transaction, or by the report that reached its target."""
     bench.task()
     [held] = await bench.start(bench.dispatcher())
-    held.grip.settled = True
+    held.lease_state.settled = True
     bench.loop_way.started[0].end(Succeeded())
     await bench.settler.tick()
 

@@ -96,8 +96,8 @@ async def test_while_jobs_are_behind_a_backlog_does_not_keep_the_scan_away(bench
     bench.task()
     claimer, link = bench.claimer(bench.dispatcher()), bench.link("claimer 2")
     await bench.enqueue()
-    claimer._book.skip(claimer._book.ask(), bench.db.clock.now + 120 * SECOND)
+    claimer._book.skip(claimer._book.next_lanes(), bench.db.clock.now + 120 * SECOND)
     claimer._filled, claimer._scan_at = True, bench.boot.now
-    assert await claimer.second(link) == 0
+    assert await claimer.claim_again(link) == 0
     assert claimer.until_scan < 0.1
     assert await claimer.scan(link) == 1

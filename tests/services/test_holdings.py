@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.store import A
+from tenure._runtime.held_leases import HeldLeases, StopReason
+from tenure._runtime.lease_board import LeaseBoard, Phase
 from tenure._services.base import Service
-from tenure._services.board import Board, Phase
-from tenure._services.holdings import Holdings, Why
-from tenure._services.keeper import Keeper
+from tenure._services.thread import ServiceThread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def board(bench: Bench) -> Iterator[Board]:
+def board(bench: Bench) -> Iterator[LeaseBoard]:
     """A board that the bench's holdings are shown on."""
-    fd = Board.make(places=4)
-    board = Board(fd, places=4)
-    bench.holdings = Holdings(board)
+    fd = LeaseBoard.make(places=4)
+    board = LeaseBoard(fd, places=4)
+    bench.holdings = HeldLeases(board)
     bench.settler._holdings = bench.holdings
     yield board
     os.close(fd)
 
 
 async def test_what_is_held_is_on_the_board_from_claim_to_settle(
-    bench: Bench, board: Board
+    bench: Bench, board: LeaseBoard
 ) -> None:
     bench.task()
     [held] = await bench.start(bench.dispatcher())
@@ -43,7 +43,7 @@ async def test_what_is_held_is_on_the_board_from_claim_to_settle(
     assert (entry.attempt, entry.limit) == (1, 3)
 
     held.extend(1010.0)
-    assert board.look()[0] == 1037.0
+    assert board.summary()[0] == 1037.0
     held.mark(Phase.ENDED)
     assert [each.phase for each in board.entries(A)] == [Phase.ENDED]
     bench.holdings.drop(held)
@@ -51,7 +51,7 @@ async def test_what_is_held_is_on_the_board_from_claim_to_settle(
 
 
 async def test_what_was_dropped_touches_no_place_that_another_has_now(
-    bench: Bench, board: Board
+    bench: Bench, board: LeaseBoard
 ) -> None:
     """Two actors: a renewal's answer comes after the settle, when the place is used again."""
     bench.task()
@@ -80,11 +80,18 @@ async def test_a_handler_is_asked_to_stop_once_and_for_its_leases_sake_again(ben
     bench.task()
     [held] = await bench.start(bench.dispatcher())
     [running] = bench.loop_way.started
-    for why in (Why.DRAIN, Why.CANCEL, Why.DRAIN, Why.LEASE, Why.LEASE, Why.DRAIN):
+    for why in (
+        StopReason.DRAIN,
+        StopReason.CANCEL,
+        StopReason.DRAIN,
+        StopReason.LEASE,
+        StopReason.LEASE,
+        StopReason.DRAIN,
+    ):
         held.stop(why, bench.boot.now)
 
-    assert running.asked == [Why.DRAIN, Why.LEASE]
-    assert (held.stopping, held.grip.lost) == (Why.LEASE, True)
+    assert running.asked == [StopReason.DRAIN, StopReason.LEASE]
+    assert (held.stopping, held.lease_state.lost) == (StopReason.LEASE, True)
 
 
 class Beating(Service):
@@ -113,7 +120,7 @@ async def test_the_keepers_services_go_on_while_this_loop_is_blocked() -> None:
     async def last_words() -> None:
         said.append("farewell")
 
-    keeper = Keeper(make)
+    keeper = ServiceThread(make)
     keeper.start()
     seen = threading.Event()
     keeper.call(seen.set)
@@ -136,7 +143,7 @@ async def test_the_keepers_services_go_on_while_this_loop_is_blocked() -> None:
 
 async def test_a_keeper_can_be_started_and_stopped_many_times() -> None:
     for _ in range(20):
-        keeper = Keeper(lambda: [Beating()])
+        keeper = ServiceThread(lambda: [Beating()])
         keeper.start()
         async with asyncio.timeout(10):
             await keeper.stop()

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from support.store import A
 from tenure._model.outcome import Succeeded
-from tenure._services.claimer import Claimer
+from tenure._runtime.claimer import Claimer
 
 if TYPE_CHECKING:
     from tenure._model.ids import JobId
-    from tenure._services.dispatcher import Dispatcher
+    from tenure._runtime.dispatcher import Dispatcher
     from tests.services.bench import Bench
 
 

@@ -6,22 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure._rules import prefetch
-from tenure._rules.prefetch import LARGEST, Rate
+from tenure._rules import claiming
+from tenure._rules.claiming import MAX_PREFETCH, Rate
 
 
 @pytest.mark.parametrize(
-    ("rate", "ahead"), [(0, 0), (9.9, 0), (10, 1), (99, 9), (2000, 200), (1e9, LARGEST)]
+    ("rate", "ahead"), [(0, 0), (9.9, 0), (10, 1), (99, 9), (2000, 200), (1e9, MAX_PREFETCH)]
 )
 def test_a_tenth_of_a_seconds_work_may_wait_for_a_slot(rate: float, ahead: int) -> None:
     """Nothing where jobs are long, and never more than a batch."""
-    assert prefetch.allowed(rate) == ahead
+    assert claiming.prefetch_limit(rate) == ahead
 
 
 @pytest.mark.parametrize(("ahead", "left"), [(0, 0), (1, 0), (200, 100), (500, 250), (1000, 750)])
 def test_more_is_asked_for_when_half_is_left_or_when_one_claim_fits(ahead: int, left: int) -> None:
     """So that something always waits to run while a claim is on its way."""
-    assert prefetch.refill_at(ahead) == left
+    assert claiming.refill_at(ahead) == left
 
 
 def test_half_of_the_rate_is_of_the_last_second() -> None:
@@ -38,7 +38,7 @@ def test_a_rate_of_long_ago_has_faded() -> None:
     rate.note(0, 1000.0)
     rate.note(100_000, 1001.0)
 
-    assert prefetch.allowed(rate.per_second(1030.0)) == 0
+    assert claiming.prefetch_limit(rate.per_second(1030.0)) == 0
 
 
 @given(

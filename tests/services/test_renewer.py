@@ -11,10 +11,10 @@ import pytest
 from support.moves import BY
 from support.store import SECOND
 from tenure._model.outcome import Succeeded
-from tenure._services.board import Phase
-from tenure._services.holdings import Why
-from tenure._services.renewer import deadline
-from tenure._store.postgres.links import PostgresLink
+from tenure._runtime.held_leases import StopReason
+from tenure._runtime.lease_board import Phase
+from tenure._runtime.renewer import deadline
+from tenure._store.postgres.service_connection import PostgresServiceConnection
 from tenure.errors import LeaseLost, StoreError, Unreachable
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ async def test_a_busy_row_is_tried_again_and_stops_nothing(bench: Bench) -> None
     async with operator.transaction():
         await operator.connection.execute("SELECT FROM tenure.job FOR UPDATE")
         await renewer.tick()
-        assert (held.stopping, held.grip.lost, held.asked_at) == (None, False, 1000.0)
+        assert (held.stopping, held.lease_state.lost, held.asked_at) == (None, False, 1000.0)
     await renewer.tick()
 
     assert held.asked_at == 1010.0
@@ -92,10 +92,10 @@ async def test_a_lost_lease_stops_its_handler_and_is_not_asked_for_again(bench: 
     bench.advance(10)
     await renewer.tick()
 
-    assert (kept.stopping, lost.stopping) == (None, Why.LEASE)
-    assert [running.asked for running in bench.loop_way.started] == [[], [Why.LEASE]]
+    assert (kept.stopping, lost.stopping) == (None, StopReason.LEASE)
+    assert [running.asked for running in bench.loop_way.started] == [[], [StopReason.LEASE]]
     with pytest.raises(LeaseLost):
-        lost.grip.check(lost.job.id)
+        lost.lease_state.check(lost.job.id)
     runs = bench.links[-1].runs
     kept.extend(bench.boot.now)
     bench.boot.advance(5)
@@ -142,7 +142,7 @@ async def test_an_ended_lease_that_is_settled_while_it_is_renewed_is_no_loss(
 async def test_what_is_settled_is_not_renewed(bench: Bench) -> None:
     bench.task()
     [held] = await bench.start(bench.dispatcher())
-    held.grip.settled = True
+    held.lease_state.settled = True
     bench.advance(20)
     await bench.renewer().tick()
 
@@ -194,17 +194,17 @@ async def test_a_cancel_request_comes_with_a_renewal(bench: Bench) -> None:
     [held] = await bench.start(bench.dispatcher())
     await bench.db.run(bench.db.store.cancel([held.job.id], BY))
     renewer = bench.renewer()
-    assert not held.grip.cancel_requested
+    assert not held.lease_state.cancel_requested
     bench.advance(10)
     await renewer.tick()
 
-    assert (held.grip.cancel_requested, held.grip.lost) == (True, False)
+    assert (held.lease_state.cancel_requested, held.lease_state.lost) == (True, False)
 
 
 async def test_a_full_batch_is_followed_by_the_rest_at_once(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tenure._services.renewer._BATCH", 4)
+    monkeypatch.setattr("tenure._runtime.renewer._BATCH", 4)
     bench.task()
     await bench.start(bench.dispatcher(), 6)
     renewer = bench.renewer()
@@ -223,7 +223,7 @@ async def test_it_rests_no_longer_than_until_the_next_lease_is_due(
     [held] = await bench.start(bench.dispatcher(), lease=timedelta(seconds=ttl))
     renewer = bench.renewer()
     for _ in range(20):
-        rest = renewer._rest()
+        rest = renewer._next_delay()
         assert 0.1 <= rest <= 1.2
         bench.advance(rest)
         await renewer.tick()
@@ -239,9 +239,9 @@ async def test_what_is_locked_when_it_is_due_is_asked_again_soon_and_not_without
     [held] = await bench.start(bench.dispatcher())
     bench.advance(12)
 
-    assert bench.renewer()._rest() == pytest.approx(0.1)
-    held.grip.lost = True
-    assert bench.renewer()._rest() >= 0.8
+    assert bench.renewer()._next_delay() == pytest.approx(0.1)
+    held.lease_state.lost = True
+    assert bench.renewer()._next_delay() >= 0.8
 
 
 async def test_a_renewal_hurries_for_the_shortest_lease_that_is_held(bench: Bench) -> None:
@@ -282,7 +282,7 @@ async def test_a_link_in_a_hurry_does_not_wait_long_for_a_connection() -> None:
     """A server that accepts and says nothing: the next try follows after twice the deadline."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
-        link = PostgresLink(
+        link = PostgresServiceConnection(
             f"postgresql://nobody@127.0.0.1:{port}/none",
             schema="tenure",
             name="renewer",

@@ -8,7 +8,7 @@ import pytest
 
 from support.store import SECOND
 from tenure._model.job import NewJob, State
-from tenure._model.lease import Claims
+from tenure._model.lease import ClaimResult
 from tenure.errors import Unreachable
 
 if TYPE_CHECKING:
@@ -66,8 +66,10 @@ async def test_what_a_scan_finds_when_claims_have_filled_the_slots_is_given_back
     [late] = await bench.enqueue()
     bench.db.clock.advance(60 * SECOND)
     [fresh] = await bench.enqueue()
-    claimer._book.learn(
-        claimer._book.ask(), Claims([], 0, False, frozenset(), bench.db.clock.now), wanted=1
+    claimer._book.record_claim(
+        claimer._book.next_lanes(),
+        ClaimResult([], 0, False, frozenset(), bench.db.clock.now),
+        wanted=1,
     )
     claimer._scan_at = bench.boot.now
     original = link.run
@@ -88,7 +90,7 @@ async def test_what_a_scan_finds_when_claims_have_filled_the_slots_is_given_back
 async def test_a_scan_is_a_share_of_all_that_look(bench: Bench) -> None:
     """Fifty processes scan no more often than one."""
     bench.task()
-    bench.notes.processes = 50
+    bench.notes.peer_count = 50
     claimer = bench.claimer(bench.dispatcher())
     claimer._scan_at = bench.boot.now
     await claimer.scan(bench.link("claimer 2"))

@@ -81,22 +81,22 @@ async def test_it_sleeps_until_the_next_tick_and_not_longer_than_the_poll(bench:
     """Shows R27."""
     one = scheduler(bench, every(60))
     await one.tick()
-    assert 0.8 <= one._rest() <= 1.2
+    assert 0.8 <= one._next_delay() <= 1.2
     bench.advance(59.75)
     await one.tick()
-    assert all(0.25 <= one._rest() <= 0.256 for _ in range(50))
+    assert all(0.25 <= one._next_delay() <= 0.256 for _ in range(50))
     # However long ago it was asked: the instant stays.
     bench.boot.advance(0.2)
-    assert all(0.05 <= one._rest() <= 0.056 for _ in range(50))
+    assert all(0.05 <= one._next_delay() <= 0.056 for _ in range(50))
     bench.boot.advance(0.2)
-    assert all(0 < one._rest() <= 0.006 for _ in range(50))
+    assert all(0 < one._next_delay() <= 0.006 for _ in range(50))
 
 
 async def test_many_schedulers_do_not_all_strike_at_once(bench: Bench) -> None:
     one = scheduler(bench, every(60))
     bench.advance(59.75)
     await one.tick()
-    assert len({one._rest() for _ in range(100)}) > 90
+    assert len({one._next_delay() for _ in range(100)}) > 90
 
 
 async def test_a_slow_answer_makes_it_look_too_early_and_never_too_late(
@@ -115,13 +115,13 @@ async def test_a_slow_answer_makes_it_look_too_early_and_never_too_late(
 
     monkeypatch.setattr(bench.links[-1], "run", slow)
     await one.tick()
-    assert one._rest() <= 0.106
+    assert one._next_delay() <= 0.106
 
 
 async def test_without_a_schedule_it_looks_once_per_poll(bench: Bench) -> None:
     one = scheduler(bench)
     assert await one.tick() == 0
-    assert 0.8 <= one._rest() <= 1.2
+    assert 0.8 <= one._next_delay() <= 1.2
 
 
 async def test_a_change_and_a_sign_of_life_make_it_look_at_once_and_a_queue_does_not(
@@ -159,12 +159,12 @@ async def test_what_another_fires_is_left_to_it_and_looked_at_again_soon(bench: 
         await other.connection.execute("SELECT FROM tenure.schedule FOR UPDATE")
         for _ in range(10):
             assert await one.tick() == 0
-            waits.append(one._rest())
+            waits.append(one._next_delay())
     assert 0.01 <= waits[0] <= 0.016
     assert all(0.1 <= wait <= 0.106 for wait in waits[-2:])
     assert await one.tick() == 1
     assert await one.tick() == 0
-    assert one._rest() >= 0.8
+    assert one._next_delay() >= 0.8
 
 
 @pytest.mark.parametrize("woken", [True, False])
@@ -195,7 +195,7 @@ async def test_it_survives_a_database_that_is_away_and_declares_when_it_is_back(
         with pytest.raises(Unreachable):
             await one.tick()
     assert await one._attempt() == 0
-    assert one._rest() >= 0.8
+    assert one._next_delay() >= 0.8
     bench.links[-1].cut = False
     assert await one._attempt() == 0
     assert await names(bench) == {"s": "active"}
@@ -252,11 +252,11 @@ async def test_a_schedule_that_cannot_be_read_here_keeps_no_other_from_being_fir
     bench.advance(60)
 
     with monkeypatch.context() as ignorant:
-        ignorant.setattr("tenure._rules.zones.zone_named", unknown_zone)
+        ignorant.setattr("tenure._rules.time_zones.zone_named", unknown_zone)
         while await here.tick():
             pass
         assert await jobs(bench) == 1
-        assert here._rest() >= 0.8
+        assert here._next_delay() >= 0.8
         here.wake("@schedules")
         while await here.tick():
             pass

@@ -11,26 +11,26 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.moves import BY, attempts, ended
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import NewJob, State
-from tenure._model.outcome import Ended, Error, Failed, Released, Succeeded
+from tenure._model.outcome import Failed, Released, SettleRequest, Succeeded
 from tenure._rules import lifecycle
-from tenure._services.holdings import Why
-from tenure._services.settler import Settler
+from tenure._runtime.held_leases import StopReason
+from tenure._runtime.settler import Settler
 from tenure._store.postgres.sessions import AsyncSession
-from tenure.errors import Unreachable
+from tenure.errors import Error, Unreachable
 from tests.services.bench import DIED
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
     from support.store import Party
-    from tenure._services.holdings import Held
+    from tenure._runtime.held_leases import HeldLease
     from tests.services.bench import Bench
 
 
 @pytest.fixture
-async def held(bench: Bench) -> Sequence[Held]:
+async def held(bench: Bench) -> Sequence[HeldLease]:
     """Three jobs that run."""
     bench.task()
     return await bench.start(bench.dispatcher(), 3)
@@ -42,7 +42,7 @@ def hurried(party: Party) -> Any:
 
 
 @asynccontextmanager
-async def locked(bench: Bench, held: Held) -> AsyncIterator[None]:
+async def locked(bench: Bench, held: HeldLease) -> AsyncIterator[None]:
     """While an operator's transaction has the row of its job."""
     operator = await bench.db.caller("operator")
     async with operator.transaction():
@@ -60,7 +60,7 @@ async def until(met: Callable[[], bool]) -> None:
         await asyncio.sleep(0.01)
 
 
-async def test_one_alone_is_settled_at_once(bench: Bench, held: Sequence[Held]) -> None:
+async def test_one_alone_is_settled_at_once(bench: Bench, held: Sequence[HeldLease]) -> None:
     bench.loop_way.started[0].end(Succeeded({"n": 1}), "said")
     assert await bench.settler.tick() == 1
 
@@ -71,7 +71,7 @@ async def test_one_alone_is_settled_at_once(bench: Bench, held: Sequence[Held]) 
     assert list(bench.holdings) == list(held[1:])
 
 
-async def test_many_go_together(bench: Bench, held: Sequence[Held]) -> None:
+async def test_many_go_together(bench: Bench, held: Sequence[HeldLease]) -> None:
     """Each by its own word, in as few statements as for one."""
     one, two, three = bench.loop_way.started
     one.end(Succeeded())
@@ -85,9 +85,9 @@ async def test_many_go_together(bench: Bench, held: Sequence[Held]) -> None:
 
 
 async def test_a_batch_has_an_end(
-    bench: Bench, held: Sequence[Held], monkeypatch: pytest.MonkeyPatch
+    bench: Bench, held: Sequence[HeldLease], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tenure._services.settler._BATCH", 2)
+    monkeypatch.setattr("tenure._runtime.settler._BATCH", 2)
     for running in bench.loop_way.started:
         running.end(Succeeded())
 
@@ -95,7 +95,7 @@ async def test_a_batch_has_an_end(
 
 
 async def test_what_somebody_has_locked_is_asked_again_behind_the_others(
-    bench: Bench, held: Sequence[Held]
+    bench: Bench, held: Sequence[HeldLease]
 ) -> None:
     party = await bench.db.party("settler", lock_timeout="50ms")
     settler = Settler(bench.db.store, hurried(party), bench.holdings)
@@ -115,7 +115,7 @@ async def test_what_somebody_has_locked_is_asked_again_behind_the_others(
 
 
 async def test_a_lost_lease_whose_row_is_locked_keeps_no_other_waiting(
-    bench: Bench, held: Sequence[Held], caplog: pytest.LogCaptureFixture
+    bench: Bench, held: Sequence[HeldLease], caplog: pytest.LogCaptureFixture
 ) -> None:
     """The process died under it; its row is asked for again behind the others."""
     party = await bench.db.party("settler", lock_timeout="50ms")
@@ -123,7 +123,7 @@ async def test_a_lost_lease_whose_row_is_locked_keeps_no_other_waiting(
     async with locked(bench, held[0]):
         for each in held[:2]:
             lost = lifecycle.settle(DIED, attempt=1, limit=3, backoff=timedelta(0))
-            settler.put(each, Ended(each.lease, lost))
+            settler.put(each, SettleRequest(each.lease, lost))
         await settler.tick()
         await settler.tick()
         assert list(bench.holdings) == [held[0], held[2]]
@@ -137,7 +137,7 @@ async def test_a_lost_lease_whose_row_is_locked_keeps_no_other_waiting(
 
 
 async def test_a_refused_result_is_told_and_kept_as_evidence(
-    bench: Bench, held: Sequence[Held], caplog: pytest.LogCaptureFixture
+    bench: Bench, held: Sequence[HeldLease], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its lease was revoked meanwhile: somebody must know. Shows R5."""
     await bench.db.run(bench.db.store.revoke([held[0].job.id], BY))
@@ -152,7 +152,7 @@ async def test_a_refused_result_is_told_and_kept_as_evidence(
 
 
 async def test_nothing_is_forgotten_while_the_database_is_away(
-    bench: Bench, held: Sequence[Held]
+    bench: Bench, held: Sequence[HeldLease]
 ) -> None:
     """Its lease goes on being held, and so renewed, until it is settled."""
     link = bench.links[0]
@@ -170,7 +170,7 @@ async def test_nothing_is_forgotten_while_the_database_is_away(
 
 
 async def test_a_settle_whose_answer_was_cut_off_is_sent_again_without_harm(
-    bench: Bench, held: Sequence[Held]
+    bench: Bench, held: Sequence[HeldLease]
 ) -> None:
     """Shows R5."""
     bench.loop_way.started[0].end(Succeeded(1))
@@ -178,7 +178,11 @@ async def test_a_settle_whose_answer_was_cut_off_is_sent_again_without_harm(
     await bench.settler.tick()
 
     [attempt] = await attempts(bench.db, held[0].job.id)
-    assert (attempt.outcome, attempt.repeats, attempt.refused) == (Ending.COMPLETED, 1, None)
+    assert (attempt.outcome, attempt.repeats, attempt.refused) == (
+        AttemptOutcome.COMPLETED,
+        1,
+        None,
+    )
     assert held[0] not in list(bench.holdings)
 
 
@@ -190,7 +194,7 @@ async def queued(bench: Bench) -> int:
 
 
 async def test_what_follows_is_enqueued_with_the_completion(
-    bench: Bench, held: Sequence[Held]
+    bench: Bench, held: Sequence[HeldLease]
 ) -> None:
     """Both, in one transaction."""
     bench.settler.put(held[0], ended(held[0].lease), follow_ups=[NewJob("next"), NewJob("next")])
@@ -201,7 +205,7 @@ async def test_what_follows_is_enqueued_with_the_completion(
 
 
 async def test_what_would_follow_from_a_lost_lease_is_not_enqueued(
-    bench: Bench, held: Sequence[Held], caplog: pytest.LogCaptureFixture
+    bench: Bench, held: Sequence[HeldLease], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Neither; and the refusal is told like any other. Shows R5."""
     await bench.db.run(bench.db.store.revoke([held[0].job.id], BY))
@@ -216,7 +220,7 @@ async def test_what_would_follow_from_a_lost_lease_is_not_enqueued(
 
 
 async def test_what_follows_is_enqueued_once_though_sent_twice(
-    bench: Bench, held: Sequence[Held]
+    bench: Bench, held: Sequence[HeldLease]
 ) -> None:
     """The answer to the first was cut off after its commit."""
     for _ in range(2):
@@ -280,25 +284,25 @@ async def test_a_key_that_a_caller_keeps_locked_holds_up_neither_what_ends_later
 
 
 async def test_a_completion_that_the_handler_committed_itself_is_believed(
-    bench: Bench, held: Sequence[Held]
+    bench: Bench, held: Sequence[HeldLease]
 ) -> None:
     """Shows R20."""
     caller = await bench.db.caller("handler")
     async with caller.transaction() as tx:
         await tx.run(bench.db.store.settle_within(held[0].lease, ended(held[0].lease).settlement))
-    bench.settler.put(held[0], ended(held[0].lease), handed_over=True)
+    bench.settler.put(held[0], ended(held[0].lease), completed_in_caller_transaction=True)
     await bench.settler.tick()
 
     [attempt] = await attempts(bench.db, held[0].job.id)
-    assert (attempt.outcome, attempt.repeats) == (Ending.COMPLETED, 0)
+    assert (attempt.outcome, attempt.repeats) == (AttemptOutcome.COMPLETED, 0)
     assert held[0] not in list(bench.holdings)
 
 
 async def test_a_completion_that_was_never_committed_fails_the_attempt(
-    bench: Bench, held: Sequence[Held]
+    bench: Bench, held: Sequence[HeldLease]
 ) -> None:
     """Shows R20."""
-    bench.settler.put(held[0], ended(held[0].lease), handed_over=True)
+    bench.settler.put(held[0], ended(held[0].lease), completed_in_caller_transaction=True)
     await bench.settler.tick()
 
     job = await bench.get(held[0].job.id)
@@ -307,7 +311,7 @@ async def test_a_completion_that_was_never_committed_fails_the_attempt(
 
 
 async def test_a_handed_over_transaction_that_is_still_open_is_waited_for(
-    bench: Bench, held: Sequence[Held]
+    bench: Bench, held: Sequence[HeldLease]
 ) -> None:
     """The handler returned before its COMMIT or ROLLBACK, which somebody else will send: until
     then the lease is kept. Shows R20."""
@@ -317,7 +321,7 @@ async def test_a_handed_over_transaction_that_is_still_open_is_waited_for(
     await caller.connection.execute("BEGIN")
     op = bench.db.store.settle_within(held[0].lease, ended(held[0].lease).settlement)
     await AsyncSession(caller.connection, own=False).run(op)
-    settler.put(held[0], ended(held[0].lease), handed_over=True)
+    settler.put(held[0], ended(held[0].lease), completed_in_caller_transaction=True)
     await settler.tick()
     assert held[0] in list(bench.holdings)
 
@@ -328,7 +332,9 @@ async def test_a_handed_over_transaction_that_is_still_open_is_waited_for(
     assert attempt.error_type == "NotCommitted"
 
 
-async def test_a_handler_whose_process_died_is_a_loss(bench: Bench, held: Sequence[Held]) -> None:
+async def test_a_handler_whose_process_died_is_a_loss(
+    bench: Bench, held: Sequence[HeldLease]
+) -> None:
     """Known at once, long before the lease is over. Shows R7."""
     bench.loop_way.started[0].end(DIED)
     await bench.settler.tick()
@@ -336,11 +342,13 @@ async def test_a_handler_whose_process_died_is_a_loss(bench: Bench, held: Sequen
     job = await bench.get(held[0].job.id)
     assert (job.state, job.losses, job.worker_losses, job.attempt) == (State.QUEUED, 1, 0, 0)
     [attempt] = await attempts(bench.db, job.id)
-    assert (attempt.outcome, attempt.error_type) == (Ending.LOST, "ProcessDied")
+    assert (attempt.outcome, attempt.error_type) == (AttemptOutcome.LOST, "ProcessDied")
     assert held[0] not in list(bench.holdings)
 
 
-async def test_one_knows_when_everything_is_settled(bench: Bench, held: Sequence[Held]) -> None:
+async def test_one_knows_when_everything_is_settled(
+    bench: Bench, held: Sequence[HeldLease]
+) -> None:
     async with asyncio.timeout(5):
         await bench.settler.emptied()
         bench.loop_way.started[0].end(Released())
@@ -352,10 +360,10 @@ async def test_one_knows_when_everything_is_settled(bench: Bench, held: Sequence
 
 
 async def test_a_stopped_handler_that_has_ended_is_settled_by_why_it_was_stopped(
-    bench: Bench, held: Sequence[Held]
+    bench: Bench, held: Sequence[HeldLease]
 ) -> None:
     """What ended for its lease's sake goes back, uncharged."""
-    held[0].stop(Why.LEASE, bench.boot.now)
+    held[0].stop(StopReason.LEASE, bench.boot.now)
     bench.loop_way.started[0].end(Released())
     await bench.settler.tick()
 

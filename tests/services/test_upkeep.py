@@ -14,11 +14,11 @@ from support.moves import BY, claim, ended, enqueued, held, state
 from support.store import SECOND, A, B
 from tenure._model.ids import WorkerId
 from tenure._model.job import State
-from tenure._model.worker import NewWorker, Presence
-from tenure._services.folder import Folder
-from tenure._services.presence import Herald
+from tenure._model.worker import NewWorker, WorkerState
+from tenure._runtime.heartbeat import Heartbeat
 from tenure._services.pruner import Pruner
 from tenure._services.rescuer import Rescuer
+from tenure._services.rollup import RollupService
 from tenure.config import Backoff
 from tenure.errors import Unreachable
 
@@ -149,8 +149,8 @@ class Drains:
         self.asked += 1
 
 
-def herald(bench: Bench, on_drain: Drains | None = None) -> Herald:
-    return Herald(
+def herald(bench: Bench, on_drain: Drains | None = None) -> Heartbeat:
+    return Heartbeat(
         bench.db.store,
         bench.link("presence"),
         me=ME,
@@ -165,13 +165,13 @@ def herald(bench: Bench, on_drain: Drains | None = None) -> Herald:
 async def test_a_worker_registers_with_its_first_beat_and_says_how_it_fares(bench: Bench) -> None:
     bench.task()
     await bench.start(bench.dispatcher(slots=1), 2)
-    bench.notes.strangers["other"] = None
+    bench.notes.unknown_tasks["other"] = None
     voice = herald(bench)
     voice._watcher.blocked = {"seconds": 2.0, "stack": "here"}
     await voice.tick()
 
     [worker] = await bench.db.run(bench.db.store.workers())
-    assert (worker.id, worker.state, worker.slots, worker.running) == (A, Presence.ACTIVE, 10, 1)
+    assert (worker.id, worker.state, worker.slots, worker.running) == (A, WorkerState.ACTIVE, 10, 1)
     assert worker.meta.pop("memory") > 1_000_000
     assert worker.meta == {
         "blocked": {"seconds": 2.0, "stack": "here"},
@@ -199,11 +199,11 @@ async def test_a_worker_that_is_asked_to_drain_hears_it_with_a_beat(bench: Bench
     await voice.tick()
     assert drains.asked == 1
 
-    voice.state = Presence.DRAINING
+    voice.state = WorkerState.DRAINING
     await voice.tick()
     assert drains.asked == 1
     [worker] = await bench.db.run(bench.db.store.workers())
-    assert worker.state is Presence.DRAINING
+    assert worker.state is WorkerState.DRAINING
 
 
 async def test_settings_are_looked_at_now_and_then(bench: Bench) -> None:
@@ -232,7 +232,9 @@ async def test_those_that_serve_the_same_queues_and_live_are_counted(bench: Benc
         worker = NewWorker(WorkerId(UUID(int=number)), "w", "h", 1, "1", queues, 1)
         await bench.db.run(bench.db.store.register(worker))
         if gone:
-            await bench.db.run(bench.db.store.beat(worker.id, state=Presence.OFFLINE, running=0))
+            await bench.db.run(
+                bench.db.store.heartbeat(worker.id, state=WorkerState.OFFLINE, running=0)
+            )
         await bench.db.fetch(
             "UPDATE tenure.worker SET beat_at = beat_at - make_interval(secs => $1) WHERE id = $2",
             age,
@@ -240,16 +242,16 @@ async def test_those_that_serve_the_same_queues_and_live_are_counted(bench: Benc
         )
     await herald(bench).tick()
 
-    assert bench.notes.processes == 2
+    assert bench.notes.peer_count == 2
 
 
 async def test_the_last_beat_says_that_the_worker_is_gone(bench: Bench) -> None:
     voice = herald(bench)
     await voice.tick()
-    await voice.farewell()
+    await voice.sign_off()
 
     [worker] = await bench.db.run(bench.db.store.workers())
-    assert worker.state is Presence.OFFLINE
+    assert worker.state is WorkerState.OFFLINE
 
 
 async def test_one_pass_keeps_partitions_ahead_and_then_the_connection_is_closed(
@@ -308,7 +310,7 @@ async def test_one_pass_folds_what_is_closed_and_then_the_connection_is_closed(
     [lease] = await held(bench.db)
     await bench.db.run(bench.db.store.settle([ended(lease)]))
     bench.db.clock.advance(timedelta(minutes=2))
-    folder = Folder(bench.db.store, bench.link("folder"))
+    folder = RollupService(bench.db.store, bench.link("folder"))
     assert await folder.tick() == 0, "it begins"
     assert await folder.tick() == 0, "all of it, so that it rests"
 
@@ -328,7 +330,7 @@ async def test_a_long_backlog_is_folded_a_bounded_stretch_at_a_time(bench: Bench
         [lease] = await held(bench.db)
         await bench.db.run(bench.db.store.settle([ended(lease)]))
         bench.db.clock.advance(timedelta(minutes=1))
-    folder = Folder(bench.db.store, bench.link("folder"))
+    folder = RollupService(bench.db.store, bench.link("folder"))
     await folder.tick()
     assert 60 <= await folder.tick() <= 61
     while await folder.tick():

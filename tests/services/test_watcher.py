@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.moves import BY
-from tenure._model.ending import Ending
+from tenure._clock import boottime
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import State
-from tenure._services.board import NEVER, Phase
-from tenure._services.holdings import Why
-from tenure.job import boottime
+from tenure._runtime.held_leases import StopReason
+from tenure._runtime.lease_board import NEVER, Phase
 
 if TYPE_CHECKING:
-    from tenure._services.watcher import Watcher
+    from tenure._runtime.watchdog import Watchdog
     from tests.services.bench import Bench
 
 
-async def after(bench: Bench, watcher: Watcher, seconds: float) -> None:
+async def after(bench: Bench, watcher: Watchdog, seconds: float) -> None:
     """One look so much later; the loop is alive."""
     bench.advance(seconds)
     await watcher.tick()
@@ -37,9 +37,9 @@ async def test_a_handler_is_stopped_when_its_time_is_up_and_not_before(bench: Be
     assert bench.loop_way.started[0].asked == []
 
     await after(bench, watcher, 0.1)
-    assert held.stopping is Why.TIMEOUT
-    assert bench.loop_way.started[0].asked == [Why.TIMEOUT]
-    assert not held.grip.lost
+    assert held.stopping is StopReason.TIMEOUT
+    assert bench.loop_way.started[0].asked == [StopReason.TIMEOUT]
+    assert not held.lease_state.lost
 
 
 async def test_a_call_s_own_timeout_and_none_at_all(bench: Bench) -> None:
@@ -58,10 +58,10 @@ async def test_a_handler_is_stopped_when_the_trust_in_its_lease_runs_out(bench: 
     [held] = await bench.start(bench.dispatcher())
     watcher = bench.watcher()
     await after(bench, watcher, 24.9)
-    assert not held.grip.lost
+    assert not held.lease_state.lost
 
     await after(bench, watcher, 0.1)
-    assert (held.stopping, held.grip.lost) == (Why.LEASE, True)
+    assert (held.stopping, held.lease_state.lost) == (StopReason.LEASE, True)
     # Two seconds to stop, and three before the lease is over.
     assert held.must_end_at == 1027.0
 
@@ -73,8 +73,8 @@ async def test_a_lease_at_risk_stops_what_was_asked_to_stop_for_less(bench: Benc
     await after(bench, watcher, 10)
     await after(bench, watcher, 15)
 
-    assert bench.loop_way.started[0].asked == [Why.TIMEOUT, Why.LEASE]
-    assert held.stopping is Why.LEASE
+    assert bench.loop_way.started[0].asked == [StopReason.TIMEOUT, StopReason.LEASE]
+    assert held.stopping is StopReason.LEASE
 
 
 async def test_what_has_not_started_is_given_back_when_its_lease_is_at_risk(bench: Bench) -> None:
@@ -88,12 +88,12 @@ async def test_what_has_not_started_is_given_back_when_its_lease_is_at_risk(benc
     await asyncio.sleep(0)
     await bench.settler.tick()
 
-    assert (running.stopping, waiting.stopping) == (None, Why.LEASE)
+    assert (running.stopping, waiting.stopping) == (None, StopReason.LEASE)
     assert list(bench.holdings) == [running]
     job = await bench.get(waiting.job.id)
     assert (job.state, job.attempt) == (State.QUEUED, 0)
     [attempt] = await bench.db.run(bench.db.store.attempts(job.id))
-    assert attempt.outcome is Ending.RELEASED
+    assert attempt.outcome is AttemptOutcome.RELEASED
 
 
 async def test_a_cancel_is_given_time_before_the_handler_is_stopped(bench: Bench) -> None:
@@ -109,20 +109,20 @@ async def test_a_cancel_is_given_time_before_the_handler_is_stopped(bench: Bench
     assert (running.asked, running.told_of_cancel) == ([], 1)
 
     await after(bench, watcher, 0.1)
-    assert held.stopping is Why.CANCEL
+    assert held.stopping is StopReason.CANCEL
 
 
 async def test_a_cancel_that_a_report_brought_stops_the_handler_too(bench: Bench) -> None:
     """The handle notes it; the report has put the next renewal off."""
     bench.task()
     [held] = await bench.start(bench.dispatcher())
-    held.grip.cancel_requested = True
-    held.grip.extended(bench.boot.now)
+    held.lease_state.cancel_requested = True
+    held.lease_state.extended(bench.boot.now)
     watcher = bench.watcher()
     await after(bench, watcher, 0.1)
     await after(bench, watcher, 2.1)
 
-    assert held.stopping is Why.CANCEL
+    assert held.stopping is StopReason.CANCEL
 
 
 @pytest.mark.parametrize("form", ["on the loop", "in a process"])
@@ -134,15 +134,15 @@ async def test_what_does_not_heed_goes_down_the_ladder(bench: Bench, form: str) 
     watcher = bench.watcher()
     await after(bench, watcher, 10)
     await after(bench, watcher, 1.9)
-    assert (running.asked, running.killed, bench.doomed) == ([Why.TIMEOUT], 0, [])
+    assert (running.asked, running.killed, bench.doomed) == ([StopReason.TIMEOUT], 0, [])
 
     await after(bench, watcher, 0.1)
     await after(bench, watcher, 0.1)
-    assert (running.asked, running.killed) == ([Why.TIMEOUT], 1)
+    assert (running.asked, running.killed) == ([StopReason.TIMEOUT], 1)
     if form == "in a process":
-        assert (bench.doomed, held.phase) == ([], Phase.APART)
+        assert (bench.doomed, held.phase) == ([], Phase.IN_PROCESS)
     else:
-        assert (bench.doomed, held.phase) == ([(held, Why.TIMEOUT)], Phase.TIMED_OUT)
+        assert (bench.doomed, held.phase) == ([(held, StopReason.TIMEOUT)], Phase.TIMED_OUT)
 
 
 async def test_a_lost_lease_that_is_not_heeded_dooms_the_child(bench: Bench) -> None:
@@ -153,7 +153,7 @@ async def test_a_lost_lease_that_is_not_heeded_dooms_the_child(bench: Bench) -> 
     await after(bench, watcher, 25)
     await after(bench, watcher, 2)
 
-    assert bench.doomed == [(held, Why.LEASE)]
+    assert bench.doomed == [(held, StopReason.LEASE)]
     # It is no timeout: the parent must not wait for it.
     assert held.phase is Phase.STARTED
 
@@ -164,7 +164,7 @@ async def test_a_handler_that_ignores_its_cancel_is_stopped_when_its_time_is_up(
     """Else it would run for ever, with its lease renewed. Shows R19."""
     bench.task(timeout=15)
     [held] = await bench.start(bench.dispatcher())
-    held.stop(Why.CANCEL, bench.boot.now)
+    held.stop(StopReason.CANCEL, bench.boot.now)
     watcher = bench.watcher()
     await after(bench, watcher, 5)
     held.extend(bench.boot.now)
@@ -172,8 +172,8 @@ async def test_a_handler_that_ignores_its_cancel_is_stopped_when_its_time_is_up(
     held.extend(bench.boot.now)
     await after(bench, watcher, 2)
 
-    assert held.stopping is Why.TIMEOUT
-    assert bench.doomed == [(held, Why.TIMEOUT)]
+    assert held.stopping is StopReason.TIMEOUT
+    assert bench.doomed == [(held, StopReason.TIMEOUT)]
 
 
 async def test_a_handler_that_is_out_of_time_and_runs_on_can_still_lose_its_trust(
@@ -188,14 +188,14 @@ async def test_a_handler_that_is_out_of_time_and_runs_on_can_still_lose_its_trus
     assert held.phase is Phase.TIMED_OUT
 
     await after(bench, watcher, 13)
-    assert held.grip.lost
+    assert held.lease_state.lost
 
 
 async def test_a_blocked_loop_is_reported_with_its_stack_and_cleared_when_it_moves(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The watch runs on a thread of its own; here, the loop that it watches is another's."""
-    monkeypatch.setattr("tenure._services.watcher.boottime", boottime)
+    monkeypatch.setattr("tenure._runtime.watchdog.boottime", boottime)
     go, ready = threading.Event(), threading.Event()
     loops: list[asyncio.AbstractEventLoop] = []
 

@@ -12,7 +12,7 @@ from support.cluster import Cluster
 from support.store import A, Database, install, lanes
 from tenure._model.job import NewJob
 from tenure._rules import payload
-from tenure._store.postgres.connecting import aconnect, connect
+from tenure._store.postgres.connections import aconnect, connect
 from tenure._store.postgres.sessions import AsyncSession, Session
 from tenure.errors import LeaseLost, OutcomeUnknown, QueryFailed, StoreError, Unreachable
 

@@ -12,7 +12,7 @@ from support.databases import Databases
 from support.store import A, Database, install, lanes
 from tenure._model.audit import By
 from tenure._model.job import NewJob
-from tenure._store.postgres.connecting import connect
+from tenure._store.postgres.connections import connect
 from tenure._store.postgres.sessions import Session
 from tenure.errors import InvalidValue, Unreachable
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -11,7 +14,7 @@ import pytest
 
 from support.store import SECOND
 from tenure._model.job import NewJob
-from tenure._store.postgres.addresses import addresses, count_hosts
+from tenure._store.postgres.connections import addresses, count_hosts
 from tenure._store.postgres.engine import PostgresEngine
 from tenure.errors import Unreachable
 
@@ -47,7 +50,7 @@ async def test_a_service_passes_over_hosts_that_are_silent(
 ) -> None:
     """Shows R34."""
     url = behind(2 if deadline else 1)
-    link = PostgresEngine(url, schema="tenure").link("service", deadline=deadline)
+    link = PostgresEngine(url, schema="tenure").service_connection("service", deadline=deadline)
     assert len(await link.run(db.store.enqueue([JOB]))) == 1
     await link.close()
 
@@ -56,7 +59,7 @@ async def test_a_listener_passes_over_a_host_that_is_silent(
     db: Database, behind: Callable[[int], str]
 ) -> None:
     """Shows R34."""
-    link = PostgresEngine(behind(1), schema="tenure").link("listener")
+    link = PostgresEngine(behind(1), schema="tenure").service_connection("listener")
     heard = link.listen(db.store.channel)
     assert await anext(heard) == ""
     await link.close()
@@ -78,7 +81,9 @@ async def test_when_no_host_answers_it_is_told_of_each() -> None:
         closed.bind(("127.0.0.1", 0))
         ports = f"{silent.getsockname()[1]},{closed.getsockname()[1]}"
         url = f"host=127.0.0.1,127.0.0.1 port={ports} user=nobody dbname=none"
-        link = PostgresEngine(url, schema="tenure").link("service", deadline=SECOND / 2)
+        link = PostgresEngine(url, schema="tenure").service_connection(
+            "service", deadline=SECOND / 2
+        )
         with pytest.raises(Unreachable, match=r"(?s)no connection in 1 s.*Connection refused"):
             await link.open()
 
@@ -104,3 +109,25 @@ async def test_a_name_has_all_its_addresses_and_one_that_is_not_known_stays() ->
     assert any("hostaddr=127.0.0.1" in each for each in found)
     assert "hostaddr" not in found[-1]
     assert "host=nowhere.invalid" in found[-1]
+
+
+@pytest.mark.parametrize("state", ["shut down", "full"])
+async def test_a_name_is_looked_up_though_handlers_took_the_executor_of_the_loop(
+    state: str,
+) -> None:
+    """Otherwise a worker could not connect to settle what has ended."""
+    loop = asyncio.get_running_loop()
+    executor = ThreadPoolExecutor(1)
+    loop.set_default_executor(executor)
+    over = threading.Event()
+    if state == "full":
+        executor.submit(over.wait)
+    else:
+        executor.shutdown()
+    try:
+        found = await addresses("host=localhost,127.0.0.2 port=7", within=3)
+    finally:
+        over.set()
+
+    assert any("hostaddr=127.0.0.1" in each for each in found)
+    assert "hostaddr=127.0.0.2" in found[-1]

@@ -9,22 +9,22 @@ from uuid import uuid4
 import pytest
 
 from support.store import SECOND, A, lanes
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.audit import By
-from tenure._model.ending import Ending
 from tenure._model.job import NewJob, State
-from tenure._model.lease import Settled, Settling
-from tenure._model.outcome import Ended, Settlement
-from tenure._store.postgres.connecting import connect
+from tenure._model.lease import SettleResult, SettleStatus
+from tenure._model.outcome import Settlement, SettleRequest
+from tenure._store.postgres.connections import connect
 from tenure._store.postgres.sessions import Session
 from tenure.errors import OutcomeUnknown
 
 if TYPE_CHECKING:
     from support.store import Database
     from tenure._model.lease import Lease
-    from tenure._store.port import Op
+    from tenure._store.steps import Op
 
 T = TypeVar("T")
-DONE = Settlement(State.COMPLETED, Ending.COMPLETED, reason="worker_done", result="x")
+DONE = Settlement(State.COMPLETED, AttemptOutcome.COMPLETED, reason="worker_done", result="x")
 
 
 def keyed_job() -> NewJob:
@@ -89,11 +89,11 @@ async def test_a_settle_whose_commit_wait_was_cancelled_is_unknown_and_can_be_se
 ) -> None:
     """Shows R18."""
     lease = await a_lease(local)
-    ended = [Ended(lease, DONE)]
+    ended = [SettleRequest(lease, DONE)]
     await interrupted(unheard, local, unheard.store.settle(ended))
     await interrupted(unheard, local, unheard.store.settle(ended))
 
-    assert await local.run(local.store.settle(ended)) == [Settled(Settling.REPEATED)]
+    assert await local.run(local.store.settle(ended)) == [SettleResult(SettleStatus.REPEATED)]
     [attempt] = await local.run(local.store.attempts(lease.job_id))
     assert attempt.repeats == 2
 

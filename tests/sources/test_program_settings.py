@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tenure import Tenure, sources, worker
+from tenure import Tenure, _settings, worker
+from tenure._settings import PROGRAM_SETTINGS, resolve
 from tenure.config import DEFAULTS
 from tenure.errors import ConfigError
-from tenure.sources import PROGRAM, setting
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tenure.worker.offspring import Plan
+    from tenure.worker.child_process import WorkerOptions
 
 # Three values of each: for the argument, the variable and the file.
 SAID: dict[str, tuple[Any, Any, Any]] = {
@@ -71,34 +71,34 @@ def file(here: Path, text: str) -> Path:
 
 def refusal(name: str) -> str:
     with pytest.raises(ConfigError) as refused:
-        setting(name)
+        resolve(name)
     return str(refused.value)
 
 
 def test_there_are_values_to_try_for_every_setting() -> None:
-    assert list(SAID) == list(PROGRAM)
+    assert list(SAID) == list(PROGRAM_SETTINGS)
 
 
-@pytest.mark.parametrize("name", PROGRAM)
+@pytest.mark.parametrize("name", PROGRAM_SETTINGS)
 def test_the_argument_is_stronger_than_the_variable_and_that_than_the_file(
     name: str, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     argument, in_environment, in_file = SAID[name]
-    assert setting(name) == PROGRAM[name].built_in
+    assert resolve(name) == PROGRAM_SETTINGS[name].built_in
     file(here, f"{name} = {json.dumps(in_file)}")
-    assert setting(name) == in_file
+    assert resolve(name) == in_file
     variable(monkeypatch, name, in_environment)
-    assert setting(name) == in_environment
-    assert setting(name, argument) == argument
-    assert type(setting(name)) is PROGRAM[name].kind
+    assert resolve(name) == in_environment
+    assert resolve(name, argument) == argument
+    assert type(resolve(name)) is PROGRAM_SETTINGS[name].kind
 
 
 @pytest.fixture
-def plans(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
+def plans(monkeypatch: pytest.MonkeyPatch) -> list[WorkerOptions]:
     """What workers were asked to be, instead of running them."""
-    asked: list[Plan] = []
+    asked: list[WorkerOptions] = []
 
-    def run(plan: Plan) -> int:
+    def run(plan: WorkerOptions) -> int:
         asked.append(plan)
         return 0
 
@@ -126,7 +126,7 @@ OF_AN_APP = ("database_url", "schema", "pool_size", "listen", "redis_url", "prog
 
 @pytest.mark.parametrize("name", WORKERS)
 def test_a_worker_goes_by_the_argument_the_variable_and_the_file(
-    name: str, here: Path, plans: list[Plan], monkeypatch: pytest.MonkeyPatch
+    name: str, here: Path, plans: list[WorkerOptions], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     argument, in_environment, in_file = SAID[name]
     parameter, field = WORKERS[name]
@@ -161,13 +161,13 @@ def test_an_app_goes_by_the_argument_the_variable_and_the_file(
         assert app.listen is SAID["listen"][at]
         assert app.program == SAID["program"][at]
         assert app.version == (1, at + 1)
-        assert app.engine.bell._place.url == SAID["redis_url"][at]  # type: ignore[union-attr]  # Not of the port.
+        assert app.engine.notifier._place.url == SAID["redis_url"][at]  # type: ignore[union-attr]  # Not of the port.
         assert app.engine._pools.size == SAID["pool_size"][at]  # type: ignore[attr-defined]  # Not of the port.
 
 
 def test_what_is_not_named_is_missed_with_what_to_write() -> None:
     with pytest.raises(ConfigError, match=r'app = "jobs:app" in tenure\.toml'):
-        sources.target()
+        _settings.target()
 
 
 @pytest.mark.parametrize(
@@ -222,24 +222,24 @@ def test_what_a_variable_cannot_mean_is_refused_with_what_to_set(
 @pytest.mark.parametrize("text", ["1", "true", "YES", "on"])
 def test_a_variable_says_true_in_several_words(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TENURE_LISTEN", text)
-    assert setting("listen") is True
+    assert resolve("listen") is True
 
 
 def test_a_level_may_be_in_capitals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TENURE_LOG_LEVEL", "WARNING")
-    assert setting("log_level") == "warning"
+    assert resolve("log_level") == "warning"
 
 
 def test_a_variable_that_is_empty_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TENURE_CONCURRENCY", "")
-    assert setting("concurrency") == 10
+    assert resolve("concurrency") == 10
 
 
 def test_the_built_in_grace_is_the_one_of_the_defaults() -> None:
-    assert PROGRAM["grace"].built_in == DEFAULTS.grace.total_seconds()
+    assert PROGRAM_SETTINGS["grace"].built_in == DEFAULTS.grace.total_seconds()
 
 
-def test_a_worker_that_ends_with_its_queues_fires_no_schedules(plans: list[Plan]) -> None:
+def test_a_worker_that_ends_with_its_queues_fires_no_schedules(plans: list[WorkerOptions]) -> None:
     """Else it might never find them empty."""
     worker.main("jobs:app", drain=True, schedules=True)
     assert [plan.schedules for plan in plans] == [False]

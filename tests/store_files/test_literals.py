@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tenure._model.job import State
-from tenure._store.postgres.literals import Jsonb, interval, literal
+from tenure._store.postgres.statements import Jsonb, interval, literal
 
 plain_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
 in_database = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -17,6 +17,7 @@ from support import clocks
 from support.clocks import Clock
 from support.cluster import Cluster
 from support.processes import wait_for
+from tests.timing import median
 
 # True time is what the kernel tells in a file, which nobody intercepts.
 PROBE = """
@@ -84,17 +85,21 @@ def test_a_child_sees_another_wall_time_and_true_waits(offset: int) -> None:
     assert seen["plain_sleep"] == 22
 
 
+@pytest.mark.timing
 def test_a_clock_that_drifts_leaves_monotonic_time_alone() -> None:
-    with Clock() as clock, child(clock, TICKS) as probe:
-        clock.drift(10)
-        assert probe.stdout is not None
-        lines = [probe.stdout.readline().split() for _ in range(50)]
-        probe.kill()
-    walls, monotonics = ([float(line[column]) for line in lines] for column in (0, 1))
-    true = monotonics[-1] - monotonics[0]
-    assert true >= 4.5
-    # A step is seen up to a second late, and is itself late on a busy machine.
-    assert (true - 2.5) * 10 <= walls[-1] - walls[0] <= (true + 2.5) * 10
+    def off_by() -> float:
+        with Clock() as clock, child(clock, TICKS) as probe:
+            clock.drift(10)
+            assert probe.stdout is not None
+            lines = [probe.stdout.readline().split() for _ in range(50)]
+            probe.kill()
+        walls, monotonics = ([float(line[column]) for line in lines] for column in (0, 1))
+        true = monotonics[-1] - monotonics[0]
+        assert true >= 4.5
+        return abs(walls[-1] - walls[0] - 10 * true)
+
+    # The child sees a step up to a second late, and the step itself can be late.
+    assert median(off_by) <= 25
 
 
 def test_a_servers_clock_is_stepped_while_it_runs(cluster: Cluster) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tenure import Tenure
 from tenure.errors import InvalidValue, PayloadError, Unreachable
-from tenure.testing import adrain, drain, running
+from tenure.testing import adrain, drain, runner
 from tests.testing import shop
 from tests.testing.shop import Declined, Letter, done
 
@@ -91,8 +91,8 @@ def test_errors_are_only_told_where_that_is_asked_for(app: Tenure) -> None:
 def test_time_that_passes_brings_retries_until_the_job_has_failed(app: Tenure) -> None:
     handle = shop.charge.enqueue(7)
 
-    assert drain(app, ahead=59, raise_errors=False).retrying == 1
-    drained = drain(app, ahead=60, raise_errors=False)
+    assert drain(app, fast_forward=59, raise_errors=False).retrying == 1
+    drained = drain(app, fast_forward=60, raise_errors=False)
 
     assert (drained.failed, done) == (1, [7, 7])
     assert (row(handle).state, row(handle).done_reason) == ("failed", "attempts")
@@ -102,7 +102,7 @@ def test_what_is_delayed_runs_at_its_time_and_what_that_delays_too(app: Tenure) 
     first = shop.remind.using(delay=3600).enqueue(2)
 
     assert len(drain(app)) == 0
-    drained = drain(app, ahead=HOUR * 2 + timedelta(minutes=1))
+    drained = drain(app, fast_forward=HOUR * 2 + timedelta(minutes=1))
 
     assert done == [2, 1]
     ended = row(first)
@@ -169,8 +169,8 @@ async def test_an_async_drain_runs_both_kinds(app: Tenure) -> None:
 
     assert (await adrain(app)).completed == 2
 
-    assert (await one.await_end(5)).result == "Ada"
-    assert (await other.await_end(5)).result["thread"] != threading.get_ident()
+    assert (await one.wait_async(5)).result == "Ada"
+    assert (await other.wait_async(5)).result["thread"] != threading.get_ident()
     await app.aclose()
 
 
@@ -178,7 +178,7 @@ async def test_an_async_drain_raises_and_lets_time_pass_as_well(app: Tenure) -> 
     await shop.charge.aenqueue(7)
     with pytest.raises(Declined):
         await adrain(app)
-    drained = await adrain(app, ahead=60, raise_errors=False)
+    drained = await adrain(app, fast_forward=60, raise_errors=False)
     assert drained.failed == 1
     await app.aclose()
 
@@ -211,7 +211,7 @@ def test_exactly_once_effects_and_reports_work_as_in_a_worker(
 def test_a_job_whose_row_is_locked_when_it_ends_is_waited_for_and_then_told(
     app: Tenure, tenure_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "_BUSY_TIMES", 2)
+    monkeypatch.setattr(runner, "_BUSY_TIMES", 2)
     handle = shop.locked.enqueue()
     with psycopg.connect(tenure_database) as connection:
 
@@ -226,4 +226,4 @@ def test_a_job_whose_row_is_locked_when_it_ends_is_waited_for_and_then_told(
 
 def test_a_negative_time_is_refused(app: Tenure) -> None:
     with pytest.raises(InvalidValue, match="time passes forwards"):
-        drain(app, ahead=-1)
+        drain(app, fast_forward=-1)

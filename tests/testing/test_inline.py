@@ -91,7 +91,7 @@ def test_what_is_delayed_is_stored_and_left(inlined: Tenure) -> None:
     assert done == []
     with pytest.raises(TimeoutError, match="still queued"):
         handle.wait()
-    assert drain(inlined, ahead=60).completed == 1
+    assert drain(inlined, fast_forward=60).completed == 1
 
 
 def test_what_a_handler_enqueues_runs_within_it(inlined: Tenure) -> None:
@@ -188,9 +188,9 @@ def test_in_a_callers_transaction_it_runs_before_the_commit_and_is_rolled_back_w
 
 async def test_in_the_async_world_it_runs_on_the_callers_loop(inlined: Tenure) -> None:
     handle = await shop.apost.aenqueue("Ada")
-    assert (await handle.await_end()).result == "Ada"
+    assert (await handle.wait_async()).result == "Ada"
     other = await shop.where.aenqueue()
-    assert (await other.await_end()).result["thread"] != threading.get_ident()
+    assert (await other.wait_async()).result["thread"] != threading.get_ident()
     with pytest.raises(Declined):
         await shop.charge.aenqueue(1)
     await inlined.aclose()

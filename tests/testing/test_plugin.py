@@ -66,7 +66,8 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
 
 
 def run(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    return project.runpytest_subprocess("-p", "no:randomly", *arguments)
+    # The plugin of Schemathesis would cost every run two seconds.
+    return project.runpytest_subprocess("-p", "no:randomly", "-p", "no:schemathesis", *arguments)
 
 
 @pytest.fixture
@@ -207,7 +208,8 @@ def test_who_is_not_root_has_a_private_server_too(temporary: Path) -> None:
     somebody = pwd.getpwnam("nobody")
     os.chown(temporary, somebody.pw_uid, somebody.pw_gid)
     program = (
-        "from tenure.private import PrivatePostgres, find_binaries; from pathlib import Path; "
+        "from tenure._local_postgres import PrivatePostgres, find_binaries; "
+        "from pathlib import Path; "
         "import sys; s = PrivatePostgres(Path(sys.argv[1]), durable=False); "
         "assert s.start().startswith('postgresql://'); s.stop()"
     )

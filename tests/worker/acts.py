@@ -22,7 +22,7 @@ DEADLINE = 10.0
 
 async def end(handle: Handle[Any], within: float = DEADLINE) -> JobRow:
     """The job once it has ended."""
-    await handle.await_end(within)
+    await handle.wait_async(within)
     return await row(handle)
 
 

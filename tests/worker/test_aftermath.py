@@ -11,9 +11,8 @@ import pytest
 from tenure._model.ids import JobId, Token, WorkerId
 from tenure._model.lease import Lease
 from tenure._model.outcome import Failed, Loss, Lost, Released
-from tenure._services.board import Entry, Phase
-from tenure.worker.aftermath import judge
-from tenure.worker.death import Death
+from tenure._runtime.lease_board import BoardEntry, Phase
+from tenure.worker.recovery import Death, judge
 
 if TYPE_CHECKING:
     from tenure._model.outcome import Outcome
@@ -25,7 +24,7 @@ NOW = 1000.0
 def outcomes(phases: list[Phase], *, ended: float = 5.0, **death: Any) -> list[Outcome]:
     """What becomes of jobs in these phases; those that had ended did so that long ago."""
     entries = [
-        Entry(
+        BoardEntry(
             Lease(JobId(n), Token(1), WORKER, timedelta(seconds=30)),
             phase,
             stop_at=0.0,
@@ -57,11 +56,17 @@ def names(found: list[Outcome]) -> list[str]:
 @pytest.mark.parametrize(
     ("phases", "words"),
     [
-        ([Phase.STARTED, Phase.APART], ["shared", "given back"]),
+        ([Phase.STARTED, Phase.IN_PROCESS], ["shared", "given back"]),
         ([Phase.STARTED, Phase.STARTED], ["shared", "shared"]),
-        ([Phase.TIMED_OUT, Phase.WAITING], ["timed out", "not begun"]),
-        ([Phase.APART, Phase.WAITING, Phase.ENDED], ["shared", "not begun", "given back"]),
-        ([Phase.WAITING, Phase.UNSTARTED, Phase.ENDED], ["not begun", "not begun", "given back"]),
+        ([Phase.TIMED_OUT, Phase.AWAITING_PROCESS], ["timed out", "not begun"]),
+        (
+            [Phase.IN_PROCESS, Phase.AWAITING_PROCESS, Phase.ENDED],
+            ["shared", "not begun", "given back"],
+        ),
+        (
+            [Phase.AWAITING_PROCESS, Phase.UNSTARTED, Phase.ENDED],
+            ["not begun", "not begun", "given back"],
+        ),
     ],
 )
 def test_a_crash_is_counted_for_what_ran_in_the_process(
@@ -81,7 +86,7 @@ def test_a_job_that_ended_a_moment_before_the_crash_is_suspect_too() -> None:
     "death", [{"left": "drained"}, {"left": "doomed"}, {"killed": "grace"}, {"killed": "memory"}]
 )
 def test_what_we_end_ourselves_costs_nothing(death: dict[str, Any]) -> None:
-    phases = [Phase.STARTED, Phase.APART, Phase.TIMED_OUT, Phase.UNSTARTED]
+    phases = [Phase.STARTED, Phase.IN_PROCESS, Phase.TIMED_OUT, Phase.UNSTARTED]
     assert names(outcomes(phases, **death)) == [
         "given back", "given back", "timed out", "not begun",
     ]  # fmt: skip

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from tenure import AsyncJob, Backoff, Job, Retry, Snooze, Tenure
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import State
 from tests.worker.acts import BY, attempts, end, periods, row, until
 
@@ -32,7 +32,7 @@ async def test_attempts_are_counted_up_to_the_cap_and_then_the_job_is_a_dead_let
 
     assert seen == [1, 2, 3]
     assert (ended.state, ended.done_reason, ended.attempt) == (State.FAILED, "attempts", 3)
-    assert [each.outcome for each in ends] == [Ending.FAILED] * 3
+    assert [each.outcome for each in ends] == [AttemptOutcome.FAILED] * 3
     [letter] = (await app.admin.ajobs(State.FAILED)).jobs
     assert letter.id == handle.id
 

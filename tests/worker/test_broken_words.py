@@ -25,16 +25,36 @@ class MuteCancel(Cancel):
         raise RuntimeError("no words")
 
 
+class MuteExit(Exception):
+    """An error that ends whoever wants to read it."""
+
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+
+class CancelExit(Cancel):
+    """The same, as words to the worker."""
+
+    def __str__(self) -> str:
+        raise KeyboardInterrupt
+
+
 WORDS: list[Callable[[], BaseException]] = [
     Mute,
     MuteCancel,
+    MuteExit,
+    CancelExit,
     lambda: Retry(after="soon"),  # type: ignore[arg-type]  # What a user without mypy writes.
     lambda: Snooze(float("inf")),
     lambda: Snooze(float("nan")),
 ]
 
 
-@pytest.mark.parametrize("word", WORDS, ids=["mute", "mute cancel", "text", "infinite", "nan"])
+@pytest.mark.parametrize(
+    "word",
+    WORDS,
+    ids=["mute", "mute cancel", "exit", "cancel exit", "text", "infinite", "nan"],
+)
 @pytest.mark.parametrize("form", ["on the loop", "in a thread"])
 async def test_an_error_that_cannot_be_told_ends_the_attempt_and_frees_the_slot(
     app: Tenure, word: Callable[[], BaseException], form: str
@@ -61,6 +81,29 @@ async def test_an_error_that_cannot_be_told_ends_the_attempt_and_frees_the_slot(
 
     assert only.error_type
     assert after.result == 1
+
+
+@pytest.mark.parametrize("form", ["on the loop", "in a thread"])
+async def test_a_huge_error_is_cut_before_the_event_loop_works_on_it(
+    app: Tenure, caplog: pytest.LogCaptureFixture, form: str
+) -> None:
+    """Hiding secrets in 5 MB took seconds of the loop: handlers next to it ran out of time."""
+
+    @app.task(max_attempts=1)
+    async def on_loop() -> None:
+        raise ValueError("x" * 5_000_000)
+
+    @app.task(max_attempts=1)
+    def in_thread() -> None:
+        raise ValueError("x" * 5_000_000)
+
+    async with app.run(grace=0.1):
+        handle = await (on_loop if form == "on the loop" else in_thread).aenqueue()
+        [only] = await periods(app, handle, 1)
+
+    assert (only.error_type, (only.error_message or "")[:3]) == ("ValueError", "xxx")
+    [line] = [record.getMessage() for record in caplog.records if "failed: " in record.message]
+    assert len(line) < 100_000
 
 
 @pytest.mark.parametrize("reason", [5, ["why"], object()])

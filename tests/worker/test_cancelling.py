@@ -9,7 +9,7 @@ import pytest
 
 from support.store import Database
 from tenure import AsyncJob, Cancel, Job, Tenure
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import State
 from tenure.errors import Stopped
 from tests.worker.acts import BY, attempts, end, row, set_off, until
@@ -141,7 +141,7 @@ async def test_a_handler_whose_time_is_up_is_stopped_and_its_attempt_says_so(
         [only] = await attempts(app, handle)
 
     assert (ended.state, ended.done_reason) == (State.FAILED, "attempts")
-    assert (only.outcome, only.error_type) == (Ending.TIMED_OUT, "TimedOut")
+    assert (only.outcome, only.error_type) == (AttemptOutcome.TIMED_OUT, "TimedOut")
     assert "0.2 s" in (only.error_message or "")
 
 
@@ -157,7 +157,7 @@ async def test_a_call_may_have_a_timeout_of_its_own(app: Tenure) -> None:
         await end(handle, within=5)
         [only] = await attempts(app, handle)
 
-    assert only.outcome is Ending.TIMED_OUT
+    assert only.outcome is AttemptOutcome.TIMED_OUT
     assert "0.1 s" in (only.error_message or "")
 
 
@@ -191,7 +191,7 @@ async def test_a_thread_that_does_not_heed_keeps_slot_and_lease_until_it_ends(
         await end(waiting)
         [only] = await attempts(app, handle)
 
-    assert only.outcome is Ending.TIMED_OUT
+    assert only.outcome is AttemptOutcome.TIMED_OUT
 
 
 async def test_a_handler_whose_lease_was_revoked_is_stopped_at_the_next_renewal(

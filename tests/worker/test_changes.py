@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tenure.worker.changes import Changes
+from tenure.worker.reloader import FileWatcher
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,13 +20,13 @@ def write(file: Path, text: str) -> str:
 
 def test_a_python_file_that_is_made_changed_or_removed_is_a_change(tmp_path: Path) -> None:
     file = tmp_path / "shop" / "jobs.py"
-    changes = Changes(tmp_path)
-    assert changes.look() == set()
-    assert {write(file, "one")} == changes.look()
-    assert changes.look() == set()
-    assert {write(file, "other")} == changes.look()
+    changes = FileWatcher(tmp_path)
+    assert changes.poll() == set()
+    assert {write(file, "one")} == changes.poll()
+    assert changes.poll() == set()
+    assert {write(file, "other")} == changes.poll()
     file.unlink()
-    assert changes.look() == {str(file)}
+    assert changes.poll() == {str(file)}
 
 
 @pytest.mark.parametrize(
@@ -42,12 +42,12 @@ def test_a_python_file_that_is_made_changed_or_removed_is_a_change(tmp_path: Pat
 )
 def test_what_people_do_not_edit_is_left_out(tmp_path: Path, name: str) -> None:
     write(tmp_path / "env/pyvenv.cfg", "")
-    changes = Changes(tmp_path)
+    changes = FileWatcher(tmp_path)
     write(tmp_path / name, "text")
-    assert changes.look() == set()
+    assert changes.poll() == set()
 
 
 async def test_many_files_that_are_saved_together_are_one_change(tmp_path: Path) -> None:
-    changes = Changes(tmp_path)
+    changes = FileWatcher(tmp_path)
     files = {write(tmp_path / f"{n}.py", "") for n in range(5)}
-    assert await changes.settled() == files
+    assert await changes.wait_until_stable() == files

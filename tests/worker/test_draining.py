@@ -7,9 +7,9 @@ import pytest
 
 from support.store import Database
 from tenure import Tenure
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import State
-from tenure._model.worker import Presence
+from tenure._model.worker import WorkerState
 from tests.worker.acts import BY, attempts, row, set_off, until
 
 
@@ -33,7 +33,7 @@ async def test_what_runs_may_end_within_the_grace_and_nothing_new_begins(app: Te
     left = await row(waiting)
     assert (left.state, left.attempt) == (State.QUEUED, 0)
     [worker] = await app.admin.aworkers()
-    assert (worker.state, worker.running) == (Presence.OFFLINE, 0)
+    assert (worker.state, worker.running) == (WorkerState.OFFLINE, 0)
 
 
 @pytest.mark.parametrize("form", ["on the loop", "in a thread"])
@@ -64,7 +64,7 @@ async def test_what_does_not_end_within_the_grace_is_stopped_and_given_back(
     now = await row(handle)
     [only] = await attempts(app, handle)
     assert took < 3
-    assert (now.state, now.attempt, only.outcome) == (State.QUEUED, 0, Ending.RELEASED)
+    assert (now.state, now.attempt, only.outcome) == (State.QUEUED, 0, AttemptOutcome.RELEASED)
 
 
 async def test_a_lease_is_renewed_while_draining(app: Tenure) -> None:
@@ -81,7 +81,7 @@ async def test_a_lease_is_renewed_while_draining(app: Tenure) -> None:
         await set_off(begun)
 
     [only] = await attempts(app, handle)
-    assert only.outcome is Ending.COMPLETED
+    assert only.outcome is AttemptOutcome.COMPLETED
     assert only.renewals >= 1
 
 
@@ -118,7 +118,7 @@ async def until_draining(app: Tenure) -> None:
     """Return once the worker says that it drains, or is gone."""
 
     async def said() -> bool:
-        return any(w.state is not Presence.ACTIVE for w in await app.admin.aworkers())
+        return any(w.state is not WorkerState.ACTIVE for w in await app.admin.aworkers())
 
     await until(said)
 
@@ -175,7 +175,7 @@ async def test_no_connection_and_no_task_stays_behind(app: Tenure, db: Database)
         async with app.run(name=f"turn {n}"):
             if n % 2:
                 handle = await work.aenqueue()
-                await handle.await_end(5)
+                await handle.wait_async(5)
     await app.aclose()
 
     left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]

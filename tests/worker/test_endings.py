@@ -9,7 +9,7 @@ import pytest
 
 from support.store import Database
 from tenure import AsyncJob, Cancel, GiveUp, Job, Retry, Snooze, Tenure, current_job
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import State
 from tenure.errors import InvalidValue
 from tests.worker.acts import attempts, end, periods, row
@@ -61,7 +61,7 @@ async def test_a_job_says_when_it_wants_to_be_tried_again(app: Tenure) -> None:
         now = await row(handle)
 
     assert (first.outcome, first.error_type, first.error_message) == (
-        Ending.FAILED,
+        AttemptOutcome.FAILED,
         "Retry",
         "not yet",
     )
@@ -100,7 +100,7 @@ async def test_an_error_of_give_up_on_is_not_worth_a_retry(app: Tenure) -> None:
         [first] = await periods(app, other, 1)
 
     assert (ended.state, ended.done_reason) == (State.FAILED, "gave_up")
-    assert (first.outcome, (await row(other)).state) == (Ending.FAILED, State.QUEUED)
+    assert (first.outcome, (await row(other)).state) == (AttemptOutcome.FAILED, State.QUEUED)
     assert "in find" in (first.error_trace or "")
 
 
@@ -130,7 +130,7 @@ async def test_a_job_that_snoozes_gets_its_attempt_back(app: Tenure) -> None:
         [first] = await periods(app, handle, 1)
         now = await row(handle)
 
-    assert (first.outcome, first.attempt) == (Ending.SNOOZED, 1)
+    assert (first.outcome, first.attempt) == (AttemptOutcome.SNOOZED, 1)
     assert (now.state, now.attempt) == (State.QUEUED, 0)
     assert now.run_at - first.ended_at == timedelta(hours=1)
 

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tenure.job import boottime
-from tenure.worker.backoff import Crashes
-from tenure.worker.health import Health
-from tenure.worker.offspring import Offspring, Plan
+from tenure._clock import boottime
+from tenure.worker.child_process import ChildProcess, WorkerOptions
+from tenure.worker.observability import WorkerHealth
+from tenure.worker.parent import Crashes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-PLAN = Plan(
+PLAN = WorkerOptions(
     target="jobs:app",
     queues=None,
     slots=1,
@@ -32,63 +32,65 @@ PLAN = Plan(
 
 
 @pytest.fixture
-async def child() -> AsyncIterator[Offspring]:
-    child = Offspring(PLAN, 7)
+async def child() -> AsyncIterator[ChildProcess]:
+    child = ChildProcess(PLAN, 7)
     yield child
     child.close()
 
 
-def looks(health: Health, children: list[Offspring], began: float, seconds: int) -> None:
+def looks(health: WorkerHealth, children: list[ChildProcess], began: float, seconds: int) -> None:
     for second in range(1, seconds + 1):
-        health.look(children, began + second, draining=False)
+        health.update(children, began + second, draining=False)
 
 
 async def test_a_child_that_loads_for_longer_than_a_minute_makes_it_unhealthy(
-    child: Offspring,
+    child: ChildProcess,
 ) -> None:
     now = boottime()
-    health = Health()
+    health = WorkerHealth()
     looks(health, [child], now, 58)
     assert health.is_healthy
     looks(health, [child], now + 58, 5)
     assert health.none_for >= 60
-    status, said = health.told({}, is_watched=True)
+    status, said = health.response({}, is_watched=True)
     assert (status, said["status"]) == (503, "not working")
     assert "child 7 has been loading the app for 6" in said["reason"]
 
 
-async def test_a_child_works_while_both_of_its_threads_move(child: Offspring) -> None:
+async def test_a_child_works_while_both_of_its_threads_move(child: ChildProcess) -> None:
     """And while it waits for the database, before it has a service thread."""
     now = boottime()
-    health = Health()
-    child.told |= {"url": "postgresql://", "schema": "tenure"}
-    child._board.beat_loop(now)
-    health.look([child], now + 1, draining=False)
+    health = WorkerHealth()
+    child.messages |= {"url": "postgresql://", "schema": "tenure"}
+    child._board.record_loop_heartbeat(now)
+    health.update([child], now + 1, draining=False)
     assert health.working == 1
-    child._board.beat_service(now)
-    health.look([child], now + 1, draining=False)
+    child._board.record_service_heartbeat(now)
+    health.update([child], now + 1, draining=False)
     assert health.working == 1
-    child._board.beat_loop(now + 20)
-    health.look([child], now + 21, draining=False)
+    child._board.record_loop_heartbeat(now + 20)
+    health.update([child], now + 21, draining=False)
     assert health.working == 0, "its service thread stands still"
-    child._board.beat_service(now + 40)
+    child._board.record_service_heartbeat(now + 40)
     looks(health, [child], now + 40, 80)
     assert health.working == 0, "its loop stands still"
-    assert "event loop of child 7 has not moved" in health.told({}, is_watched=True)[1]["reason"]
+    assert (
+        "event loop of child 7 has not moved" in health.response({}, is_watched=True)[1]["reason"]
+    )
 
 
-async def test_a_suspended_machine_and_a_drain_make_nothing_unhealthy(child: Offspring) -> None:
+async def test_a_suspended_machine_and_a_drain_make_nothing_unhealthy(child: ChildProcess) -> None:
     now = boottime()
-    health = Health()
-    health.look([child], now + 3600, draining=False)
+    health = WorkerHealth()
+    health.update([child], now + 3600, draining=False)
     assert health.is_healthy
     for second in range(100):
-        health.look([child], now + second, draining=True)
+        health.update([child], now + second, draining=True)
     assert health.is_healthy
 
 
 def test_a_parent_that_does_not_look_is_stuck() -> None:
-    status, said = Health().told({}, is_watched=False)
+    status, said = WorkerHealth().response({}, is_watched=False)
     assert (status, said["status"]) == (503, "stuck")
 
 

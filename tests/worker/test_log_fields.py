@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tenure.worker.speaking import JsonLine
+from tenure.worker.log_format import JsonFormatter
 from tests.worker.acts import end
 
 if TYPE_CHECKING:
@@ -165,13 +165,13 @@ def record(**fields: Any) -> logging.LogRecord:
 def test_what_is_no_json_is_written_as_its_text() -> None:
     ring: list[Any] = []
     ring.append(ring)
-    line = json.loads(JsonLine().format(record(ring=ring, nan=float("nan"), message="taken")))
+    line = json.loads(JsonFormatter().format(record(ring=ring, nan=float("nan"), message="taken")))
     assert line["ring"].startswith("[[")
     assert (line["nan"], line["message"]) == ("nan", "said so")
     secrets = {"password": "hunter2", "odd": {"password=hunter2"}}
-    odd = json.loads(JsonLine().format(record(**secrets)))
+    odd = json.loads(JsonFormatter().format(record(**secrets)))
     assert "hunter2" not in str(odd)
-    assert json.loads(JsonLine().format(record(stack_info="Stack:\n  here")))["stack"]
+    assert json.loads(JsonFormatter().format(record(stack_info="Stack:\n  here")))["stack"]
 
 
 def test_every_field_is_documented() -> None:
@@ -181,5 +181,5 @@ def test_every_field_is_documented() -> None:
     error = ValueError("no")
     made = record(stack_info="here")
     made.exc_info = (ValueError, error, None)
-    written = list(json.loads(JsonLine().format(made)))
+    written = list(json.loads(JsonFormatter().format(made)))
     assert re.findall(r"^\| `(\w+)` \|", as_json, re.MULTILINE) == written

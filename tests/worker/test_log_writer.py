@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.timing import median
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -18,8 +20,8 @@ BEGIN = """
 import logging, os, sys, threading, time
 from tenure import _log
 from tenure._services.base import log
-from tenure.worker.speaking import speak
-speak("info")
+from tenure.worker.log_format import configure_logging
+configure_logging("info")
 theirs = logging.getLogger("theirs")
 def say(text):
     print(text, flush=True)
@@ -101,7 +103,8 @@ def test_a_log_that_nobody_reads_stops_no_thread_and_is_dropped_and_counted(
     assert said.count(b"ERROR ours") == 100, "Tenure's own lines have room of their own"
 
 
-def test_a_process_ends_though_nobody_reads_its_log(pipe: tuple[int, int]) -> None:
+@pytest.mark.timing
+def test_a_process_ends_though_its_log_is_not_read(pipe: tuple[int, int]) -> None:
     program = """
         for n in range(1000):
             theirs.info("x" * 1000)
@@ -110,10 +113,15 @@ def test_a_process_ends_though_nobody_reads_its_log(pipe: tuple[int, int]) -> No
         say(f"{time.monotonic() - began:.1f}")
         sys.exit(7)
         """
-    with run(program, pipe[1]) as process:
-        assert process.stdout is not None
-        assert float(process.stdout.readline()) <= 1.2
-        assert process.wait(10) == 7
+
+    def end() -> float:
+        with run(program, pipe[1]) as process:
+            assert process.stdout is not None
+            took = float(process.stdout.readline())
+            assert process.wait(10) == 7
+        return took
+
+    assert median(end) <= 1.2
 
 
 def test_own_records_reach_handlers_that_the_user_installed() -> None:

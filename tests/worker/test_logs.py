@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from tenure import AsyncJob, Job, Tenure
-from tenure._executors import logs
+from tenure._runtime import log_capture
 from tests.worker.acts import attempts, end
 
 log = logging.getLogger("shop")
@@ -148,7 +148,7 @@ def test_a_program_without_logging_still_prints_its_warnings(
     """A handler on the root logger would else be the only one, and Python print nothing."""
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
     shop = logging.getLogger("shop")
-    with logs.excerpts():
+    with log_capture.capture_logs():
         shop.warning("out of stock")
         shop.info("not printed, with or without us")
         other = logging.StreamHandler(sys.stdout)

@@ -19,13 +19,12 @@ import pytest
 from support.processes import wait_for
 from support.promtool import promtool
 from support.proxy import Proxy
+from tenure._metrics import CONTENT_TYPE, WORKER
 from tenure._model.job import NewJob
-from tenure._services.sheet import Sheet
+from tenure._runtime.counters import SharedCounters
 from tenure.errors import ConfigError
-from tenure.metrics import CONTENT_TYPE
-from tenure.metrics.table import WORKER
-from tenure.worker import listener as module
-from tenure.worker.listener import Answer, answering, listening
+from tenure.worker import observability as module
+from tenure.worker.observability import HealthResponse, open_socket, serve_health
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -46,6 +45,10 @@ def hello(seconds: float = 0) -> None:
 @app.task(max_attempts=1)
 def fails() -> None:
     raise ValueError("no")
+
+@app.task(process=True, max_losses=1)
+def leaves() -> None:
+    os._exit(3)
 
 @app.schedule(every=1, name="seconds")
 @app.task
@@ -100,10 +103,13 @@ async def test_a_worker_says_what_it_runs_and_lives_on_without_its_database(
     """Shows R30, R37."""
     started = 'tenure_worker_jobs_started_total{task="jobs.hello"}'
     failed = 'tenure_worker_jobs_ended_total{task="jobs.fails",outcome="failed"}'
+    left = 'tenure_worker_handler_processes_ended_total{how="exit"}'
+    others = [NewJob("jobs.fails"), NewJob("jobs.leaves")]
     with Proxy(db.url) as proxy, running(tmp_path, proxy.url, "worker") as (at, pid):
-        await db.run(db.store.enqueue([NewJob("jobs.hello")] * 3 + [NewJob("jobs.fails")]))
+        await db.run(db.store.enqueue([NewJob("jobs.hello")] * 3 + others))
         assert wait_for(lambda: scrape(at).get(started) == 3, 60)
         assert wait_for(lambda: scrape(at).get(failed) == 1, 60)
+        assert wait_for(lambda: scrape(at).get(left) == 1, 60)
         found = scrape(at)
         assert found["tenure_worker_slots"] == 10
         assert found["tenure_worker_children"] == found["tenure_worker_children_wanted"] == 1
@@ -120,7 +126,7 @@ async def test_a_worker_says_what_it_runs_and_lives_on_without_its_database(
         os.kill(child, signal.SIGKILL)
         crashed = 'tenure_worker_children_ended_total{how="crashed"}'
         assert wait_for(lambda: scrape(at)[crashed] == 1, 60)
-        assert scrape(at)[started] == 3
+        assert (scrape(at)[started], scrape(at)[left]) == (3, 1)
         assert wait_for(lambda: scrape(at).get("tenure_worker_beat_age_seconds", 9.0) < 1, 60)
 
         proxy.cut()
@@ -139,9 +145,9 @@ async def test_a_scheduler_says_what_it_has_fired(db: Database, tmp_path: Path) 
 @pytest.fixture
 async def listener() -> AsyncIterator[tuple[str, int]]:
     """A listener alone."""
-    on = listening("127.0.0.1", 0)
-    async with answering(
-        on, metrics=lambda: "m 1\n", health=lambda: Answer(200, "text/plain", "well\n")
+    on = open_socket("127.0.0.1", 0)
+    async with serve_health(
+        on, metrics=lambda: "m 1\n", health=lambda: HealthResponse(200, "text/plain", "well\n")
     ):
         yield on.getsockname()
 
@@ -188,12 +194,12 @@ def test_a_port_that_is_taken_is_told_with_what_to_do() -> None:
         socket.create_server(("127.0.0.1", 0)) as taken,
         pytest.raises(ConfigError, match="--metrics-port"),
     ):
-        listening("127.0.0.1", taken.getsockname()[1])
+        open_socket("127.0.0.1", taken.getsockname()[1])
 
 
 def test_a_sheet_is_whole_whenever_it_is_read() -> None:
-    fd = Sheet.make()
-    childs, parents = Sheet(fd), Sheet(fd)
+    fd = SharedCounters.make()
+    childs, parents = SharedCounters(fd), SharedCounters(fd)
     os.close(fd)
     assert parents.read() == {}
     for n in range(3):

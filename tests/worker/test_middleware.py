@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tenure import GiveUp, Snooze, current_job
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import State
 from tenure.errors import ConfigError
 from tests.worker.acts import attempts, end, periods, until
@@ -152,7 +152,7 @@ async def test_what_middleware_raises_counts_as_the_handlers(
         handle = await handlers(app, max_attempts=1)[kind].aenqueue()
         ended = await end(handle)
         [only] = await attempts(app, handle)
-    assert (ended.state, only.outcome) == (State.FAILED, Ending.FAILED)
+    assert (ended.state, only.outcome) == (State.FAILED, AttemptOutcome.FAILED)
     assert (only.error_type, only.error_message) == ("LookupError", "no such tenant")
     assert seen == ["LookupError"]
 
@@ -243,7 +243,7 @@ async def test_the_time_limit_holds_for_middleware_too(app: Tenure, kind: str) -
         handle = await task.aenqueue()
         await end(handle, within=30)
         [only] = await attempts(app, handle)
-    assert only.outcome is Ending.TIMED_OUT
+    assert only.outcome is AttemptOutcome.TIMED_OUT
     assert seen == ["Stopped" if kind == "def" else "CancelledError"]
 
 

@@ -9,7 +9,7 @@ from psycopg import IsolationLevel
 
 from support.store import Database
 from tenure import AsyncJob, Job, Tenure
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import State
 from tenure.errors import InvalidValue, LeaseLost
 from tests.worker.acts import BY, attempts, end, entries, ledger, periods, row, set_off
@@ -34,7 +34,7 @@ async def test_a_job_can_be_completed_in_a_transaction_of_its_own(
         [only] = await attempts(app, handle)
 
     assert (ended.state, ended.result, ended.done_reason) == (State.COMPLETED, "mine", "charged")
-    assert (await entries(db), only.outcome) == (["paid"], Ending.COMPLETED)
+    assert (await entries(db), only.outcome) == (["paid"], AttemptOutcome.COMPLETED)
 
 
 async def test_a_completion_that_was_rolled_back_did_not_happen(app: Tenure, db: Database) -> None:
@@ -211,4 +211,4 @@ async def test_a_deadlock_in_ones_own_transaction_is_the_handlers_affair(
         [first] = await periods(app, handle, 1)
         now = await row(handle)
 
-    assert (first.outcome, now.attempt) == (Ending.FAILED, 1)
+    assert (first.outcome, now.attempt) == (AttemptOutcome.FAILED, 1)

@@ -1,9 +1,11 @@
 """Handlers in processes of their own: `process=True`, and what such a process can say."""
 
+import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -13,14 +15,15 @@ import pytest
 from support.processes import alive, wait_for
 from support.store import Database
 from tenure import Handle, Tenure
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.ids import WorkerId
 from tenure._model.job import State
-from tenure.worker.core import Core, Shape
-from tenure.worker.loading import load
-from tests.worker.acts import BY, attempts, end, row, until
+from tenure._runtime import in_processes
+from tenure._runtime.runtime import RuntimeOptions, WorkerRuntime
+from tenure.worker.loader import load
+from tests.worker.acts import BY, attempts, end, periods, row, until
 
-HANDLER = "from tenure.worker.handler import main; main()"
+HANDLER = "from tenure.worker.processes import main; main()"
 JOBS = """
 import asyncio, logging, os, time
 from tenure import AsyncJob, Job, Tenure
@@ -48,6 +51,17 @@ def collects(job: Job) -> None:
 def dies() -> None:
     os._exit(3)
 
+@app.task(name="killed", process=True, max_losses=1)
+def killed() -> None:
+    os.kill(os.getpid(), 9)
+
+@app.task(name="greedy", process=True, memory="400MiB", max_attempts=1)
+def greedy() -> None:
+    bytearray(1 << 30)
+
+@app.task(name="modest", process=True, memory="400MiB")
+def modest() -> None: ...
+
 @app.task(name="forks", process=True, max_losses=1)
 def forks(job: Job) -> None:
     left = os.fork()
@@ -66,6 +80,15 @@ def copies() -> str:
 
 @app.task(name="deaf", process=True, max_attempts=1, timeout=0.3)
 def deaf() -> None:
+    while True:
+        try:
+            time.sleep(60)
+        except BaseException:
+            pass
+
+@app.task(name="deaf_for_long", process=True, stop_within=0.2)
+def deaf_for_long(job: Job) -> None:
+    job.progress(message="begun")
     while True:
         try:
             time.sleep(60)
@@ -111,19 +134,21 @@ async def app(
 
 
 @asynccontextmanager
-async def child(app: Tenure, *, slots: int = 2) -> AsyncIterator[None]:
+async def child(
+    app: Tenure, *, slots: int = 2, python: str = sys.executable
+) -> AsyncIterator[WorkerRuntime]:
     """The services of a child, in this process and without a parent."""
-    shape = Shape(
+    shape = RuntimeOptions(
         worker=WorkerId(uuid4()),
         name="child",
         queues=["default"],
         slots=slots,
-        handler=[sys.executable, "-c", HANDLER, f"{app.imports[0]}:app", "info", "text"],
+        handler=[python, "-c", HANDLER, f"{app.imports[0]}:app", "info", "text"],
     )
-    core = Core(app, shape, on_doomed=lambda _held, _why: None)
+    core = WorkerRuntime(app, shape, on_unstoppable=lambda _held, _why: None)
     core.start()
     try:
-        yield
+        yield core
     finally:
         await core.drain(5)
         await core.stop()
@@ -153,6 +178,36 @@ async def test_a_handler_in_a_process_reports_logs_and_returns_like_any_other(
     assert (first.cursor, (only.log or "").endswith("in a process")) == (1, True)
     # The process is kept for the next job.
     assert first.result == again.result
+
+
+async def test_a_process_loads_the_app_whatever_handlers_did_to_the_child_before(
+    app: Tenure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The child's directory and environment are its handlers' to change."""
+    monkeypatch.delenv("PYTHONPATH")
+    monkeypatch.chdir(tmp_path)
+    async with child(app):
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        monkeypatch.delenv("TENURE_DATABASE_URL")
+        monkeypatch.setenv("PYTHONHOME", "/nowhere")
+        ended = await end(await enqueue(app, "where"))
+
+    assert ended.state is State.COMPLETED
+
+
+async def test_a_job_for_which_no_process_can_be_started_is_given_back(app: Tenure) -> None:
+    """No descriptors, no memory, too many processes: the job has not even begun. As a death of
+    its own it would be poison after three of these."""
+    async with child(app, python="/nowhere/python"):
+        handle = await enqueue(app, "where")
+        [only] = await periods(app, handle, 1)
+        now = await row(handle)
+
+    assert (only.outcome, only.error_type) == (AttemptOutcome.RELEASED, "CannotStart")
+    assert "/nowhere/python" in (only.error_message or "")
+    assert (now.state, now.attempt, now.losses, now.deaths) == (State.QUEUED, 0, 0, 0)
+    assert now.run_at > only.ended_at
 
 
 async def test_many_at_once_take_processes_that_become_free_and_their_time_begins_there(
@@ -193,7 +248,7 @@ async def test_a_handler_in_a_process_settles_its_job_itself_like_any_other(
         ends = await attempts(app, handle)
 
     assert ended.state is State.COMPLETED
-    assert [each.outcome for each in ends] == [Ending.COMPLETED]
+    assert [each.outcome for each in ends] == [AttemptOutcome.COMPLETED]
     assert len(await db.fetch("SELECT 1 AS one FROM ledger")) == (task == "there")
 
 
@@ -206,8 +261,103 @@ async def test_a_process_that_dies_takes_nothing_with_it_and_is_a_loss(app: Tenu
         [only] = await attempts(app, bad)
 
     assert (ended.state, ended.done_reason, ended.losses) == (State.FAILED, "poison", 1)
-    assert (only.outcome, only.error_type) == (Ending.LOST, "ProcessDied")
+    assert (only.outcome, only.error_type) == (AttemptOutcome.LOST, "ProcessDied")
     assert only.error_message == "its own process died: exit code 3"
+
+
+def ends(core: WorkerRuntime) -> dict[str, int]:
+    """How many handlers' processes have ended, by how; only what there is."""
+    counted: dict[str, int] = core.metrics_snapshot()["processes"]
+    assert set(counted) == set(in_processes.ENDS)
+    return {how: number for how, number in counted.items() if number}
+
+
+@pytest.mark.parametrize(
+    ("task", "how"),
+    [
+        ("dies", "exit"),
+        ("killed", "signal"),
+        ("greedy", "memory_limit"),
+        ("modest", "replaced"),
+        ("deaf", "timeout"),
+    ],
+)
+async def test_the_end_of_a_process_is_counted_by_what_ended_it(
+    app: Tenure, task: str, how: str
+) -> None:
+    async with child(app) as core:
+        await end(await enqueue(app, task))
+        assert ends(core) == {how: 1}
+
+
+async def test_the_end_of_a_process_is_counted_by_why_its_handler_had_to_stop(
+    app: Tenure,
+) -> None:
+    async with child(app, slots=1) as core:
+        handle = await enqueue(app, "deaf_for_long")
+
+        async def begun() -> bool:
+            return (await row(handle)).progress is not None
+
+        await until(begun)
+        await app.admin.acancel([handle.id], BY)
+        await end(handle)
+        assert ends(core) == {"cancel": 1}
+        handle = await enqueue(app, "looks")
+        await until(begun)
+    assert ends(core) == {"cancel": 1, "drain": 1}
+
+
+async def test_a_process_that_the_kernel_killed_for_memory_is_counted_as_such(
+    app: Tenure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kills = count()
+    monkeypatch.setattr(in_processes, "out_of_memory_kills", lambda: next(kills))
+    async with child(app) as core:
+        await end(await enqueue(app, "killed"))
+        assert ends(core) == {"out_of_memory": 1}
+
+
+async def test_processes_that_are_not_needed_are_counted_apart_from_deaths(
+    app: Tenure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with child(app) as core:
+        monkeypatch.setattr(in_processes, "_IDLE", 0.1)
+        await end(await enqueue(app, "where"))
+
+        async def ended() -> bool:
+            return ends(core) == {"idle": 1}
+
+        await until(ended)
+        monkeypatch.setattr(in_processes, "_IDLE", 60)
+        await end(await enqueue(app, "where"))
+    assert ends(core) == {"idle": 1, "closed": 1}
+
+
+async def test_a_process_that_dies_without_a_job_is_counted_when_it_is_missed(
+    app: Tenure,
+) -> None:
+    async with child(app) as core:
+        first = await end(await enqueue(app, "where"))
+        assert isinstance(first.result, int)
+        os.kill(first.result, 9)
+        assert wait_for(lambda: not alive(int(str(first.result))), 10)
+        await asyncio.sleep(0.1)
+        await end(await enqueue(app, "where"))
+        assert ends(core) == {"signal": 1}
+
+
+async def test_a_process_that_cannot_load_the_app_is_counted(
+    app: Tenure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", "/nowhere")
+    async with child(app) as core:
+        await enqueue(app, "where")
+
+        async def refused() -> bool:
+            return ends(core).get("refused", 0) >= 1
+
+        await until(refused)
 
 
 async def test_what_a_process_forked_does_not_outlive_it(app: Tenure) -> None:
@@ -239,7 +389,7 @@ async def test_a_handler_that_heeds_nothing_is_ended_with_its_process(app: Tenur
         ended = await end(handle)
         [only] = await attempts(app, handle)
 
-    assert (ended.state, only.outcome) == (State.FAILED, Ending.TIMED_OUT)
+    assert (ended.state, only.outcome) == (State.FAILED, AttemptOutcome.TIMED_OUT)
 
 
 async def test_a_handler_in_a_process_sees_that_a_cancel_was_requested(app: Tenure) -> None:

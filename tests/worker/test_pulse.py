@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from tenure.worker.pulse import Pulse, patience
+from tenure.worker.child_process import SilenceTimer, patience
 
 LOOK = 0.05
 
@@ -19,19 +19,19 @@ def test_a_third_of_the_shortest_lease_within_bounds(lease: float, seconds: floa
 
 
 def test_silence_counts_from_the_last_beat() -> None:
-    pulse = Pulse()
-    seen = [pulse.look(beat, now * LOOK) for now, beat in enumerate([1.0, 2.0, 2.0, 2.0, 3.0])]
+    pulse = SilenceTimer()
+    seen = [pulse.update(beat, now * LOOK) for now, beat in enumerate([1.0, 2.0, 2.0, 2.0, 3.0])]
     assert seen == pytest.approx([0, 0, LOOK, 2 * LOOK, 0])
 
 
 def test_a_child_that_has_not_begun_to_beat_is_not_silent() -> None:
-    pulse = Pulse()
-    assert [pulse.look(0.0, now * LOOK) for now in range(1000)] == [0.0] * 1000
+    pulse = SilenceTimer()
+    assert [pulse.update(0.0, now * LOOK) for now in range(1000)] == [0.0] * 1000
 
 
 def test_a_parent_that_did_not_run_itself_does_not_blame_its_child() -> None:
     """A suspended machine, a SIGSTOP of all of the worker: the first look after it finds an old
     beat, and the child needs a moment to make the next one."""
-    pulse = Pulse()
-    pulse.look(1.0, 10.0)
-    assert pulse.look(1.0, 3610.0) < patience(1.0)
+    pulse = SilenceTimer()
+    pulse.update(1.0, 10.0)
+    assert pulse.update(1.0, 3610.0) < patience(1.0)

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from support.store import Database
 from tenure import AsyncJob, Tenure
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import State
 from tenure.config import DEFAULTS
 from tests.worker.acts import BY, attempts, end, periods, row, set_off, until
@@ -35,7 +35,7 @@ async def test_a_task_that_is_not_known_here_is_left_to_others_uncharged(apps: A
         async with new.run(name="new"):
             ended = await end(handle)
 
-    assert (first.outcome, ended.attempt) == (Ending.RELEASED, 1)
+    assert (first.outcome, ended.attempt) == (AttemptOutcome.RELEASED, 1)
     assert len(await attempts(old, handle)) == 2
 
 
@@ -113,7 +113,7 @@ async def test_a_job_longer_than_its_lease_keeps_it_by_renewals(app: Tenure) -> 
         await end(handle)
         [only] = await attempts(app, handle)
 
-    assert (runs, only.outcome, only.late) == ([1], Ending.COMPLETED, False)
+    assert (runs, only.outcome, only.late) == ([1], AttemptOutcome.COMPLETED, False)
     # At a third of the lease, a little earlier where it can share a statement.
     assert 2 <= only.renewals <= 5
 
@@ -221,7 +221,7 @@ async def test_a_stop_within_longer_than_the_lease_does_not_send_the_job_round_a
         await end(handle, within=3)
         ends = await attempts(app, handle)
 
-    assert [each.outcome for each in ends] == [Ending.COMPLETED]
+    assert [each.outcome for each in ends] == [AttemptOutcome.COMPLETED]
 
 
 async def test_a_handler_that_blocks_the_loop_keeps_its_lease(app: Tenure) -> None:

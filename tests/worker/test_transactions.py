@@ -8,7 +8,7 @@ import pytest
 
 from support.store import Database
 from tenure import AsyncJob, Job, Tenure
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import State
 from tenure.errors import InvalidValue, LeaseLost
 from tests.worker.acts import BY, attempts, end, entries, ledger, periods, row, set_off
@@ -40,7 +40,7 @@ async def test_what_is_written_commits_with_the_completion(
 
     assert await entries(db) == ["paid"]
     assert (ended.state, ended.done_reason) == (State.COMPLETED, "worker_done")
-    assert (only.outcome, only.repeats) == (Ending.COMPLETED, 0)
+    assert (only.outcome, only.repeats) == (AttemptOutcome.COMPLETED, 0)
 
 
 @FORMS
@@ -114,7 +114,7 @@ async def test_nothing_is_written_when_the_lease_was_taken_meanwhile(
     assert [type(error) for error in raised] == [LeaseLost]
     assert (ended.state, ended.done_reason) == (State.CANCELLED, "revoked")
     [only] = await attempts(app, handle)
-    assert only.outcome is Ending.REVOKED
+    assert only.outcome is AttemptOutcome.REVOKED
 
 
 async def test_a_transaction_completes_the_job_and_nothing_can_follow_it(
@@ -208,9 +208,9 @@ async def test_two_jobs_that_deadlock_both_end_and_the_loser_is_not_charged(
 
     assert [(each.state, each.attempt) for each in ended] == [(State.COMPLETED, 1)] * 2
     assert sorted(each.outcome for each in ends) == [
-        Ending.COMPLETED,
-        Ending.COMPLETED,
-        Ending.SNOOZED,
+        AttemptOutcome.COMPLETED,
+        AttemptOutcome.COMPLETED,
+        AttemptOutcome.SNOOZED,
     ]
     assert [r["balance"] for r in await db.fetch("SELECT balance FROM account")] == [2, 2]
 
@@ -245,7 +245,7 @@ async def test_a_conflict_that_shows_at_the_commit_is_not_charged_either(
         first, *_ = await periods(app, handle, 1)
         now = await row(handle)
 
-    assert (first.outcome, now.attempt) == (Ending.SNOOZED, 0)
+    assert (first.outcome, now.attempt) == (AttemptOutcome.SNOOZED, 0)
 
 
 async def test_a_result_that_cannot_be_stored_takes_the_transaction_with_it(
@@ -288,5 +288,5 @@ async def test_a_handler_that_is_stopped_inside_its_transaction_writes_nothing(
         ended = await end(handle, within=5)
         [only] = await attempts(app, handle)
 
-    assert (ended.state, only.outcome) == (State.FAILED, Ending.TIMED_OUT)
+    assert (ended.state, only.outcome) == (State.FAILED, AttemptOutcome.TIMED_OUT)
     assert await entries(db) == []

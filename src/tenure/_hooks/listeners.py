@@ -1,24 +1,19 @@
 """Listeners: who wants to hear of what. What they are told has happened; nobody waits for it.
 
-The thread that tells them is in `teller`, loaded with the first event that somebody wants.
+The thread that tells them is in `delivery`, loaded with the first event that somebody wants.
 """
 
 import inspect
 import os
 import threading
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from tenure._model.event import EVENTS, JobEvent, WorkerEvent
+from tenure._model.event import EVENTS, SHUTDOWN_TIMEOUT, Event, Listener, OnShutdown, name_of
 from tenure.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from tenure._hooks.teller import Teller
-
-Event = JobEvent | WorkerEvent
-Listener = Callable[[Any], Any]
-AtEnd = Callable[[], Awaitable[None]]
-AT_THE_END = 2.0
+    from tenure._hooks.delivery import ListenerThread
 
 
 class Listeners:
@@ -26,11 +21,11 @@ class Listeners:
     with an event loop of its own; it is started with the first event that somebody wants.
     `at_end` is awaited there before that loop ends."""
 
-    def __init__(self, at_end: AtEnd) -> None:
+    def __init__(self, at_end: OnShutdown) -> None:
         self._at_end = at_end
         self._by_name: dict[str, list[Listener]] = {}
         self._lock = threading.Lock()
-        self._teller: Teller | None = None
+        self._teller: ListenerThread | None = None
 
     def __contains__(self, name: object) -> bool:
         return name in self._by_name
@@ -62,7 +57,7 @@ class Listeners:
         for name in dict.fromkeys(names):
             self._by_name.setdefault(name, []).append(listener)
 
-    def tell(self, event: Event) -> None:
+    def deliver(self, event: Event) -> None:
         """Have an event told soon, if somebody wants it. From any thread; does not wait."""
         listeners = self._by_name.get(event.name)
         if listeners:
@@ -71,16 +66,16 @@ class Listeners:
                 teller = self._started()
             teller.put(event, listeners)
 
-    def _started(self) -> "Teller":
-        from tenure._hooks.teller import Teller  # noqa: PLC0415 - most programs have no listener
+    def _started(self) -> "ListenerThread":
+        from tenure._hooks.delivery import ListenerThread  # noqa: PLC0415 - most programs have no listener
 
         with self._lock:
             # A process that was forked has its parent's memory, but not its threads.
             if self._teller is None or self._teller.pid != os.getpid():
-                self._teller = Teller(self._at_end)
+                self._teller = ListenerThread(self._at_end)
             return self._teller
 
-    def close(self, within: float = AT_THE_END) -> None:
+    def close(self, within: float = SHUTDOWN_TIMEOUT) -> None:
         """Let what waits be told, as long as that takes no longer than this, and end the thread;
         the next event starts another."""
         with self._lock:
@@ -91,9 +86,4 @@ class Listeners:
     async def aclose(self) -> None:
         """The same in the async world."""
         if self._teller is not None:
-            await self._teller.aside(self.close)
-
-
-def name_of(listener: Listener) -> str:
-    """What messages call it."""
-    return getattr(listener, "__qualname__", repr(listener))
+            await self._teller.close_in_background(self.close)

@@ -1,10 +1,23 @@
-"""An attempt: one ended running period, as its row keeps it."""
+"""One attempt of a job, and how it ended."""
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
-from tenure._model.ending import Ending
 from tenure._model.ids import JobId, Json, Token, WorkerId
+
+
+class AttemptOutcome(StrEnum):
+    """How an attempt ended, as its row says."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    SNOOZED = "snoozed"
+    RELEASED = "released"
+    CANCELLED = "cancelled"
+    LOST = "lost"
+    REVOKED = "revoked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +31,7 @@ class AttemptRow:
     token: Token
     claimed_by: WorkerId
     attempt: int
-    outcome: Ending
+    outcome: AttemptOutcome
     late: bool
     due_at: datetime
     started_at: datetime

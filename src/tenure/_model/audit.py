@@ -1,5 +1,6 @@
-"""Who changes something, and why; and the row that remembers it."""
+"""The audit: who did what, and why."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -28,3 +29,13 @@ class AuditRow:
     reason: str | None
     before: Json
     after: Json
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPage:
+    """A page of the audit, newest first, found among so many that were searched. `next` is below
+    which id there is more; None at the end alone."""
+
+    rows: Sequence[AuditRow]
+    searched: int
+    next: int | None

@@ -1,14 +1,14 @@
-"""What a listener is told: something that has happened to a job, or to a worker."""
+"""Events of jobs and workers, and the types of their listeners."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from tenure._model.ids import JobId, Json
 from tenure._model.job import State
-from tenure._model.outcome import Error
+from tenure.errors import Error
 
 JobEventName = Literal[
     "enqueued",
@@ -60,3 +60,14 @@ class WorkerEvent:
     queues: Sequence[str]
     concurrency: int
     at: datetime
+
+
+Event = JobEvent | WorkerEvent
+Listener = Callable[[Any], Any]
+OnShutdown = Callable[[], Awaitable[None]]
+SHUTDOWN_TIMEOUT = 2.0
+
+
+def name_of(listener: Listener) -> str:
+    """What messages call it."""
+    return getattr(listener, "__qualname__", repr(listener))

@@ -54,7 +54,7 @@ class NewJob:
     meta: dict[str, Json] = field(default_factory=dict)
 
 
-class Alike(Sequence[NewJob]):
+class UniformBatch(Sequence[NewJob]):
     """Jobs that differ in nothing but their arguments. Each is made when it is looked at, and
     nobody has to: a thousand of them are enqueued as one."""
 
@@ -70,15 +70,15 @@ class Alike(Sequence[NewJob]):
     @overload
     def __getitem__(self, index: int) -> NewJob: ...
     @overload
-    def __getitem__(self, index: slice) -> "Alike": ...
-    def __getitem__(self, index: int | slice) -> "NewJob | Alike":
+    def __getitem__(self, index: slice) -> "UniformBatch": ...
+    def __getitem__(self, index: int | slice) -> "NewJob | UniformBatch":
         if isinstance(index, slice):
-            return Alike(self.job, self.args[index])
+            return UniformBatch(self.job, self.args[index])
         return replace(self.job, args=self.args[index])
 
 
 @dataclass(frozen=True, slots=True)
-class Enqueued:
+class EnqueueResult:
     """The answer to an enqueue. `created` is False when the key already had a job."""
 
     id: JobId

@@ -1,4 +1,4 @@
-"""A lease, and the answers that the store gives to its holder."""
+"""Leases, and the results of claim, renew, progress, settle and rescue."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.ids import JobId, Json, Token, WorkerId
 from tenure._model.job import JobRow, State
 
@@ -25,7 +25,7 @@ class Lease(NamedTuple):
     ttl: timedelta
 
 
-class Claimed(NamedTuple):
+class ClaimedJob(NamedTuple):
     """A job and the lease it was claimed under; `returned` if it had been given back before,
     `confirm` if its holder must say that it begins before it does."""
 
@@ -36,25 +36,25 @@ class Claimed(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Claims:
+class ClaimResult:
     """The answer to a claim.
 
     `found` counts what was due and free, which is more than `jobs` when a suspect came
     alone. `limited` says that a queue asked for has a limit: the next claim should say so
-    too and spare a statement. `unread` are queues that were not read to their end, being
+    too and spare a statement. `skipped_queues` are queues that were not read to their end, being
     paused or limited. `now` is the database's time, at the latest that of the statement.
     `rescued` is what had run out in the limited queues and was ended first.
     """
 
-    jobs: Sequence[Claimed]
+    jobs: Sequence[ClaimedJob]
     found: int
     limited: bool
-    unread: frozenset[str]
+    skipped_queues: frozenset[str]
     now: datetime
-    rescued: "Sequence[Rescued]" = ()
+    rescued: "Sequence[RescuedLease]" = ()
 
 
-class Renewed(StrEnum):
+class RenewStatus(StrEnum):
     """What a renewal came to. Only `lost` stops work; `busy` is tried again at once."""
 
     RENEWED = "renewed"
@@ -63,15 +63,15 @@ class Renewed(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Renewal:
+class RenewResult:
     """The answer to one lease's renewal."""
 
-    answer: Renewed
+    answer: RenewStatus
     cancel_requested: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Reported:
+class ProgressResult:
     """The answer to a progress report: items known so far, new ones, whether the target is met.
 
     When `reached`, the report has also settled the job.
@@ -83,7 +83,7 @@ class Reported:
     cancel_requested: bool
 
 
-class Settling(StrEnum):
+class SettleStatus(StrEnum):
     """What a settle came to for one lease.
 
     `repeated` says that this lease had settled before, in the same way: harmless. `refused`
@@ -98,18 +98,18 @@ class Settling(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class SettleResult:
     """The answer to one lease's settle: where the job went, or how the period had ended before."""
 
-    answer: Settling
+    answer: SettleStatus
     state: State | None = None
     late: bool = False
-    ending: Ending | None = field(default=None, compare=False)
+    ending: AttemptOutcome | None = field(default=None, compare=False)
     reason: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Rescued:
+class RescuedLease:
     """A lease that was over and that a rescue ended; `state` is where the job went."""
 
     job_id: JobId
@@ -127,7 +127,7 @@ class Rescued:
 
 
 @dataclass(frozen=True, slots=True)
-class Overdue:
+class StuckLease:
     """A lease that is long over and could not be rescued, and who has its row locked, if known."""
 
     job_id: JobId
@@ -137,9 +137,28 @@ class Overdue:
 
 
 @dataclass(frozen=True, slots=True)
-class Rescues:
+class RescueResult:
     """The answer to a rescue; `found` also counts what could not be ended now (a locked key)."""
 
-    jobs: Sequence[Rescued]
+    jobs: Sequence[RescuedLease]
     found: int
     now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRow:
+    """The lease of a running job: whose it is, and when it ends unless it is renewed. `length` is
+    what it had after its last renewal, `remaining` what is left of that by the database's clock."""
+
+    job_id: JobId
+    queue: str
+    task: str
+    attempt: int
+    max_attempts: int
+    worker: WorkerId
+    claimed_at: datetime
+    expires_at: datetime
+    length: timedelta
+    remaining: timedelta
+    renewals: int
+    cancel_requested: bool

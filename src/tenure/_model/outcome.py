@@ -1,24 +1,15 @@
-"""How a running period ends: what the handler said, and what the store is told to do."""
+"""How a running period ends, and what a handler can raise to say so."""
 
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-from tenure._model.ending import Ending
-from tenure._model.ids import Json
+from tenure._model.attempt import AttemptOutcome
+from tenure._model.ids import Json, duration
 from tenure._model.job import State
 from tenure._model.lease import Lease
-
-
-@dataclass(frozen=True, slots=True)
-class Error:
-    """An error in words that can be stored: its type, message, trace and signature."""
-
-    type: str
-    message: str
-    trace: str = ""
-    signature: str = ""
+from tenure.errors import Error
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +89,7 @@ class Settlement:
     """
 
     state: State
-    ending: Ending
+    ending: AttemptOutcome
     reason: str | None = None
     result: Json = None
     error: Error | None = None
@@ -109,12 +100,57 @@ class Settlement:
 
 # How nearly every running period ends: with nothing of the handler's in it.
 SUCCEEDED = Succeeded()
-COMPLETED = Settlement(State.COMPLETED, Ending.COMPLETED, reason=SUCCEEDED.reason)
+COMPLETED = Settlement(State.COMPLETED, AttemptOutcome.COMPLETED, reason=SUCCEEDED.reason)
 
 
-class Ended(NamedTuple):
+class SettleRequest(NamedTuple):
     """A lease whose running period is over, how, and the last of what it logged."""
 
     lease: Lease
     settlement: Settlement
     log: str | None = None
+
+
+class ControlFlow(Exception):
+    """The base of what a handler says by raising it."""
+
+
+class Retry(ControlFlow):
+    """Try again, after this long instead of the backoff. The attempt stays charged."""
+
+    def __init__(self, reason: str = "", *, after: float | timedelta | None = None) -> None:
+        super().__init__(reason)
+        self.after: timedelta | None = None if after is None else duration(after, "after")
+
+
+class GiveUp(ControlFlow):
+    """Fail for good, whatever attempts are left; the job is among the dead letters."""
+
+
+class Cancel(ControlFlow):
+    """End the job without a result, and without a failure."""
+
+
+class Snooze(ControlFlow):
+    """Go on later. The attempt is given back."""
+
+    def __init__(self, pause: float | timedelta) -> None:
+        super().__init__(f"for {pause}")
+        self.pause: timedelta = duration(pause, "a snooze")
+
+
+class TargetReached(BaseException):
+    """Raised by the report that reached the job's target: it has settled the job, and the
+    handler is over. No Exception, so that `except Exception` lets it pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A result with the reason why there is no more to do."""
+
+    reason: str
+    result: Json = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.reason, str):
+            raise TypeError(f"a reason is text, not {self.reason!r}")

@@ -1,11 +1,15 @@
-"""An installation at a glance: its numbers, what needs attention, what has just ended."""
+"""The overview: counts, alerts, and facts about the database.
+
+What an installation stands on: the server and how it keeps what is acknowledged, who keeps dead
+rows from being removed, how much history there is.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 
-from tenure._model.finding import Level
+from tenure._model.diagnostics import Level
 from tenure._model.ids import JobId, WorkerId
 from tenure._model.queue import QueueRow
 from tenure._model.stats import Count, Depth
@@ -13,7 +17,7 @@ from tenure._model.worker import WorkerRow
 
 
 @dataclass(frozen=True, slots=True)
-class Hour:
+class HourlyFailures:
     """The attempts that ended within an hour, and how many of them failed, timed out or were
     lost."""
 
@@ -27,7 +31,7 @@ class Hour:
 
 
 @dataclass(frozen=True, slots=True)
-class QueueFigures:
+class QueueSummary:
     """One queue: how much there is in it, what operators have set for it, how many live workers
     take its jobs, and what ended in the last hour and in the one before."""
 
@@ -35,8 +39,8 @@ class QueueFigures:
     set: QueueRow | None = None
     paused: bool = False
     workers: int = 0
-    last_hour: Hour = Hour()
-    hour_before: Hour = Hour()
+    last_hour: HourlyFailures = HourlyFailures()
+    hour_before: HourlyFailures = HourlyFailures()
 
     @property
     def name(self) -> str:
@@ -63,7 +67,7 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True)
-class Pulse:
+class DayCounts:
     """What is counted for a glance alone; `today` began at midnight UTC."""
 
     now: datetime
@@ -73,7 +77,7 @@ class Pulse:
     failed_hour: Count
 
 
-class HolderKind(StrEnum):
+class HorizonHolderKind(StrEnum):
     """What can keep dead rows from being removed."""
 
     SESSION = "session"
@@ -83,11 +87,11 @@ class HolderKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class HorizonHolder:
     """Who keeps dead rows from being removed: `name` is a pid, a prepared transaction's or a
     slot's name. `lag` is in transactions; `age` is known where our role may see it."""
 
-    kind: HolderKind
+    kind: HorizonHolderKind
     name: str
     application: str | None
     state: str | None
@@ -103,7 +107,7 @@ class LateSchedule:
     late: timedelta
 
 
-class AttentionCode(StrEnum):
+class AlertCode(StrEnum):
     """What can need attention, the worst first."""
 
     LEASE_OVER = "lease_over"
@@ -138,10 +142,10 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Attention:
+class Alert:
     """One thing that needs attention: a sentence, and a command that helps."""
 
-    code: AttentionCode
+    code: AlertCode
     level: Level
     sentence: str
     command: str
@@ -149,7 +153,7 @@ class Attention:
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
+class OverviewCounts:
     """The numbers of an overview. Of those `running`, `expired` have a lease that is over. Jobs
     are `retrying` that wait for another attempt: of a thousand of each queue that are due, and of a
     thousand that are for later. Workers are counted that have not said that they end."""
@@ -176,9 +180,45 @@ class Overview:
 
     now: datetime
     words: str
-    numbers: Numbers
-    attention: Sequence[Attention]
+    numbers: OverviewCounts
+    attention: Sequence[Alert]
     left_out: int
-    queues: Sequence[QueueFigures]
+    queues: Sequence[QueueSummary]
     workers: Sequence[WorkerRow]
     completions: Sequence[Completion]
+
+
+@dataclass(frozen=True, slots=True)
+class Durability:
+    """What a commit waits for: the disk here, and the standbys that `standby_names` names. So many
+    standbys are connected."""
+
+    fsync: bool
+    full_page_writes: bool
+    synchronous_commit: str
+    standby_names: str
+    standbys: int
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A table with a partition for each day, from the first to the last, which is ahead of today;
+    `keep` is how long a day is kept."""
+
+    name: str
+    days: int
+    first: date
+    last: date
+    bytes: int
+    keep: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """What an installation stands on."""
+
+    version: str
+    role: str
+    durability: Durability
+    holders: Sequence[HorizonHolder]
+    histories: Sequence[History]

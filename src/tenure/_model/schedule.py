@@ -1,4 +1,6 @@
-"""A schedule: when its ticks are, what each enqueues, what becomes of those that were missed.
+"""Schedules, their ticks and their recent runs.
+
+A schedule: when its ticks are, what each enqueues, what becomes of those that were missed.
 
 A tick is one instant of a schedule. It makes exactly one job, or one row that says why not.
 """
@@ -9,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from tenure._model.ids import JobId
-from tenure._model.job import NewJob
+from tenure._model.job import NewJob, State
 
 # What a wakeup carries in the place of a queue's name; no queue can be named so.
 SCHEDULES_CHANGED = "@schedules"
@@ -168,20 +170,20 @@ class TickRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Firing:
+class FireResult:
     """What one pass over due schedules did: how many ticks it recorded and how many jobs they
     made; when the next schedule is due, if any is, and the time now. Both are the database's.
-    `unread` are those that are due and that this process cannot read, and why."""
+    `skipped_queues` are those that are due and that this process cannot read, and why."""
 
     ticks: int
     jobs: int
     next_at: datetime | None
     now: datetime
-    unread: Mapping[str, str] = field(default_factory=dict)
+    skipped_queues: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declaring:
+class DeclareResult:
     """What a program's start changed: schedules made, changed and retired, by name; and those
     that are as a newer version of the program left them."""
 
@@ -192,7 +194,7 @@ class Declaring:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shift:
+class ClockChange:
     """A change of a zone's clocks: the instant, what they would have shown and what they show.
 
     `shown` and `becomes` are times of the zone, without one. Set forward, the times between them
@@ -212,3 +214,12 @@ class Shift:
     def is_gap(self) -> bool:
         """Whether times are left out, not repeated."""
         return self.becomes > self.shown
+
+
+@dataclass(frozen=True, slots=True)
+class RecentRuns:
+    """What a schedule came to: its last ticks, newest first, and what became of the last job; None
+    if there is no such job any more, or never was."""
+
+    ticks: Sequence[TickRow]
+    state: State | None

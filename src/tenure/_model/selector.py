@@ -7,7 +7,7 @@ from enum import StrEnum
 from tenure._model.job import State
 
 
-class View(StrEnum):
+class JobView(StrEnum):
     """A state of a job, or a part of one under a name of its own. Parts may overlap: what is
     retrying may be due."""
 
@@ -25,12 +25,12 @@ class View(StrEnum):
     @property
     def state(self) -> State:
         """The state that it is, or is a part of."""
-        if self in (View.SCHEDULED, View.DUE, View.RETRYING, View.HELD):
+        if self in (JobView.SCHEDULED, JobView.DUE, JobView.RETRYING, JobView.HELD):
             return State.QUEUED
-        return State.RUNNING if self is View.EXPIRED else State(self.value)
+        return State.RUNNING if self is JobView.EXPIRED else State(self.value)
 
 
-class Comparing(StrEnum):
+class Comparison(StrEnum):
     """How a value is compared."""
 
     EQUAL = ""
@@ -44,7 +44,7 @@ class Comparing(StrEnum):
 class Bound:
     """One side of a range: of a number, of an instant, or (a duration) of how long ago it was."""
 
-    comparing: Comparing
+    comparing: Comparison
     value: int | datetime | timedelta
 
 
@@ -61,7 +61,7 @@ class Selector:
     """Which jobs are meant: those that match all that is said; of several values, any. `id` names
     the jobs themselves, and stands alone."""
 
-    state: tuple[View, ...] = ()
+    state: tuple[JobView, ...] = ()
     queue: tuple[str, ...] = ()
     task: tuple[str, ...] = ()
     tag: tuple[str, ...] = ()

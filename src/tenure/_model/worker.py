@@ -8,7 +8,7 @@ from enum import StrEnum
 from tenure._model.ids import Json, WorkerId
 
 
-class Presence(StrEnum):
+class WorkerState(StrEnum):
     """What a worker says of itself. "Stale" is a view of an old beat."""
 
     ACTIVE = "active"
@@ -54,7 +54,7 @@ class WorkerRow:
     queues: Sequence[str]
     slots: int
     running: int
-    state: Presence
+    state: WorkerState
     drain_requested: bool
     started_at: datetime
     beat_at: datetime
@@ -63,7 +63,7 @@ class WorkerRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Beat:
+class HeartbeatResult:
     """The answer to a beat. Not `known`: the worker was forgotten and registers again."""
 
     known: bool

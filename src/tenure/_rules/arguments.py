@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tenure._model.ids import Json
-from tenure._rules import values
+from tenure._rules import serialization
 from tenure.errors import InvalidValue, PayloadError
 
 _EITHER = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -51,14 +51,14 @@ class Parameters:
                         f"{self._function.__qualname__} is given {', '.join(sorted(taken))} twice, "
                         "and arguments are stored by name; pass it by another name"
                     )
-                named |= {key: values.dump(item) for key, item in value.items()}
+                named |= {key: serialization.dump(item) for key, item in value.items()}
             else:
-                named[name] = values.dump(value)
+                named[name] = serialization.dump(value)
                 if type(value) in self._fitting.get(name, ()):
                     continue
                 if value is None and name in self._optional:
                     continue
-                if refusal := values.unfit(value, named[name], hints.get(name)):
+                if refusal := serialization.argument_mismatch(value, named[name], hints.get(name)):
                     raise InvalidValue(
                         f"{self._function.__qualname__}{self._signature} cannot be called so: "
                         f"argument {name!r} is {refusal}; pass one that fits, or change the "
@@ -126,7 +126,7 @@ class Parameters:
             else:
                 named[name] = value
         named |= {
-            name: values.load(value, rests, what=f"argument {name!r}")
+            name: serialization.load(value, rests, what=f"argument {name!r}")
             for name, value in rest.items()
         }
         try:
@@ -147,14 +147,16 @@ class Parameters:
         """Resolved when first needed: a name may be defined below the function."""
         if self._types is None:
             self._types = _hints(self._function)
-            self._fitting = {name: values.fitting(kind) for name, kind in self._types.items()}
+            self._fitting = {
+                name: serialization.accepted_types(kind) for name, kind in self._types.items()
+            }
         return self._types
 
 
 def _loaded(name: str, stored: Json, hint: Any) -> Any:
     """One argument as its annotation says; PayloadError if it does not fit."""
-    value = values.load(stored, hint, what=f"argument {name!r}")
-    if refusal := values.misfit(value, stored, hint):
+    value = serialization.load(stored, hint, what=f"argument {name!r}")
+    if refusal := serialization.mismatch(value, stored, hint):
         raise PayloadError(f"argument {name!r} is {refusal}; enqueue it again with one that fits")
     return value
 

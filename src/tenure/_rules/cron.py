@@ -1,16 +1,21 @@
-"""Cron expressions: reading them, and their ticks through changes of the clock.
+"""Cron expressions, and ticks that meet a change of the clock.
 
-cronsim reads the fields; which instants they name is decided here, by docs/decisions/0024.
+Cron expressions: reading them, and their ticks through changes of the clock.
+
+cronsim reads the fields. This module computes their instants, by the rules of
+docs/decisions/0008-cron-and-clock-changes.md.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import time as time_of_day
 from functools import lru_cache
 
 from cronsim import CronSim, CronSimError
 
-from tenure._rules.zones import change_within, offset_at
+from tenure._model.schedule import ClockChange, Timing
+from tenure._rules.time_zones import change_within, offset_at, zone_named
 from tenure.errors import InvalidValue
 
 NICKNAMES = {
@@ -231,3 +236,28 @@ def _repeating(zone: tzinfo, instant: datetime) -> datetime | None:
     if not instant.astimezone(zone).fold:
         return None
     return change_within(zone, instant - _DAY, instant)
+
+
+def shift_on(zone: str, fire_at: datetime) -> ClockChange | None:
+    """The change of the clock on the day that the zone's calendar shows at a tick, if it has one.
+
+    A gap belongs to the day of the times that are left out, an overlap to that of those repeated.
+    """
+    there = zone_named(zone)
+    day = fire_at.astimezone(there).date()
+    # The earlier reading of midnight, and the later one of the next: both ends' changes are told.
+    begin = datetime.combine(day, time_of_day(), tzinfo=there)
+    end = datetime.combine(day + timedelta(days=1), time_of_day(fold=1), tzinfo=there)
+    change = change_within(there, begin.astimezone(UTC) - _SECOND, end.astimezone(UTC) - _SECOND)
+    if change is None:
+        return None
+    before, after = offset_at(there, change - _SECOND), offset_at(there, change)
+    shown = change.replace(tzinfo=None)
+    return ClockChange(at=change, shown=shown + before, becomes=shown + after)
+
+
+def moved(timing: Timing, fire_at: datetime) -> bool:
+    """Whether a tick stands at the end of a gap for a time that the clock left out."""
+    if timing.cron is None:
+        return False
+    return not read(timing.cron).has(fire_at.astimezone(zone_named(timing.zone)))

@@ -1,14 +1,15 @@
-"""Whether a request is the same as the one before: its digest here, a job's key elsewhere."""
+"""Request digests, job keys, and ids as text."""
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 
-from tenure._model.ids import Json
+from tenure._model.ids import JobId, Json
 from tenure._model.job import JobRow, NewJob
-from tenure._rules.values import dump
+from tenure._rules.serialization import dump
+from tenure.errors import InvalidValue
 
 _UNSAID = NewJob("")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -45,3 +46,34 @@ def _base36(number: int) -> str:
         number, digit = divmod(number, 36)
         digits = _DIGITS[digit] + digits
     return digits
+
+
+_LONGEST = 19
+
+
+def number(said: int | str, what: str = "job") -> int:
+    """The id that was said, as the store compares it; InvalidValue for what cannot be one."""
+    if isinstance(said, str) and said.isascii() and said.isdigit() and len(said) <= _LONGEST:
+        return int(said)
+    if isinstance(said, int) and not isinstance(said, bool):
+        return said
+    raise InvalidValue(
+        f"{said!r} is no id of a {what}; it is a number, as in 7, or that number as text"
+    )
+
+
+def numbers(said: Iterable[int | str], what: str = "job") -> list[int]:
+    """The same for several. One text is not several ids: its digits would be."""
+    if isinstance(said, str) or not isinstance(said, Iterable):
+        raise InvalidValue(f"ids are several: write [{said!r}]")
+    return [number(one, what) for one in said]
+
+
+def job_id(said: int | str) -> JobId:
+    """The id of a job."""
+    return JobId(number(said))
+
+
+def job_ids(said: Iterable[int | str]) -> list[JobId]:
+    """The ids of jobs."""
+    return [JobId(one) for one in numbers(said)]

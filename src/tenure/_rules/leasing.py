@@ -13,7 +13,7 @@ def margin(ttl: timedelta, *, stop_within: timedelta, defaults: Defaults = DEFAU
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class LeaseTimes:
     """What a lease of one length means to its holder, in seconds after it was asked for.
 
     Anchored to when the claim or renewal was *sent*, so a slow round trip shortens the trust
@@ -25,7 +25,9 @@ class Terms:
     stop_within: float
 
 
-def terms(ttl: timedelta, *, stop_within: timedelta, defaults: Defaults = DEFAULTS) -> Terms:
+def lease_times(
+    ttl: timedelta, *, stop_within: timedelta, defaults: Defaults = DEFAULTS
+) -> LeaseTimes:
     """It is renewed after a third of it; when the trust is over, the holder begins to stop.
 
     A lease may be shorter than its task thought, where a call or a queue says so: then the time
@@ -34,7 +36,7 @@ def terms(ttl: timedelta, *, stop_within: timedelta, defaults: Defaults = DEFAUL
     spare = ttl / 3 * 2 - margin(ttl, stop_within=timedelta(0), defaults=defaults) - defaults.slack
     stop_within = max(min(stop_within, spare), timedelta(0))
     trusted = ttl - margin(ttl, stop_within=stop_within, defaults=defaults)
-    return Terms(ttl.total_seconds() / 3, trusted.total_seconds(), stop_within.total_seconds())
+    return LeaseTimes(ttl.total_seconds() / 3, trusted.total_seconds(), stop_within.total_seconds())
 
 
 def check_ttl(

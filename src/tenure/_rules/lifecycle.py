@@ -1,10 +1,10 @@
-"""How a job goes from state to state. What the store enforces in SQL is said here in Python."""
+"""The state machine of a job, how it settles, and its backoff."""
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import assert_never
 
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import JobRow, State
 from tenure._model.outcome import (
     COMPLETED,
@@ -19,7 +19,7 @@ from tenure._model.outcome import (
     Snoozed,
     Succeeded,
 )
-from tenure.config import LONGEST_WAIT
+from tenure.config import LONGEST_WAIT, Backoff
 
 # Every move there is. A retry of a dead letter (failed -> queued) begins a new life.
 MOVES: dict[State, frozenset[State]] = {
@@ -38,6 +38,9 @@ SUSPECT_FROM = 2
 # A suspect with as many worker losses takes down more than its own process: it runs only where
 # nothing else is held.
 ALONE_FROM = 3
+# A job that moves its cursor before it takes its worker down has its worker losses taken back.
+# After as many deaths it runs alone all the same: its neighbors would pay for it 100 times.
+ALONE_DEATHS = 20
 
 
 def is_expired(job: JobRow) -> bool:
@@ -56,24 +59,30 @@ def settle(outcome: Outcome, *, attempt: int, limit: int, backoff: timedelta) ->
         return COMPLETED
     match outcome:
         case Succeeded(result, reason):
-            return Settlement(State.COMPLETED, Ending.COMPLETED, reason=reason, result=result)
+            return Settlement(
+                State.COMPLETED, AttemptOutcome.COMPLETED, reason=reason, result=result
+            )
         case Snoozed(pause):
-            return Settlement(State.QUEUED, Ending.SNOOZED, after=_bounded(pause), charged=False)
+            return Settlement(
+                State.QUEUED, AttemptOutcome.SNOOZED, after=_bounded(pause), charged=False
+            )
         case Released(begun, error, after):
             return Settlement(
                 State.QUEUED,
-                Ending.RELEASED,
+                AttemptOutcome.RELEASED,
                 error=error,
                 after=None if after is None else _bounded(after),
                 charged=False,
                 loss=Loss.BEGUN if begun else None,
             )
         case Lost(loss, error):
-            return Settlement(State.QUEUED, Ending.LOST, error=error, charged=False, loss=loss)
+            return Settlement(
+                State.QUEUED, AttemptOutcome.LOST, error=error, charged=False, loss=loss
+            )
         case Cancelled(reason):
-            return Settlement(State.CANCELLED, Ending.CANCELLED, reason=reason)
+            return Settlement(State.CANCELLED, AttemptOutcome.CANCELLED, reason=reason)
         case Failed():
-            ending = Ending.TIMED_OUT if outcome.timed_out else Ending.FAILED
+            ending = AttemptOutcome.TIMED_OUT if outcome.timed_out else AttemptOutcome.FAILED
             if outcome.retryable and attempt < limit:
                 after = backoff if outcome.after is None else outcome.after
                 return Settlement(State.QUEUED, ending, error=outcome.error, after=_bounded(after))
@@ -89,16 +98,16 @@ def _bounded(wait: timedelta) -> timedelta:
 
 
 @dataclass(frozen=True, slots=True)
-class Counters:
+class LossCounters:
     """What a job has been through since its last progress, and in its whole life (`deaths`)."""
 
     losses: int = 0
     worker_losses: int = 0
     deaths: int = 0
 
-    def after(self, loss: Loss | None) -> "Counters":
+    def after(self, loss: Loss | None) -> "LossCounters":
         """The counters once this end is counted."""
-        return Counters(
+        return LossCounters(
             self.losses + (loss is Loss.OWN),
             self.worker_losses + (loss is Loss.SHARED),
             self.deaths + (loss in (Loss.OWN, Loss.SHARED)),
@@ -118,7 +127,7 @@ def verdict(
     *,
     attempt: int,
     limit: int,
-    counters: Counters,
+    counters: LossCounters,
     max_losses: int,
     cancelled: bool,
 ) -> tuple[State, str | None]:
@@ -145,8 +154,8 @@ def verdict(
 
 
 def rescue(
-    *, counters: Counters, max_losses: int, begun: bool, excused: bool, cancelled: bool
-) -> tuple[State, str | None, Counters]:
+    *, counters: LossCounters, max_losses: int, begun: bool, excused: bool, cancelled: bool
+) -> tuple[State, str | None, LossCounters]:
     """Where a lease leads that ran out and that its holder did not give back.
 
     `begun` is False where the handler is not known to have begun: then only a death is counted.
@@ -166,7 +175,24 @@ def rescue(
     return State.QUEUED, None, now
 
 
-def becomes_suspect(counters: Counters, after: Counters) -> bool:
+def becomes_suspect(counters: LossCounters, after: LossCounters) -> bool:
     """Whether a rescue makes a suspect: the first loss of a whole worker is nearly always a
-    machine's, the second in a row without progress may be the job's."""
-    return after.worker_losses > counters.worker_losses and after.worker_losses >= SUSPECT_FROM
+    machine's, the second in a row without progress may be the job's. So may one of many."""
+    if after.worker_losses == counters.worker_losses:
+        return False
+    return after.worker_losses >= SUSPECT_FROM or after.deaths >= ALONE_DEATHS
+
+
+def runs_alone(suspect: JobRow, *, alone_from: int) -> bool:
+    """Whether a suspect must be the only job of its process."""
+    return suspect.worker_losses >= alone_from or suspect.deaths >= ALONE_DEATHS
+
+
+def delay(policy: Backoff, *, attempt: int, chance: float) -> timedelta:
+    """The wait after the `attempt`th failure; `chance` in [0, 1) draws the jitter.
+
+    Doubling stops where it passes the cap, so that a high attempt overflows nothing.
+    """
+    doublings = min(max(attempt - 1, 0), 62)
+    seconds = min(policy.cap.total_seconds(), policy.base.total_seconds() * 2**doublings)
+    return timedelta(seconds=seconds * (1 + policy.jitter * chance))

@@ -15,9 +15,9 @@ from tenure._model.operation import (
     OperationRow,
     OperationState,
 )
-from tenure._model.selector import Bound, Comparing, Selector, View
-from tenure._rules import payload, selecting, selectors
-from tenure._rules.values import dump
+from tenure._model.selector import Bound, Comparison, JobView, Selector
+from tenure._rules import payload, selector_query, selector_syntax
+from tenure._rules.serialization import dump
 from tenure.errors import InvalidValue
 
 MOST_ITEMS = 1_000_000
@@ -92,7 +92,7 @@ def _check_filter(new: NewOperation) -> None:
 
 
 def _check_selector(said: Filter, states: Sequence[State]) -> None:
-    selector = selectors.parse(said.selector or "")
+    selector = selector_syntax.parse(said.selector or "")
     if said != Filter(selector=said.selector, queue=said.queue) or said.queue not in (
         None,
         *selector.queue,
@@ -134,8 +134,8 @@ def states_of(new: NewOperation) -> list[State]:
                 f"what is {state} cannot be the subject of a {new.kind}; that is for jobs that are "
                 f"{' or '.join(allowed)}"
             )
-    meant = selector if said else replace(selector, state=tuple(map(View, allowed)))
-    found = list(selecting.states(meant))
+    meant = selector if said else replace(selector, state=tuple(map(JobView, allowed)))
+    found = list(selector_query.states(meant))
     if len(found) > 1 and new.kind is OperationKind.DELETE:
         raise InvalidValue(f"a delete must say of which state; give one of {', '.join(allowed)}")
     return found
@@ -144,9 +144,9 @@ def states_of(new: NewOperation) -> list[State]:
 def selector_of(said: Filter) -> Selector:
     """What a filter says, as a selector; but for the signature, which is no more than itself."""
     if said.selector is not None:
-        return selectors.parse(said.selector)
+        return selector_syntax.parse(said.selector)
     return Selector(
-        state=() if said.state is None else (View(said.state),),
+        state=() if said.state is None else (JobView(said.state),),
         queue=() if said.queue is None else (said.queue,),
         task=() if said.task is None else (said.task,),
         created=_range(said.created_after, said.created_before),
@@ -155,7 +155,7 @@ def selector_of(said: Filter) -> Selector:
 
 
 def _range(after: datetime | None, before: datetime | None) -> tuple[Bound, ...]:
-    sides = (Comparing.AT_LEAST, after), (Comparing.BELOW, before)
+    sides = (Comparison.AT_LEAST, after), (Comparison.BELOW, before)
     return tuple(Bound(comparing, at) for comparing, at in sides if at is not None)
 
 
@@ -166,7 +166,7 @@ def selected(selector: Selector) -> Filter:
     if selector == Selector():
         return Filter()
     only = selector.queue[0] if len(selector.queue) == 1 else None
-    return Filter(selector=selectors.text(selector), queue=only)
+    return Filter(selector=selector_syntax.text(selector), queue=only)
 
 
 def chunk(rate: int) -> int:
@@ -202,7 +202,9 @@ def as_json(said: Filter | Changes | None) -> dict[str, Json] | None:
     fields = {name: dump(value) for name, value in asdict(said).items() if value is not None}
     if "selector" in fields:
         # The members are frozen; who reads this later need not be one who reads payloads.
-        fields["selector"] = selectors.text(selectors.masked(selectors.parse(fields["selector"])))
+        fields["selector"] = selector_syntax.text(
+            selector_syntax.masked(selector_syntax.parse(fields["selector"]))
+        )
     return fields
 
 

@@ -1,4 +1,4 @@
-"""What may be enqueued: JSON within limits, names within bounds. Refused before any SQL."""
+"""What may be stored in a job: JSON limits, names and keys."""
 
 import json
 import math
@@ -163,3 +163,23 @@ def check(job: NewJob) -> None:
     check_count(job.target, "target", most=2_147_483_647)
     if job.lease is not None:
         check_ttl(job.lease, stop_within=timedelta(0))
+
+
+def first_of_each_key(jobs: Sequence[NewJob]) -> tuple[list[int], list[int]]:
+    """Which jobs to send, and for each job asked which of those answers for it.
+
+    A key that comes twice in one call is sent once: the second is a no-op that returns the
+    first, as it would be in a call of its own.
+    """
+    sent: list[int] = []
+    answers: list[int] = []
+    places: dict[tuple[str, str], int] = {}
+    for index, job in enumerate(jobs):
+        place = None if job.key is None else places.get((job.task, job.key))
+        if place is None:
+            place = len(sent)
+            sent.append(index)
+            if job.key is not None:
+                places[job.task, job.key] = place
+        answers.append(place)
+    return sent, answers

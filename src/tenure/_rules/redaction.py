@@ -16,11 +16,10 @@ from functools import lru_cache
 from tenure._model.attempt import AttemptRow
 from tenure._model.ids import Json
 from tenure._model.job import JobRow
-from tenure._model.outcome import Error
 from tenure._model.schedule import ScheduleRow
-from tenure._rules import tokens
+from tenure._rules import access
 from tenure._rules.payload import MAX_DEPTH
-from tenure.errors import InvalidValue
+from tenure.errors import Error, InvalidValue
 
 HIDDEN = "<redacted>"
 BUILT_IN = (
@@ -125,7 +124,7 @@ class Redactor:
         rows that PostgreSQL quotes, and what stands behind a hidden name."""
         for secret in known:
             text = text.replace(secret, HIDDEN)
-        text = _HELD.sub(HIDDEN, tokens.SHAPE.sub(HIDDEN, text))
+        text = _HELD.sub(HIDDEN, access.SHAPE.sub(HIDDEN, text))
         text = _JSON_LINE.sub(HIDDEN, _without_rows(text))
         if "://" in text:
             text = _RUN.sub(_without_userinfo, text)

@@ -1,12 +1,31 @@
-"""What may be a schedule: its name, its times, its job and its policy. Refused before any SQL."""
+"""Which schedules are valid, which ticks make jobs, what a deploy changes."""
 
-from datetime import timedelta
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import TypeVar
+from hashlib import blake2b
+from itertools import islice
+from typing import Any, TypeVar
 
+from tenure._model.ids import Json
 from tenure._model.job import NewJob
-from tenure._model.schedule import NewSchedule, Policy, PolicyChange
+from tenure._model.schedule import (
+    DeclareResult,
+    Missed,
+    NewSchedule,
+    Overlap,
+    Policy,
+    PolicyChange,
+    ScheduleRow,
+    Tick,
+    TickReason,
+    Timing,
+)
 from tenure._rules import payload, timing
+from tenure._rules import timing as rules
+from tenure._rules.serialization import dump
 from tenure.config import LONGEST_WAIT
 from tenure.errors import InvalidValue
 
@@ -68,3 +87,180 @@ def _check_job(job: NewJob) -> None:
             "the job of a schedule has no run_at, delay or key of its own: its ticks give them; "
             "leave them out"
         )
+
+
+_SOON = timedelta(seconds=5)
+_LONG = timedelta(seconds=60)
+_INSTANT = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class TickDecisions:
+    """The ticks of one schedule that are accounted for now, and the first that is not."""
+
+    ticks: Sequence[Tick]
+    next_at: datetime | None
+
+
+def decide_ticks(schedule: ScheduleRow, *, now: datetime, live: bool, most: int) -> TickDecisions:
+    """Judge the ticks that are due, the oldest first, at most so many.
+
+    `live` says that the job of the last tick that fired has not ended.
+    """
+    policy = schedule.in_force
+    made_up: datetime | None = None
+    ticks: list[Tick] = []
+    at = schedule.next_at
+    later = iter(()) if at is None else rules.forward(schedule.timing, at)
+    while at is not None and at <= now and len(ticks) < most:
+        successor = next(later, None)
+        missed = is_missed(at, successor, now)
+        if missed and made_up is None:
+            made_up = _made_up_from(schedule.timing, policy, at, now)
+        if is_paused(schedule, at):
+            tick = _skipped(at, TickReason.PAUSED)
+        elif missed and made_up is not None and at < made_up:
+            tick = _skipped(at, TickReason.MISSED)
+        elif live and policy.overlap is Overlap.SKIP:
+            tick = _skipped(at, TickReason.OVERLAP)
+        else:
+            live = True
+            tick = Tick(
+                fire_at=at,
+                reason=TickReason.LATE if missed else None,
+                run_at=due_at(schedule.name, at, policy.jitter),
+            )
+        ticks.append(tick)
+        at = successor
+    return TickDecisions(ticks, at)
+
+
+def is_missed(fire_at: datetime, successor: datetime | None, now: datetime) -> bool:
+    """Whether a tick has been missed, and is not merely late: once its successor is due, but not
+    within 5 s, and in any case after 60 s."""
+    room = _LONG if successor is None else min(max(successor - fire_at, _SOON), _LONG)
+    return now - fire_at > room
+
+
+def due_at(name: str, fire_at: datetime, jitter: timedelta) -> datetime:
+    """When the job of a tick is due: up to the jitter later, by a share that is the tick's own."""
+    if not jitter:
+        return fire_at
+    digest = blake2b(f"{name} {fire_at.timestamp()}".encode(), digest_size=8).digest()
+    return fire_at + jitter * (int.from_bytes(digest) / 2**64)
+
+
+def _made_up_from(timing: Timing, policy: Policy, first: datetime, now: datetime) -> datetime:
+    """The first tick that is still made up for, of those that were missed, from the first on."""
+    if policy.missed is Missed.SKIP:
+        return now + _INSTANT
+    most = 1 if policy.missed is Missed.LATEST else policy.missed_most
+    earliest = now - policy.missed_within if policy.missed is Missed.ALL else first
+    found = now + _INSTANT
+    for tick in islice(rules.backward(timing, now), most):
+        if tick < max(earliest, first):
+            break
+        found = tick
+    return found
+
+
+def is_paused(schedule: ScheduleRow, fire_at: datetime) -> bool:
+    """Whether a tick falls into the schedule's pause; what was due before it and is not accounted
+    for does too."""
+    if schedule.paused_at is None:
+        return False
+    return schedule.paused_until is None or fire_at < schedule.paused_until
+
+
+def _skipped(fire_at: datetime, reason: TickReason) -> Tick:
+    return Tick(fire_at=fire_at, reason=reason)
+
+
+def as_stored(schedule: NewSchedule) -> NewSchedule:
+    """The definition as it will be read back, checked: what a job may be, a schedule's may."""
+    payload.check_name(schedule.name, "schedule")
+    payload.check(schedule.job)
+    args, meta = payload.encode(schedule.job.args), payload.encode(schedule.job.meta)
+    job = replace(schedule.job, args=json.loads(args), meta=json.loads(meta))
+    at = schedule.timing.at
+    when = replace(schedule.timing, at=None if at is None else at.astimezone(UTC))
+    return replace(schedule, job=job, timing=when)
+
+
+def definition(schedule: ScheduleRow | NewSchedule) -> dict[str, Json]:
+    """What defines a schedule, as JSON for the audit."""
+    parts: dict[str, Any] = {
+        **asdict(schedule.timing),
+        **asdict(schedule.policy),
+        **asdict(schedule.job),
+    }
+    said: dict[str, Json] = dump({k: v for k, v in parts.items() if v not in (None, {})})
+    return said
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclarationPlan:
+    """What a program's start has to change, by name; `confirmed` are as an older version left them,
+    and right."""
+
+    made: tuple[str, ...]
+    changed: tuple[str, ...]
+    retired: tuple[str, ...]
+    confirmed: tuple[str, ...]
+    newer: tuple[str, ...]
+
+    @property
+    def locked(self) -> tuple[str, ...]:
+        """Those that are there, and to be written."""
+        return (*self.changed, *self.retired, *self.confirmed)
+
+    @property
+    def touched(self) -> tuple[str, ...]:
+        """All that are to be written."""
+        return (*self.made, *self.locked)
+
+    @property
+    def answer(self) -> DeclareResult:
+        """What the program is told."""
+        return DeclareResult(
+            made=self.made, changed=self.changed, retired=self.retired, newer=self.newer
+        )
+
+
+def plan(
+    program: str,
+    version: tuple[int, ...],
+    wanted: Mapping[str, NewSchedule],
+    found: Mapping[str, ScheduleRow],
+) -> DeclarationPlan:
+    """What a program's start has to change. What a newer version of it wrote is not touched; a
+    schedule that another program declared, or that was made at run time, is taken over. Where a
+    newer version has declared schedules, this one makes and takes over none: what is not there,
+    the newer one does not declare."""
+    overtaken = any(
+        row.program == program and row.program_version > version for row in found.values()
+    )
+    new = [name for name in wanted if name not in found]
+    parts: dict[str, list[str]] = {
+        "made": [] if overtaken else new,
+        "changed": [],
+        "retired": [],
+        "confirmed": [],
+        "newer": new if overtaken else [],
+    }
+    for name, row in found.items():
+        if row.program_version > version if row.program == program else overtaken:
+            parts["newer"].append(name)
+        elif name not in wanted:
+            parts["retired"].append(name)
+        elif row.program != program or _differs(row, wanted[name]):
+            parts["changed"].append(name)
+        elif row.program_version < version:
+            parts["confirmed"].append(name)
+    return DeclarationPlan(**{part: tuple(sorted(names)) for part, names in parts.items()})
+
+
+def _differs(row: ScheduleRow, wanted: NewSchedule) -> bool:
+    if row.retired_at is not None:
+        return True
+    return (row.timing, row.policy, row.job) != (wanted.timing, wanted.policy, wanted.job)

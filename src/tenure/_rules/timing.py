@@ -1,4 +1,6 @@
-"""When a schedule's ticks are. Pure: no clock; every instant given and answered is UTC.
+"""The ticks of a timing, and a timing as a sentence.
+
+When a schedule's ticks are. Pure: no clock; every instant given and answered is UTC.
 
 What reads cron expressions is loaded when the first one is met: a program without any does not
 wait for it.
@@ -32,7 +34,7 @@ def check(timing: Timing) -> None:
     if timing.at is not None and timing.at.utcoffset() is None:
         raise InvalidValue(f"at={timing.at} has no time zone; write tzinfo=UTC or attach one")
 
-    from tenure._rules.zones import zone_named  # noqa: PLC0415 - see above
+    from tenure._rules.time_zones import zone_named  # noqa: PLC0415 - see above
 
     zone_named(timing.zone)
     if timing.cron is not None:
@@ -81,9 +83,9 @@ def forward(timing: Timing, after: datetime) -> Iterator[datetime]:
     """All ticks after an instant, in order."""
     after = _utc(after)
     if timing.cron is not None:
-        from tenure._rules import cron, zones  # noqa: PLC0415 - see above
+        from tenure._rules import cron, time_zones  # noqa: PLC0415 - see above
 
-        return cron.forward(cron.read(timing.cron), zones.zone_named(timing.zone), after)
+        return cron.forward(cron.read(timing.cron), time_zones.zone_named(timing.zone), after)
     if timing.every is not None:
         return _intervals(timing.every, (after - EPOCH) // timing.every + 1, 1)
     at = _at(timing)
@@ -94,9 +96,9 @@ def backward(timing: Timing, until: datetime) -> Iterator[datetime]:
     """All ticks up to an instant, the last one first."""
     until = _utc(until)
     if timing.cron is not None:
-        from tenure._rules import cron, zones  # noqa: PLC0415 - see above
+        from tenure._rules import cron, time_zones  # noqa: PLC0415 - see above
 
-        return cron.backward(cron.read(timing.cron), zones.zone_named(timing.zone), until)
+        return cron.backward(cron.read(timing.cron), time_zones.zone_named(timing.zone), until)
     if timing.every is not None:
         return _intervals(timing.every, (until - EPOCH) // timing.every, -1)
     at = _at(timing)
@@ -129,3 +131,29 @@ def _utc(instant: datetime) -> datetime:
     if instant.utcoffset() is None:
         raise InvalidValue(f"{instant} has no time zone; write tzinfo=UTC or attach one")
     return instant.astimezone(UTC)
+
+
+_UNITS = ((86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
+
+
+def describe_timing(timing: Timing) -> str:
+    """When its ticks are: `At 03:00 every day`, `Every 5 minutes`, `Once`."""
+    if timing.cron is not None:
+        from tenure._rules import cron  # noqa: PLC0415 - who has none need not load it
+
+        return cron.read(timing.cron).rule.explain()
+    return "Once" if timing.every is None else f"Every {_lasting(timing.every)}"
+
+
+def _lasting(every: timedelta) -> str:
+    """The interval in the units that it is made of: `minute`, `90 seconds`, `1 hour 30 minutes`."""
+    rest = every.total_seconds()
+    parts: list[tuple[float, str]] = []
+    for size, word in _UNITS:
+        many = rest if size == 1 else rest // size
+        rest -= many * size
+        if many:
+            parts.append((many, word if many == 1 else f"{word}s"))
+    if len(parts) == 1 and parts[0][0] == 1:
+        return parts[0][1]
+    return " ".join(f"{many:g} {word}" for many, word in parts)

@@ -1,1 +1,1 @@
-"""What a worker does, one service in one file. Knows the port, never a database."""
+"""Loops that any process may run, one service in one file. Knows the port, never a database."""

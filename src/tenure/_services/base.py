@@ -1,8 +1,9 @@
-"""A service is a `tick`: one bounded pass. Here are the loop around it, its pauses, its errors."""
+"""A service: its loop, its backoff, and the supervisor that starts and stops it."""
 
 import asyncio
 import logging
 import random
+from collections.abc import Sequence
 from datetime import timedelta
 
 from tenure._log import Log
@@ -15,7 +16,7 @@ _LONGEST_BACKOFF = timedelta(seconds=5)
 _JITTER = 0.2
 
 
-def about(job: JobRow) -> dict[str, str | int]:
+def log_fields(job: JobRow) -> dict[str, str | int]:
     """The fields of a record in the log that is about this job, for its `extra`."""
     return {
         "job": job.id,
@@ -58,7 +59,7 @@ class Service:
     async def close(self) -> None:
         """Let go of what the service holds."""
 
-    def nudge(self) -> None:
+    def run_soon(self) -> None:
         """Let the next pass begin at once. From the service's own event loop only."""
         self._nudged.set()
 
@@ -73,7 +74,7 @@ class Service:
             while not self._stopping:
                 done = await self._attempt()
                 if not done and not self._stopping:
-                    await self.rest(self._rest())
+                    await self.sleep(self._next_delay())
         finally:
             await self.close()
 
@@ -98,16 +99,49 @@ class Service:
         self._failures = 0
         return done
 
-    def _rest(self) -> float:
+    def _next_delay(self) -> float:
         seconds = self.pause.total_seconds()
         if self._failures:
             seconds = min(self._longest, self._retry * 2 ** min(self._failures - 1, 10))
         return seconds * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - spreads load
 
-    async def rest(self, seconds: float) -> None:
+    async def sleep(self, seconds: float) -> None:
         """Wait so long, or until nudged."""
         try:
             async with asyncio.timeout(seconds):
                 await self._nudged.wait()
         except TimeoutError:
             pass
+
+
+_WITHIN = 5.0
+
+
+class Supervisor:
+    """The services of one event loop."""
+
+    def __init__(self, services: Sequence[Service]) -> None:
+        self._services = list(services)
+        self._tasks: dict[Service, asyncio.Task[None]] = {}
+
+    def start(self) -> None:
+        """Start all services, in order."""
+        for service in self._services:
+            self._tasks[service] = asyncio.create_task(service.run(), name=f"tenure {service.name}")
+
+    async def stop_all(self) -> None:
+        """Stop the services one by one, the last first."""
+        for service in reversed(self._services):
+            await self.stop(service)
+
+    async def stop(self, service: Service, *, within: float = _WITHIN) -> None:
+        """Stop one service, if it runs; one that does not end is cancelled."""
+        task = self._tasks.pop(service, None)
+        if task is None:
+            return
+        service.stop()
+        done, _ = await asyncio.wait({task}, timeout=within)
+        if not done:
+            log.warning("%s: did not stop within %g s", service.name, within)
+            task.cancel()
+            await asyncio.wait({task}, timeout=1)

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from tenure._services.base import Service, log
-from tenure._store.engine import Link
+from tenure._store.engine import ServiceConnection
 from tenure._store.port import Store
 from tenure.errors import QueryFailed
 
@@ -15,7 +15,7 @@ class Pruner(Service):
 
     name = "pruner"
 
-    def __init__(self, store: Store, link: Link) -> None:
+    def __init__(self, store: Store, link: ServiceConnection) -> None:
         super().__init__(timedelta(hours=1))
         self._store = store
         self._link = link

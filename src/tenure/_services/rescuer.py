@@ -1,23 +1,30 @@
 """Returns jobs whose lease ran out to their queue, or declares them failed. Anyone may."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from tenure._clock import boottime
 from tenure._services.base import Service, log
-from tenure._services.holdings import Holdings
-from tenure._store.engine import Link
+from tenure._store.engine import ServiceConnection
 from tenure._store.port import Store
 from tenure.config import Defaults
-from tenure.job import boottime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
 
-    from tenure._model.lease import Rescued
+    from tenure._model.lease import Lease, RescuedLease
 
 _BATCH = 500
 # A sweep that took as long has waited for a lock on the table: nobody else could renew meanwhile.
 _WAITED = 1.0
+
+
+class HeldHere(Protocol):
+    """The leases that this process holds."""
+
+    @property
+    def at_risk(self) -> "Sequence[Lease]":
+        """Those that may be over in the store, and that this process has yet to give back."""
 
 
 class Rescuer(Service):
@@ -28,12 +35,12 @@ class Rescuer(Service):
     def __init__(
         self,
         store: Store,
-        link: Link,
+        link: ServiceConnection,
         *,
         defaults: Defaults,
-        holdings: Holdings | None = None,
+        holdings: HeldHere | None = None,
     ) -> None:
-        super().__init__(defaults.sweep)
+        super().__init__(defaults.rescue_interval)
         self._store = store
         self._link = link
         self._holdings = holdings
@@ -42,7 +49,7 @@ class Rescuer(Service):
         self._lag = defaults.floor_lag
         self._floor: datetime | None = None
         self._from_zero_at = 0.0
-        self.on_rescued: Callable[[Sequence[Rescued]], None] = lambda _jobs: None
+        self.on_rescued: Callable[[Sequence[RescuedLease]], None] = lambda _jobs: None
 
     async def tick(self) -> int:
         """One sweep; none for a third of a lease after one that failed. Whoever could not reach

@@ -5,19 +5,19 @@ import random
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tenure._clock import boottime
 from tenure._model.schedule import SCHEDULES_CHANGED
 from tenure._services.base import Service, log
-from tenure._store.engine import Link
+from tenure._store.engine import ServiceConnection
 from tenure._store.port import Store
 from tenure.config import Defaults
 from tenure.errors import InvalidValue, PayloadError, QueryFailed
-from tenure.job import boottime
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from tenure._model.schedule import Declaring, Firing, NewSchedule
+    from tenure._model.schedule import DeclareResult, FireResult, NewSchedule
 
 _BATCH = 100
 # The first of many to look fires it all; the others come when that is done.
@@ -36,7 +36,7 @@ class Scheduler(Service):
     def __init__(
         self,
         store: Store,
-        link: Link,
+        link: ServiceConnection,
         *,
         program: str,
         version: Sequence[int],
@@ -50,7 +50,7 @@ class Scheduler(Service):
         self._version = version
         self._schedules = list(schedules)
         self._lag = defaults.floor_lag
-        self._sweep = defaults.sweep.total_seconds()
+        self._sweep = defaults.rescue_interval.total_seconds()
         self._floor: datetime | None = None
         self._from_zero_at = 0.0
         self._declared = False
@@ -67,7 +67,7 @@ class Scheduler(Service):
         """A wakeup was heard: look at once, if it is about schedules or may have been."""
         if word in ("", SCHEDULES_CHANGED):
             self._from_zero_at = 0.0
-            self.nudge()
+            self.run_soon()
 
     async def tick(self) -> int:
         """Declare, until that is done; then fire a batch of what is due."""
@@ -85,8 +85,8 @@ class Scheduler(Service):
         self.jobs += firing.jobs
         if firing.ticks:
             log.debug("scheduler: %d ticks made %d jobs", firing.ticks, firing.jobs)
-        self._leave_unread(firing.unread)
-        return firing.ticks or len(firing.unread)
+        self._leave_unread(firing.skipped_queues)
+        return firing.ticks or len(firing.skipped_queues)
 
     def _leave_unread(self, unread: "Mapping[str, str]") -> None:
         """Leave to others what cannot be read here, until the next look at all; say so once."""
@@ -101,7 +101,7 @@ class Scheduler(Service):
                     why,
                 )
 
-    def _learn(self, firing: "Firing", asked_at: float) -> None:
+    def _learn(self, firing: "FireResult", asked_at: float) -> None:
         """When to look next, and from where on: below what was due first there was nothing, but
         for what was not committed yet."""
         due = firing.now if firing.next_at is None else min(firing.next_at, firing.now)
@@ -128,7 +128,7 @@ class Scheduler(Service):
             self._declared = True
             self._tell(declaring)
 
-    def _tell(self, declaring: "Declaring") -> None:
+    def _tell(self, declaring: "DeclareResult") -> None:
         for what in ("made", "changed", "retired"):
             if names := getattr(declaring, what):
                 log.info("scheduler: %s: %s by %s", _listed(names), what, self._program)
@@ -145,9 +145,9 @@ class Scheduler(Service):
                 self._program,
             )
 
-    def _rest(self) -> float:
+    def _next_delay(self) -> float:
         """Until the next tick, and at most for the usual pause."""
-        wait = super()._rest()
+        wait = super()._next_delay()
         if self._failures:
             return wait
         spread = random.uniform(0, _SPREAD)  # noqa: S311 - spreads load

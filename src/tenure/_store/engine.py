@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
     from tenure._model.ids import JobId
     from tenure._model.job import JobRow
-    from tenure._model.vitals import Hearing
-    from tenure._store.migrate import Migration
-    from tenure._store.port import Op, Store
+    from tenure._model.stats import ListenCheck
+    from tenure._store.migrations import Migration
+    from tenure._store.port import Store
+    from tenure._store.steps import Op
 
 T = TypeVar("T")
 
@@ -42,10 +43,10 @@ class ClosableRunner(AsyncRunner, Protocol):
         """Close the connection, if there is one."""
 
 
-class Link(ClosableRunner, Protocol):
+class ServiceConnection(ClosableRunner, Protocol):
     """A connection of one service's own. Made when first needed, and again after it broke."""
 
-    def hurry(self, deadline: timedelta) -> None:
+    def set_deadline(self, deadline: timedelta) -> None:
         """From now on each statement has so long to be answered."""
 
     async def open(self) -> None:
@@ -57,10 +58,10 @@ class Link(ClosableRunner, Protocol):
         not even tried unless `anyway`."""
 
 
-class Bell(Protocol):
+class Notifier(Protocol):
     """A way beside the database by which wakeups travel. What it loses costs a poll."""
 
-    def ring(self, queues: Collection[str]) -> None:
+    def publish(self, queues: Collection[str]) -> None:
         """Say that there may be something in these queues; without a wait, without an error."""
 
     def listen(self) -> AsyncIterator[str]:
@@ -94,7 +95,7 @@ class Engine(Protocol):
         """The channel of wakeups."""
 
     @property
-    def bell(self) -> Bell | None:
+    def notifier(self) -> Notifier | None:
         """What carries wakeups beside that channel, if anything does. It is rung after every
         commit of ours that enqueued."""
 
@@ -108,13 +109,15 @@ class Engine(Protocol):
         """One connection, made now and closed at the end, that waits as long as it takes: for
         migrations, and for programs that ask once. Unreachable, with the reason, at once."""
 
-    def link(self, name: str, *, deadline: timedelta | None = None) -> Link:
+    def service_connection(
+        self, name: str, *, deadline: timedelta | None = None
+    ) -> ServiceConnection:
         """A connection for one service, with a deadline on each statement."""
 
-    def over(self, connection: Any) -> Runner:
+    def on(self, connection: Any) -> Runner:
         """A caller's sync connection, whose transaction is joined."""
 
-    def aover(self, connection: Any) -> AsyncRunner:
+    def aon(self, connection: Any) -> AsyncRunner:
         """A caller's async connection, whose transaction is joined."""
 
     def transaction(self) -> AbstractContextManager[Any]:
@@ -123,13 +126,13 @@ class Engine(Protocol):
     def atransaction(self) -> AbstractAsyncContextManager[Any]:
         """The same in the async world."""
 
-    def hears(self) -> Hearing:
+    def check_listen(self) -> ListenCheck:
         """Whether what one connection notifies is heard by another."""
 
     def wait(self, job_id: JobId, timeout: float | None) -> JobRow | None:
         """The job once it has ended, or as it is when the time is up; None if there is none."""
 
-    async def await_end(self, job_id: JobId, timeout: float | None) -> JobRow | None:  # noqa: ASYNC109
+    async def wait_async(self, job_id: JobId, timeout: float | None) -> JobRow | None:  # noqa: ASYNC109
         """The same in the async world."""
 
     @property
@@ -142,7 +145,7 @@ class Engine(Protocol):
     def migrate(self, *, to: int | None = None) -> Op[Sequence[str]]:
         """Bring the schema to a version, up or down. Over a `session` only: it may take long."""
 
-    def allow(self, connections: int) -> None:
+    def reserve_connections(self, connections: int) -> None:
         """Let pools grow to so many connections: every handler may need one."""
 
     def check_schema(self) -> Op[None]:
@@ -155,11 +158,11 @@ class Engine(Protocol):
         """Close the connections of this event loop."""
 
 
-def perform(engine: Engine, op: Op[T], connection: Any = None) -> T:
+def run_on(engine: Engine, op: Op[T], connection: Any = None) -> T:
     """Perform an operation on a connection of our own, or in the transaction of the caller's."""
-    return (engine if connection is None else engine.over(connection)).run(op)
+    return (engine if connection is None else engine.on(connection)).run(op)
 
 
-async def aperform(engine: Engine, op: Op[T], connection: Any = None) -> T:
+async def arun_on(engine: Engine, op: Op[T], connection: Any = None) -> T:
     """The same in the async world."""
-    return await (engine.arun(op) if connection is None else engine.aover(connection).run(op))
+    return await (engine.arun(op) if connection is None else engine.aon(connection).run(op))

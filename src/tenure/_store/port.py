@@ -7,139 +7,69 @@ is decided by whoever makes the store and the runner.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
-from tenure._store.access import AccessStore
-from tenure._store.conditions import ConditionStore
-from tenure._store.counts import CountStore
-from tenure._store.glances import GlanceStore
-from tenure._store.operations import OperationStore
-from tenure._store.schedules import ScheduleStore
-from tenure._store.sights import SightStore
+from tenure._store.port_insight import (
+    AccessStore,
+    InspectionStore,
+    OverviewStore,
+    ServerInfoStore,
+    StatsStore,
+)
+from tenure._store.port_schedules import OperationStore, ScheduleStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime, timedelta
 
-    from tenure._model.answers import (
-        Cancelling,
-        Deleting,
-        Found,
-        Page,
-        Pile,
-        Place,
-        Retried,
-        Upkept,
-    )
     from tenure._model.attempt import AttemptRow
     from tenure._model.audit import AuditRow, By
     from tenure._model.ids import JobId, Json, WorkerId
-    from tenure._model.job import Alike, Enqueued, JobRow, NewJob, State
+    from tenure._model.job import EnqueueResult, JobRow, NewJob, State, UniformBatch
     from tenure._model.lease import (
-        Claims,
+        ClaimResult,
         Lease,
-        Overdue,
-        Renewal,
-        Reported,
-        Rescues,
-        Settled,
+        ProgressResult,
+        RenewResult,
+        RescueResult,
+        SettleResult,
+        StuckLease,
     )
     from tenure._model.operation import Changes
-    from tenure._model.outcome import Ended, Settlement
+    from tenure._model.outcome import Settlement, SettleRequest
     from tenure._model.queue import Lane, QueueRow
+    from tenure._model.results import (
+        CancelStatus,
+        DeleteStatus,
+        JobPage,
+        JobSource,
+        MaintenanceReport,
+        PageCursor,
+        RetryResult,
+        SearchPage,
+    )
     from tenure._model.selector import Selector
-    from tenure._model.worker import Beat, NewWorker, Presence, WorkerRow
-
-T = TypeVar("T")
-Row: TypeAlias = Mapping[str, Any]
-# Each by its columns' names, or a tuple where the query wants one.
-Rows: TypeAlias = Sequence[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """One statement of the store by its name, with its parameters by theirs.
-
-    `patient` has no deadline; `within` means something only inside a transaction; `tuples` wants
-    rows as tuples in the statement's order, where they come by the hundred.
-    """
-
-    name: str
-    params: Mapping[str, object]
-    patient: bool = False
-    within: bool = False
-    tuples: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Ddl:
-    """One statement that the store itself worked out: partitions, migrations. Never user input.
-
-    `session` leaves something in the session beyond its transaction.
-    """
-
-    text: str
-    session: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Flow:
-    """Queries of one name that need nothing of each other's answers: sent one behind the other,
-    where the session can without waiting in between. The answer is the rows of each.
-
-    For the inside of a transaction: by themselves, they would be one or several of them, as the
-    session sends them.
-    """
-
-    name: str
-    queries: Iterable[Query]
-
-
-class Mark(Enum):
-    """The edges of a transaction; inside another one, or a caller's, of a part of it."""
-
-    BEGIN = "BEGIN"
-    COMMIT = "COMMIT"
-    ROLLBACK = "ROLLBACK"
-
-
-Single: TypeAlias = Query | Ddl | Mark
-Step: TypeAlias = Single | Flow
-Op: TypeAlias = Generator[Step, Rows, T]
-
-
-def atomically(op: Op[T]) -> Op[T]:
-    """The same operation as one transaction: all of it, or nothing if it raises."""
-    yield Mark.BEGIN
-    try:
-        answer = yield from op
-    except Exception:
-        yield Mark.ROLLBACK
-        raise
-    yield Mark.COMMIT
-    return answer
+    from tenure._model.worker import HeartbeatResult, NewWorker, WorkerRow, WorkerState
+    from tenure._store.steps import Op
 
 
 class Store(
     ScheduleStore,
     OperationStore,
     AccessStore,
-    CountStore,
-    GlanceStore,
-    ConditionStore,
-    SightStore,
+    StatsStore,
+    OverviewStore,
+    ServerInfoStore,
+    InspectionStore,
     Protocol,
 ):
     """What every store can do. Each method describes an operation; a runner performs it."""
 
     # Jobs
-    def enqueue(self, jobs: Sequence[NewJob], *, wake: bool = True) -> Op[Sequence[Enqueued]]:
+    def enqueue(self, jobs: Sequence[NewJob], *, wake: bool = True) -> Op[Sequence[EnqueueResult]]:
         """Put jobs into their queues; answers in the order asked."""
 
-    def enqueue_flow(self, batches: Iterable[Alike]) -> Op[Sequence[Enqueued]]:
+    def enqueue_pipelined(self, batches: Iterable[UniformBatch]) -> Op[Sequence[EnqueueResult]]:
         """Put batches of jobs without a key into their queues, one behind the other; answers for
         all of them in the order asked. To be performed atomically: what the batches' own iterator
         raises is raised after some of them were sent."""
@@ -158,8 +88,8 @@ class Store(
         task: str | None = None,
         signature: str | None = None,
         count: int = 50,
-        place: Place | None = None,
-    ) -> Op[Page]:
+        place: PageCursor | None = None,
+    ) -> Op[JobPage]:
         """Jobs in one state, newest first. What is searched per page is bounded. Only dead letters
         have the `signature` of an error."""
 
@@ -169,8 +99,8 @@ class Store(
         *,
         count: int,
         window: int,
-        places: Mapping[Pile, JobId] | None = None,
-    ) -> Op[Found]:
+        places: Mapping[JobSource, JobId] | None = None,
+    ) -> Op[SearchPage]:
         """The jobs that a selector means, newest first, among `window` rows of all piles;
         `places` is the last page's `next`."""
 
@@ -194,10 +124,10 @@ class Store(
         limited: bool = False,
         patient: bool = False,
         within: timedelta | None = None,
-        strangers: Sequence[str] = (),
+        unknown_tasks: Sequence[str] = (),
         suspects: int = 3,
         kept: Sequence[Lease] = (),
-    ) -> Op[Claims]:
+    ) -> Op[ClaimResult]:
         """Claim due jobs from lanes in order. `limited` is a hint from the last answer;
         `patient` is for a scan from zero, which may take long; `within` is for one that must not,
         and fails as a timeout then; `strangers` are tasks that the worker does not know and
@@ -208,7 +138,8 @@ class Store(
         """The earliest time ahead at which something is due in these lanes, and the time now."""
 
     def suspect_waits(self, queues: Sequence[str], worker_losses: int) -> Op[bool]:
-        """Whether a due suspect with as many worker losses waits in these queues."""
+        """Whether a due suspect waits in these queues that must run alone: by its deaths, or by
+        this many worker losses."""
 
     def queue_names(
         self, *, patient: bool = False, within: timedelta | None = None
@@ -217,7 +148,7 @@ class Store(
 
     def renew(
         self, leases: Sequence[Lease], *, began: Sequence[bool] | None = None
-    ) -> Op[Sequence[Renewal]]:
+    ) -> Op[Sequence[RenewResult]]:
         """Extend leases by their own length; answers in the order asked. Never waits. `began`
         says which handlers have begun (default: all)."""
 
@@ -232,12 +163,12 @@ class Store(
         message: str | None = None,
         also: Sequence[NewJob] = (),
         log: str | None = None,
-    ) -> Op[Reported]:
+    ) -> Op[ProgressResult]:
         """Record a report and extend the lease; LeaseLost if it is lost or over. The report that
         reaches the job's target also settles it, with what follows from it and what it logged, in
         the same transaction."""
 
-    def settle(self, ended: Sequence[Ended]) -> Op[Sequence[Settled]]:
+    def settle(self, ended: Sequence[SettleRequest]) -> Op[Sequence[SettleResult]]:
         """End running periods; answers in the order asked. Sending the same again is harmless."""
 
     def check(self, lease: Lease) -> Op[None]:
@@ -271,15 +202,15 @@ class Store(
         floor: datetime | None = None,
         count: int = 500,
         kept: Sequence[Lease] = (),
-    ) -> Op[Rescues]:
+    ) -> Op[RescueResult]:
         """End leases that ran out. Any process may, any number at once; what the caller itself
         still holds (`kept`) is left for it to give back."""
 
-    def overdue(self, older_than: timedelta, *, count: int = 10) -> Op[Sequence[Overdue]]:
+    def overdue(self, older_than: timedelta, *, count: int = 10) -> Op[Sequence[StuckLease]]:
         """Leases that have been over for longer than this, and who keeps them from a rescue."""
 
     # What operators do; each with its audit row in the same transaction
-    def cancel(self, ids: Sequence[JobId], by: By) -> Op[Sequence[Cancelling]]:
+    def cancel(self, ids: Sequence[JobId], by: By) -> Op[Sequence[CancelStatus]]:
         """Queued: ended at once. Running: asked to."""
 
     def revoke(self, ids: Sequence[JobId], by: By) -> Op[Sequence[bool]]:
@@ -291,7 +222,7 @@ class Store(
     def resume(self, ids: Sequence[JobId], by: By) -> Op[Sequence[bool]]:
         """Let held jobs go on, in their old place."""
 
-    def retry(self, ids: Sequence[JobId], by: By) -> Op[Sequence[Retried]]:
+    def retry(self, ids: Sequence[JobId], by: By) -> Op[Sequence[RetryResult]]:
         """Bring dead letters back for a new life."""
 
     def discard(self, ids: Sequence[JobId], by: By) -> Op[Sequence[bool]]:
@@ -300,7 +231,7 @@ class Store(
     def move(self, ids: Sequence[JobId], changes: Changes, by: By) -> Op[Sequence[bool]]:
         """Give queued jobs another queue, priority or time."""
 
-    def delete(self, ids: Sequence[JobId], by: By) -> Op[Sequence[Deleting]]:
+    def delete(self, ids: Sequence[JobId], by: By) -> Op[Sequence[DeleteStatus]]:
         """Delete ended jobs for good, with their items and keys; a live one is refused."""
 
     def pause_queue(self, name: str, by: By, *, until: datetime | None = None) -> Op[QueueRow]:
@@ -332,7 +263,7 @@ class Store(
     def drain(self, worker: WorkerId, by: By) -> Op[bool]:
         """Ask a worker to drain; False if it is unknown."""
 
-    def note(self, by: By, action: str, targets: Sequence[str]) -> Op[None]:
+    def record_audit(self, by: By, action: str, targets: Sequence[str]) -> Op[None]:
         """Record what an operator did by a verb that takes no `By`, in its transaction."""
 
     def audit(
@@ -344,12 +275,12 @@ class Store(
     def register(self, worker: NewWorker) -> Op[None]:
         """Make a worker known."""
 
-    def beat(
-        self, worker: WorkerId, *, state: Presence, running: int, meta: Json = None
-    ) -> Op[Beat]:
+    def heartbeat(
+        self, worker: WorkerId, *, state: WorkerState, running: int, meta: Json = None
+    ) -> Op[HeartbeatResult]:
         """Renew a worker's presence."""
 
-    def beat_all(self, running: Mapping[WorkerId, int]) -> Op[Mapping[WorkerId, bool]]:
+    def heartbeat_many(self, running: Mapping[WorkerId, int]) -> Op[Mapping[WorkerId, bool]]:
         """Renew the presence of several workers; the answer has those that are known, and whether
         each was asked to drain."""
 
@@ -357,7 +288,7 @@ class Store(
         """All known workers."""
 
     # Upkeep
-    def maintain(self) -> Op[Upkept]:
+    def maintain(self) -> Op[MaintenanceReport]:
         """Make the partitions ahead, drop what is past its retention. Needs the owner's role and
         a connection outside any transaction."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from tenure._store.port import Op, Rows, Step
+from tenure._store.steps import Op, Rows, Step
 from tenure.errors import StoreError
 
 T = TypeVar("T")

@@ -1,22 +1,196 @@
-"""What an operator can see of jobs, and do to them."""
+"""Commands on jobs: enqueue, get, list, cancel, retry and more."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Final, TypeAlias, TypeVar
 
-from tenure._model.answers import Cancelling, Deleting, Retried
 from tenure._model.attempt import AttemptRow
 from tenure._model.audit import AuditRow, By
-from tenure._model.ids import Json
-from tenure._model.job import JobRow, State
+from tenure._model.ids import JobId, Json
+from tenure._model.job import EnqueueResult, JobRow, NewJob, State, with_fields
 from tenure._model.operation import Changes
-from tenure._rules import ids as rules
-from tenure._rules import paging
-from tenure._store.port import Op
-from tenure.admin.enqueuing import Enqueuing
-from tenure.admin.faces import Twin, Verb, rehearsed
-from tenure.errors import InvalidValue
+from tenure._model.results import CancelStatus, DeleteStatus, RetryResult
+from tenure._rules import idempotency, paging, payload
+from tenure._rules import idempotency as rules
+from tenure._rules.arguments import Parameters
+from tenure._store.steps import Op, atomically
+from tenure.admin._commands import AdminCommand, AsyncTwin, CommandGroup, as_dry_run
+from tenure.config import DEFAULTS
+from tenure.errors import InvalidValue, PayloadError
+from tenure.task import Definition, Options, Seconds, new_job
+
+_MOST_AT_ONCE = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRequest:
+    """A job that is asked for by its task's name. What is not given is the queue's, the settings',
+    or built in: the task's own options are in the program that has it, and unknown here."""
+
+    task: str
+    args: Mapping[str, Json]
+    queue: str = "default"
+    priority: int | None = None
+    delay: Seconds | None = None
+    run_at: datetime | None = None
+    key: str | None = None
+    key_for: Seconds | None = None
+    max_attempts: int | None = None
+    lease: Seconds | None = None
+    timeout: Seconds | None = None
+    expires_in: Seconds | None = None
+    tags: Sequence[str] = ()
+    target: int | None = None
+    held: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EnqueuedMany:
+    """The answers to many enqueues, in the order asked. `repeated`: they were given before, to the
+    same request with the same idempotency key, and nothing was enqueued now."""
+
+    jobs: Sequence[EnqueueResult]
+    repeated: bool
+
+
+class EnqueueCommands(CommandGroup):
+    """The verbs that enqueue jobs by the names of their tasks."""
+
+    @AdminCommand
+    def enqueue(
+        self,
+        task: str,
+        args: Mapping[str, Json],
+        by: By,
+        *,
+        queue: str = "default",
+        priority: int | None = None,
+        delay: Seconds | None = None,
+        run_at: datetime | None = None,
+        key: str | None = None,
+        key_for: Seconds | None = None,
+        max_attempts: int | None = None,
+        lease: Seconds | None = None,
+        timeout: Seconds | None = None,
+        expires_in: Seconds | None = None,
+        tags: Sequence[str] = (),
+        target: int | None = None,
+        held: bool = False,
+    ) -> Op[EnqueueResult]:
+        """Enqueue a job of a task by its name. The task's own options are in the program that has
+        it and unknown here: what is not given is the queue's, the settings', or built in."""
+        request = JobRequest(
+            task=task,
+            args=args,
+            queue=queue,
+            priority=priority,
+            delay=delay,
+            run_at=run_at,
+            key=key,
+            key_for=key_for,
+            max_attempts=max_attempts,
+            lease=lease,
+            timeout=timeout,
+            expires_in=expires_in,
+            tags=tags,
+            target=target,
+            held=held,
+        )
+        [answer] = yield from atomically(self._enqueue([_new(request)], by))
+        return answer
+
+    aenqueue: Final = AsyncTwin(enqueue)
+
+    @AdminCommand
+    def enqueue_many(
+        self,
+        jobs: Sequence[JobRequest],
+        by: By,
+        *,
+        idempotency_key: str | None = None,
+        notes: Mapping[str, Json] | None = None,
+    ) -> Op[EnqueuedMany]:
+        """Enqueue up to 1,000 jobs by the names of their tasks: all of them, or none.
+
+        With an idempotency key, which is `by.actor`'s own, the same jobs again within a day have
+        the first answer and are not enqueued twice; other jobs are an IdempotencyConflict. Two at
+        once: the second waits for the first. `notes` go with each job as if middleware had noted
+        them; they are no part of what is asked for.
+        """
+        if not 1 <= len(jobs) <= _MOST_AT_ONCE:
+            raise InvalidValue(
+                f"{len(jobs):,} jobs at once; 1 to {_MOST_AT_ONCE:,} is allowed, send them in parts"
+            )
+        new = [_new(request) for request in jobs]
+        for job in new:
+            # Before the digest: what is no JSON has none.
+            payload.check(job)
+            payload.encode(job.args)
+        asked = new
+        if notes:
+            new = [replace(job, meta=with_fields(job.meta, notes)) for job in new]
+        if idempotency_key is None:
+            return EnqueuedMany((yield from atomically(self._enqueue(new, by))), repeated=False)
+        told, repeated = yield from self._store.once(
+            by.actor, idempotency_key, idempotency.digest(asked), self._told(new, by)
+        )
+        answers = [EnqueueResult(JobId(job_id), created) for job_id, created in told]
+        return EnqueuedMany(answers, repeated)
+
+    aenqueue_many: Final = AsyncTwin(enqueue_many)
+
+    def _told(self, jobs: Sequence[NewJob], by: By) -> Op[Json]:
+        """Enqueue, and answer in a form that can be kept."""
+        answers = yield from self._enqueue(jobs, by)
+        return [[answer.id, answer.created] for answer in answers]
+
+    def _enqueue(self, jobs: Sequence[NewJob], by: By) -> Op[Sequence[EnqueueResult]]:
+        answers = yield from self._store.enqueue(jobs)
+        made = [f"job:{answer.id}" for answer in answers if answer.created]
+        yield from self._store.record_audit(by, "enqueue", made)
+        return answers
+
+
+def _new(request: JobRequest) -> NewJob:
+    if not isinstance(request.args, Mapping):
+        raise PayloadError('the arguments are no object; name each one, as in {"name": "Ada"}')
+    options = Options(
+        queue=request.queue,
+        priority=request.priority,
+        delay=request.delay,
+        run_at=request.run_at,
+        key=request.key,
+        key_for=request.key_for,
+        max_attempts=request.max_attempts,
+        lease=request.lease,
+        timeout=request.timeout,
+        expires_in=request.expires_in,
+        tags=request.tags,
+        target=request.target,
+    )
+    job = new_job(unregistered_task(request.task), options, dict(request.args))
+    return replace(job, held=request.held)
+
+
+@lru_cache(maxsize=256)
+def unregistered_task(task: str) -> Definition:
+    """A task of which only the name is known here."""
+
+    def unknown() -> None:
+        """Stands for the function, which is in the program that has the task."""
+
+    return Definition(
+        name=task,
+        function=unknown,
+        parameters=Parameters(unknown, skip=0),
+        takes_job=False,
+        is_async=False,
+        timeout=None,
+        stop_within=DEFAULTS.stop_within,
+    )
+
 
 T = TypeVar("T")
 # As numbers, or as the texts that HTTP has for them.
@@ -32,17 +206,17 @@ class JobList:
     next: str | None
 
 
-class Jobs(Enqueuing):
+class Jobs(EnqueueCommands):
     """The verbs over jobs. Those that change take many, and answer in the order asked."""
 
-    @Verb
+    @AdminCommand
     def job(self, job_id: int | str) -> Op[JobRow | None]:
         """The job wherever it is now, or None."""
         return self._store.get(rules.job_id(job_id))
 
-    ajob: Final = Twin(job)
+    ajob: Final = AsyncTwin(job)
 
-    @Verb
+    @AdminCommand
     def jobs(
         self,
         state: State,
@@ -64,16 +238,16 @@ class Jobs(Enqueuing):
         )
         return JobList(page.jobs, None if page.next is None else paging.token(page.next))
 
-    ajobs: Final = Twin(jobs)
+    ajobs: Final = AsyncTwin(jobs)
 
-    @Verb
+    @AdminCommand
     def attempts(self, job_id: int | str) -> Op[Sequence[AttemptRow]]:
         """The job's ended running periods, oldest first."""
         return self._store.attempts(rules.job_id(job_id))
 
-    aattempts: Final = Twin(attempts)
+    aattempts: Final = AsyncTwin(attempts)
 
-    @Verb
+    @AdminCommand
     def last_attempts(self, ids: Ids) -> Op[Sequence[AttemptRow]]:
         """The last ended running period of each of up to 1,000 jobs that has one, without trace and
         log: what a list of jobs says of their errors."""
@@ -82,69 +256,69 @@ class Jobs(Enqueuing):
             raise InvalidValue(f"{len(said):,} jobs at once; {_LONGEST_PAGE:,} is the most")
         return self._store.last_attempts(said)
 
-    alast_attempts: Final = Twin(last_attempts)
+    alast_attempts: Final = AsyncTwin(last_attempts)
 
-    @Verb
+    @AdminCommand
     def items(
         self, job_id: int | str, *, after: str = "", count: int = 1000
     ) -> Op[Mapping[str, Json]]:
         """The job's result items by key, above a key."""
         return self._store.items(rules.job_id(job_id), after=after, count=count)
 
-    aitems: Final = Twin(items)
+    aitems: Final = AsyncTwin(items)
 
-    @Verb
+    @AdminCommand
     def audit(
         self, target: str, *, count: int = 100, before: int | None = None
     ) -> Op[Sequence[AuditRow]]:
         """What was done to a target (`job:5`, `queue:mail`), newest first, below an id."""
         return self._store.audit(target, count=count, before=before)
 
-    aaudit: Final = Twin(audit)
+    aaudit: Final = AsyncTwin(audit)
 
-    @Verb
-    def retry(self, ids: Ids, by: By, *, dry_run: bool = False) -> Op[Sequence[Retried]]:
+    @AdminCommand
+    def retry(self, ids: Ids, by: By, *, dry_run: bool = False) -> Op[Sequence[RetryResult]]:
         """Bring dead letters back for a new life."""
         return _meant(self._store.retry(rules.job_ids(ids), by), dry_run=dry_run)
 
-    aretry: Final = Twin(retry)
+    aretry: Final = AsyncTwin(retry)
 
-    @Verb
-    def cancel(self, ids: Ids, by: By, *, dry_run: bool = False) -> Op[Sequence[Cancelling]]:
+    @AdminCommand
+    def cancel(self, ids: Ids, by: By, *, dry_run: bool = False) -> Op[Sequence[CancelStatus]]:
         """End queued jobs at once; ask the holders of running ones to end them."""
         return _meant(self._store.cancel(rules.job_ids(ids), by), dry_run=dry_run)
 
-    acancel: Final = Twin(cancel)
+    acancel: Final = AsyncTwin(cancel)
 
-    @Verb
+    @AdminCommand
     def revoke(self, ids: Ids, by: By, *, dry_run: bool = False) -> Op[Sequence[bool]]:
         """Take running jobs from their holders and end them; False for one that does not run."""
         return _meant(self._store.revoke(rules.job_ids(ids), by), dry_run=dry_run)
 
-    arevoke: Final = Twin(revoke)
+    arevoke: Final = AsyncTwin(revoke)
 
-    @Verb
+    @AdminCommand
     def hold(self, ids: Ids, by: By, *, dry_run: bool = False) -> Op[Sequence[bool]]:
         """Keep queued jobs from being claimed; False for one that is not queued."""
         return _meant(self._store.hold(rules.job_ids(ids), by), dry_run=dry_run)
 
-    ahold: Final = Twin(hold)
+    ahold: Final = AsyncTwin(hold)
 
-    @Verb
+    @AdminCommand
     def resume(self, ids: Ids, by: By, *, dry_run: bool = False) -> Op[Sequence[bool]]:
         """Let held jobs go on, in their old place; False for one that is not held."""
         return _meant(self._store.resume(rules.job_ids(ids), by), dry_run=dry_run)
 
-    aresume: Final = Twin(resume)
+    aresume: Final = AsyncTwin(resume)
 
-    @Verb
+    @AdminCommand
     def discard(self, ids: Ids, by: By, *, dry_run: bool = False) -> Op[Sequence[bool]]:
         """Delete dead letters for good; False for one that is none."""
         return _meant(self._store.discard(rules.job_ids(ids), by), dry_run=dry_run)
 
-    adiscard: Final = Twin(discard)
+    adiscard: Final = AsyncTwin(discard)
 
-    @Verb
+    @AdminCommand
     def move(
         self,
         ids: Ids,
@@ -160,16 +334,16 @@ class Jobs(Enqueuing):
         changes = Changes(queue=queue, priority=priority, run_at=run_at)
         return _meant(self._store.move(rules.job_ids(ids), changes, by), dry_run=dry_run)
 
-    amove: Final = Twin(move)
+    amove: Final = AsyncTwin(move)
 
-    @Verb
-    def delete(self, ids: Ids, by: By, *, dry_run: bool = False) -> Op[Sequence[Deleting]]:
+    @AdminCommand
+    def delete(self, ids: Ids, by: By, *, dry_run: bool = False) -> Op[Sequence[DeleteStatus]]:
         """Delete ended jobs for good, with their items and the keys that they still have. One
         that is queued or running is left: cancel it first. Attempts stay as long as others."""
         return _meant(self._store.delete(rules.job_ids(ids), by), dry_run=dry_run)
 
-    adelete: Final = Twin(delete)
+    adelete: Final = AsyncTwin(delete)
 
 
 def _meant(op: Op[T], *, dry_run: bool) -> Op[T]:
-    return rehearsed(op) if dry_run else op
+    return as_dry_run(op) if dry_run else op

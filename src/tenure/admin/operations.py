@@ -17,11 +17,11 @@ from tenure._model.operation import (
     OperationState,
 )
 from tenure._model.selector import Selector
-from tenure._rules import ids
+from tenure._rules import idempotency
 from tenure._rules.operations import DEFAULT_RATE, selected
-from tenure._store.port import Op
-from tenure.admin.faces import Twin, Verb, Verbs, rehearsed
-from tenure.admin.searching import check_hidden, checked
+from tenure._store.steps import Op
+from tenure.admin._commands import AdminCommand, AsyncTwin, CommandGroup, as_dry_run
+from tenure.admin.search import check_hidden, checked
 from tenure.errors import InvalidValue
 
 _LONGEST_PAGE = 1000
@@ -36,10 +36,10 @@ class ItemList:
     next: int | None
 
 
-class Operations(Verbs):
+class Operations(CommandGroup):
     """The verbs over operations: `app.admin.operations`. Workers do what is started here."""
 
-    @Verb
+    @AdminCommand
     def start(
         self,
         kind: KindWord,
@@ -61,32 +61,32 @@ class Operations(Verbs):
             ) from None
         said = filter if isinstance(filter, Filter) else selected(checked(filter))
         if said.ids is not None:
-            said = replace(said, ids=ids.numbers(said.ids))
+            said = replace(said, ids=idempotency.numbers(said.ids))
         if said.selector is not None:
             yield from check_hidden(self._store, checked(said.selector))
         new = NewOperation(kind=wanted, filter=said, rate=rate, changes=changes)
         if dry_run:
-            return (yield from rehearsed(self._store.start_operation(new, by, keep=False)))
+            return (yield from as_dry_run(self._store.start_operation(new, by, keep=False)))
         return (yield from self._store.start_operation(new, by))
 
-    astart: Final = Twin(start)
+    astart: Final = AsyncTwin(start)
 
-    @Verb
+    @AdminCommand
     def list(self, *, before: int | None = None, count: int = 50) -> Op[Sequence[OperationRow]]:
         """Operations, newest first, below an id."""
         _check_count(count)
         return self._store.operations(before=before, count=count)
 
-    alist: Final = Twin(list)  # noqa: A003 - the verb above, by its name
+    alist: Final = AsyncTwin(list)  # noqa: A003 - the verb above, by its name
 
-    @Verb
+    @AdminCommand
     def get(self, operation_id: int | str) -> Op[OperationRow | None]:
         """The operation of this id, or None."""
         return self._store.operation(_number(operation_id))
 
-    aget: Final = Twin(get)
+    aget: Final = AsyncTwin(get)
 
-    @Verb
+    @AdminCommand
     def items(
         self,
         operation_id: int | str,
@@ -104,41 +104,41 @@ class Operations(Verbs):
         )
         return ItemList(items, more)
 
-    aitems: Final = Twin(items)
+    aitems: Final = AsyncTwin(items)
 
-    @Verb
+    @AdminCommand
     def of(self, job_id: int | str, *, count: int = 100) -> Op[Sequence[Membership]]:
         """The operations that a job is or was a member of, newest first, with what became of it:
         what operations did is not in the audit of each job."""
         _check_count(count)
-        return self._store.operations_of(ids.job_id(job_id), count=count)
+        return self._store.operations_of(idempotency.job_id(job_id), count=count)
 
-    aof: Final = Twin(of)
+    aof: Final = AsyncTwin(of)
 
-    @Verb
+    @AdminCommand
     def pause(self, operation_id: int | str, by: By) -> Op[OperationRow]:
         """Let no more be done until it is resumed; what is done stays done."""
         return self._store.steer_operation(_number(operation_id), OperationState.PAUSED, by)
 
-    apause: Final = Twin(pause)
+    apause: Final = AsyncTwin(pause)
 
-    @Verb
+    @AdminCommand
     def resume(self, operation_id: int | str, by: By) -> Op[OperationRow]:
         """Let a paused operation go on where it was."""
         return self._store.steer_operation(_number(operation_id), OperationState.RUNNING, by)
 
-    aresume: Final = Twin(resume)
+    aresume: Final = AsyncTwin(resume)
 
-    @Verb
+    @AdminCommand
     def abort(self, operation_id: int | str, by: By) -> Op[OperationRow]:
         """End an operation: once this has answered, nothing more of it is done."""
         return self._store.steer_operation(_number(operation_id), OperationState.ABORTED, by)
 
-    aabort: Final = Twin(abort)
+    aabort: Final = AsyncTwin(abort)
 
 
 def _number(operation_id: int | str) -> int:
-    return ids.number(operation_id, "operation")
+    return idempotency.number(operation_id, "operation")
 
 
 def _check_count(count: int) -> None:

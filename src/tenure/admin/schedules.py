@@ -5,42 +5,48 @@ from datetime import datetime
 from typing import Final
 
 from tenure._model.audit import By
-from tenure._model.job import Enqueued
-from tenure._model.schedule import Missed, Overlap, ScheduleRow, TickRow
-from tenure._model.sights import Lately
+from tenure._model.job import EnqueueResult
+from tenure._model.schedule import Missed, Overlap, RecentRuns, ScheduleRow, TickRow
 from tenure._rules import schedules as rules
-from tenure._store.port import Op, atomically
-from tenure.admin import previews
-from tenure.admin.backfilling import Backfilling
-from tenure.admin.definitions import AnyTask, Declared, MissedWord, OverlapWord, Said, aware
-from tenure.admin.faces import Twin, Verb
-from tenure.admin.previews import Run
+from tenure._store.steps import Op, atomically
+from tenure.admin import schedule_spec
+from tenure.admin._commands import AdminCommand, AsyncTwin
+from tenure.admin.backfill import BackfillCommands
+from tenure.admin.schedule_spec import (
+    AnyTask,
+    DeclaredLiteral,
+    MissedWord,
+    OverlapWord,
+    Run,
+    ScheduleSpec,
+    aware,
+)
 from tenure.errors import InvalidValue
 from tenure.task import Seconds
 
 _LONGEST_PAGE = 1000
 
 
-class Schedules(Backfilling):
+class Schedules(BackfillCommands):
     """The verbs over schedules: `app.schedules`. What code declares, code owns: its times, its
     task and its arguments are changed there; the rest here."""
 
-    @Verb
+    @AdminCommand
     def list(self, *, after: str = "", count: int = 100) -> Op[Sequence[ScheduleRow]]:
         """Schedules by name, above a name."""
         _check_count(count)
         return self._store.schedules(after=after, count=count)
 
-    alist: Final = Twin(list)  # noqa: A003 - the verb above, by its name
+    alist: Final = AsyncTwin(list)  # noqa: A003 - the verb above, by its name
 
-    @Verb
+    @AdminCommand
     def get(self, name: str) -> Op[ScheduleRow | None]:
         """The schedule of this name, or None."""
         return self._store.schedule(name)
 
-    aget: Final = Twin(get)
+    aget: Final = AsyncTwin(get)
 
-    @Verb
+    @AdminCommand
     def create(
         self,
         name: str,
@@ -66,7 +72,7 @@ class Schedules(Backfilling):
     ) -> Op[ScheduleRow]:
         """Make a schedule. Of a registered task the arguments are checked and the options taken;
         of one that is only named, what is not given is the queue's, the settings', or built in."""
-        said = Said(
+        said = ScheduleSpec(
             cron=cron,
             every=every,
             at=at,
@@ -88,9 +94,9 @@ class Schedules(Backfilling):
         rules.check(new)
         return self._store.create_schedule(new, by)
 
-    acreate: Final = Twin(create)
+    acreate: Final = AsyncTwin(create)
 
-    @Verb
+    @AdminCommand
     def update(
         self,
         name: str,
@@ -108,16 +114,16 @@ class Schedules(Backfilling):
         timeout: Seconds | None = None,
         expires_in: Seconds | None = None,
         tags: Sequence[str] | None = None,
-        missed: MissedWord | Declared | None = None,
-        missed_within: Seconds | Declared | None = None,
-        missed_most: int | Declared | None = None,
+        missed: MissedWord | DeclaredLiteral | None = None,
+        missed_within: Seconds | DeclaredLiteral | None = None,
+        missed_most: int | DeclaredLiteral | None = None,
         overlap: OverlapWord | None = None,
-        jitter: Seconds | Declared | None = None,
+        jitter: Seconds | DeclaredLiteral | None = None,
     ) -> Op[ScheduleRow]:
         """Change what is given, and leave the rest. A `task` brings its own options, and has the
         arguments checked. Of a schedule that code declares only `missed`, `missed_within`,
         `missed_most` and `jitter` are changed here; `"declared"` gives one back to the code."""
-        said = Said(
+        said = ScheduleSpec(
             task=task,
             cron=cron,
             every=every,
@@ -138,9 +144,9 @@ class Schedules(Backfilling):
         )
         return atomically(self._update(name, said, by))
 
-    aupdate: Final = Twin(update)
+    aupdate: Final = AsyncTwin(update)
 
-    def _update(self, name: str, said: Said, by: By) -> Op[ScheduleRow]:
+    def _update(self, name: str, said: ScheduleSpec, by: By) -> Op[ScheduleRow]:
         row = yield from self._found(name, lock=True)
         if row.program is None:
             new = said.changed(row)
@@ -150,36 +156,36 @@ class Schedules(Backfilling):
         rules.check_policy(change)
         return (yield from self._store.set_policy(name, change, by))
 
-    @Verb
+    @AdminCommand
     def pause(self, name: str, by: By, *, until: datetime | None = None) -> Op[ScheduleRow]:
         """Let ticks make no jobs, until then or until resumed; each is recorded as paused."""
         return self._store.pause_schedule(name, by, until=aware(until, "until"))
 
-    apause: Final = Twin(pause)
+    apause: Final = AsyncTwin(pause)
 
-    @Verb
+    @AdminCommand
     def resume(self, name: str, by: By) -> Op[ScheduleRow]:
         """Let a paused schedule's ticks make jobs again, from the next one on."""
         return self._store.resume_schedule(name, by)
 
-    aresume: Final = Twin(resume)
+    aresume: Final = AsyncTwin(resume)
 
-    @Verb
+    @AdminCommand
     def delete(self, name: str, by: By) -> Op[ScheduleRow]:
         """Remove a schedule that no code declares any more; its ticks and jobs stay."""
         return self._store.delete_schedule(name, by)
 
-    adelete: Final = Twin(delete)
+    adelete: Final = AsyncTwin(delete)
 
-    @Verb
-    def run(self, name: str, by: By, *, key: str | None = None) -> Op[Enqueued]:
+    @AdminCommand
+    def run(self, name: str, by: By, *, key: str | None = None) -> Op[EnqueueResult]:
         """Enqueue the schedule's job now, beside its ticks. The same key makes no second one,
         until a day after that job has ended."""
         return self._store.run_schedule(name, by, key=key)
 
-    arun: Final = Twin(run)
+    arun: Final = AsyncTwin(run)
 
-    @Verb
+    @AdminCommand
     def ticks(
         self, name: str, *, before: datetime | None = None, count: int = 50
     ) -> Op[Sequence[TickRow]]:
@@ -187,30 +193,30 @@ class Schedules(Backfilling):
         _check_count(count)
         return self._store.ticks(name, before=aware(before, "before"), count=count)
 
-    aticks: Final = Twin(ticks)
+    aticks: Final = AsyncTwin(ticks)
 
-    @Verb
-    def lately(self, names: Sequence[str], *, ticks: int = 20) -> Op[Mapping[str, Lately]]:
+    @AdminCommand
+    def recent_runs(self, names: Sequence[str], *, ticks: int = 20) -> Op[Mapping[str, RecentRuns]]:
         """What each of these schedules came to: its last ticks, newest first, and the state of the
         job that the last one made."""
         _check_count(len(names) or 1)
         _check_count(ticks)
-        return self._store.lately(names, count=ticks)
+        return self._store.recent_runs(names, count=ticks)
 
-    alately: Final = Twin(lately)
+    arecent_runs: Final = AsyncTwin(recent_runs)
 
-    @Verb
+    @AdminCommand
     def preview(
         self, name: str, *, count: int = 10, after: datetime | None = None
     ) -> Op[Sequence[Run]]:
         """The next runs of a schedule, after an instant or now by the database's clock."""
         row = yield from self._found(name)
         now = yield from self._now()
-        return previews.runs(row, after or now, count)
+        return schedule_spec.runs(row, after or now, count)
 
-    apreview: Final = Twin(preview)
+    apreview: Final = AsyncTwin(preview)
 
-    preview_timing: Final = staticmethod(previews.preview_timing)
+    preview_timing: Final = staticmethod(schedule_spec.preview_timing)
 
 
 def _check_count(count: int) -> None:

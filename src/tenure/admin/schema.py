@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from tenure import _wiring, sources
-from tenure._model.answers import Upkept
-from tenure._store import migrate
-from tenure._store.port import Op
-from tenure.admin.faces import Twin, Verb, Verbs, on_a_thread
+from tenure import _settings, _wiring
+from tenure._model.results import MaintenanceReport
+from tenure._store import migrations
+from tenure._store.steps import Op
+from tenure.admin._commands import AdminCommand, AsyncTwin, CommandGroup, on_a_thread
 from tenure.errors import SchemaError
 
 
@@ -28,25 +28,25 @@ class SchemaStatus:
         return self.problem is None
 
 
-class Schema(Verbs):
+class Schema(CommandGroup):
     """The verbs over the schema."""
 
-    @Verb
+    @AdminCommand
     def schema(self) -> Op[SchemaStatus]:
         """Which version the schema has, which this release needs, and what is pending."""
         known = self._engine.migrations
         found, breaking = yield from self._engine.version()
         problem = None
         try:
-            migrate.check(found, needed=len(known), breaking_since=breaking)
+            migrations.check(found, needed=len(known), breaking_since=breaking)
         except SchemaError as error:
             problem = str(error)
         pending = [migration.name for migration in known[found:]]
         return SchemaStatus(found, len(known), pending, problem)
 
-    aschema: Final = Twin(schema)
+    aschema: Final = AsyncTwin(schema)
 
-    @Verb
+    @AdminCommand
     def plan(self, *, to: int | None = None) -> Op[Sequence[str]]:
         """The migrations that `migrate` would apply, in order."""
         known = self._engine.migrations
@@ -55,11 +55,11 @@ class Schema(Verbs):
         if found > len(known) and goal == len(known):
             return []
         if found > len(known):
-            migrate.check(found, needed=len(known), breaking_since=found)
-        steps = migrate.way(known, since=found, to=goal)
+            migrations.check(found, needed=len(known), breaking_since=found)
+        steps = migrations.way(known, since=found, to=goal)
         return [f"{migration.name} {'up' if up else 'down'}" for migration, up in steps]
 
-    aplan: Final = Twin(plan)
+    aplan: Final = AsyncTwin(plan)
 
     def migrate(self, *, to: int | None = None) -> Sequence[str]:
         """Bring the schema to a version, up or down, and make the partitions that this release
@@ -74,21 +74,21 @@ class Schema(Verbs):
         """The same in the async world, on a thread: it goes on even if nobody awaits it."""
         return await on_a_thread(partial(self.migrate, to=to))
 
-    @Verb
-    def maintain(self) -> Op[Upkept]:
+    @AdminCommand
+    def maintain(self) -> Op[MaintenanceReport]:
         """Make the partitions ahead, drop what is past its retention. Needs the owner's role."""
         return self._store.maintain()
 
-    amaintain: Final = Twin(maintain)
+    amaintain: Final = AsyncTwin(maintain)
 
 
 def sql(schema: str | None = None, *, since: int = 0, to: int | None = None) -> str:
     """The migrations from one version to another as text, for Alembic's `op.execute` or Django's
     `RunSQL`. Touches no database. The partitions are made by `maintain`."""
-    return _wiring.script(sources.setting("schema", schema), since=since, to=to)
+    return _wiring.script(_settings.resolve("schema", schema), since=since, to=to)
 
 
 def roles(schema: str | None = None) -> str:
     """The statements that make the database's roles, one for each kind of program, and grant each
     what it needs and no more. Touches no database."""
-    return _wiring.roles(sources.setting("schema", schema))
+    return _wiring.roles(_settings.resolve("schema", schema))

@@ -9,10 +9,10 @@ from typing import Final
 from tenure._model.access import NewToken, TokenRow, TokenState
 from tenure._model.audit import By
 from tenure._rules import access
-from tenure._rules import ids as numbering
-from tenure._rules import tokens as rules
-from tenure._store.port import Op
-from tenure.admin.faces import Twin, Verb, Verbs
+from tenure._rules import access as rules
+from tenure._rules import idempotency as numbering
+from tenure._store.steps import Op
+from tenure.admin._commands import AdminCommand, AsyncTwin, CommandGroup
 from tenure.config import LONGEST_WAIT, duration
 from tenure.errors import InvalidValue, TokenRefused
 from tenure.task import Seconds
@@ -35,10 +35,10 @@ class CreatedToken:
         return f"CreatedToken({self.token.hint}…, {self.token!r})"
 
 
-class Tokens(Verbs):
+class Tokens(CommandGroup):
     """The verbs over access tokens: `app.admin.tokens`."""
 
-    @Verb
+    @AdminCommand
     def create(
         self,
         name: str,
@@ -62,9 +62,9 @@ class Tokens(Verbs):
         row = yield from self._store.create_token(new, by)
         return CreatedToken(secret, row)
 
-    acreate: Final = Twin(create)
+    acreate: Final = AsyncTwin(create)
 
-    @Verb
+    @AdminCommand
     def authenticate(self, secret: str) -> Op[TokenRow]:
         """The access token that a secret is of; TokenRefused unless it is active. What was
         mistyped is refused without a question to the database."""
@@ -82,17 +82,17 @@ class Tokens(Verbs):
             raise TokenRefused(_REFUSALS[row.state], str(row.state))
         return row
 
-    aauthenticate: Final = Twin(authenticate)
+    aauthenticate: Final = AsyncTwin(authenticate)
 
-    @Verb
+    @AdminCommand
     def touch(self, ids: Sequence[int]) -> Op[int]:
         """Note that access tokens were used; answers with how many had that not noted within the
         last minute. For those seen since the last call, about once a minute: not per request."""
         return self._store.touch_tokens(sorted(set(ids)))
 
-    atouch: Final = Twin(touch)
+    atouch: Final = AsyncTwin(touch)
 
-    @Verb
+    @AdminCommand
     def list(
         self, *, before: int | None = None, count: int = 100, active: bool = False
     ) -> Op[Sequence[TokenRow]]:
@@ -101,12 +101,12 @@ class Tokens(Verbs):
             raise InvalidValue(f"a page of {count} is not within 1 to {_LONGEST_PAGE:,}")
         return self._store.tokens(before=before, count=count, active=active)
 
-    alist: Final = Twin(list)  # noqa: A003 - the verb above, by its name
+    alist: Final = AsyncTwin(list)  # noqa: A003 - the verb above, by its name
 
-    @Verb
+    @AdminCommand
     def revoke(self, ids: Sequence[int | str], by: By) -> Op[Sequence[bool]]:
         """Let access tokens in no more, for good; False for one that is not there, or was revoked
         before."""
         return self._store.revoke_tokens(numbering.numbers(ids, "token"), by)
 
-    arevoke: Final = Twin(revoke)
+    arevoke: Final = AsyncTwin(revoke)

@@ -14,9 +14,9 @@ def main() -> NoReturn:
     if arguments[:1] == ["probe"]:
         from tenure.cli import probe
 
-        asked = probe.asked(arguments[1:])
+        asked = probe.read_options(arguments[1:])
         if asked is not None:
             sys.exit(probe.probe(asked))
-    from tenure.cli.run import run
+    from tenure.cli.commands import run
 
     sys.exit(run(arguments))

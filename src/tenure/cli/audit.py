@@ -5,10 +5,9 @@ from typing import Annotated
 
 import typer
 
-from tenure.cli.data import print_json, print_table
-from tenure.cli.exits import Exit
-from tenure.cli.options import AsJson, DatabaseUrl, SchemaName, opened
-from tenure.cli.words import say
+from tenure.cli.errors import Exit
+from tenure.cli.options import AsJson, DatabaseUrl, SchemaName, connect_admin
+from tenure.cli.output import print_json, print_note, print_table
 
 
 def audit(
@@ -37,7 +36,7 @@ def audit(
     schema: SchemaName = None,
 ) -> int:
     """Show who did what, to what and why, newest first."""
-    with opened(database_url, schema) as admin:
+    with connect_admin(database_url, schema) as admin:
         page = admin.search_audit(
             target=target, actor=actor, source=source, action=action, count=count, before=before
         )
@@ -54,5 +53,5 @@ def audit(
             ],
         )
     more = "no more" if page.next is None else f"more may follow: --before {page.next}"
-    say(f"{len(rows)} shown; {more}")
+    print_note(f"{len(rows)} shown; {more}")
     return Exit.DONE

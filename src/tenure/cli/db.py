@@ -6,13 +6,10 @@ from typing import Annotated
 
 import typer
 
-from tenure import sources
-from tenure.cli.data import print_fields, print_json, print_lines
-from tenure.cli.exits import Exit
-from tenure.cli.failure import Failure
-from tenure.cli.grouping import Commands
-from tenure.cli.options import AsJson, DatabaseUrl, DryRun, SchemaName, opened
-from tenure.cli.words import say
+from tenure import _settings
+from tenure.cli.errors import CommandError, Exit
+from tenure.cli.options import AsJson, Commands, DatabaseUrl, DryRun, SchemaName, connect_admin
+from tenure.cli.output import print_fields, print_json, print_lines, print_note
 
 app: typer.Typer = typer.Typer(
     cls=Commands, name="db", help="The schema: migrate it, look at it, keep it."
@@ -37,8 +34,8 @@ def migrate(
     schema: SchemaName = None,
 ) -> int:
     """Bring the schema to this release's version, or to another, and make its partitions."""
-    schema = sources.setting("schema", schema)
-    with opened(database_url, schema, check=False) as admin:
+    schema = _settings.resolve("schema", schema)
+    with connect_admin(database_url, schema, check=False) as admin:
         steps = admin.plan(to=to)
         if not dry_run:
             if any(step.endswith(" down") for step in steps) and not yes:
@@ -50,20 +47,20 @@ def migrate(
     else:
         print_lines(steps)
     did = "would be applied to" if dry_run else "applied;"
-    say(f"{len(steps)} migrations {did} schema {schema} at version {version}")
+    print_note(f"{len(steps)} migrations {did} schema {schema} at version {version}")
     return Exit.DONE
 
 
 def _ask(steps: Sequence[str]) -> None:
     """Let a person confirm what takes tables away."""
     if not sys.stdin.isatty():
-        raise Failure(
+        raise CommandError(
             "going back was not confirmed",
             f"{', '.join(steps)}: what is in the tables would be lost",
             "say --yes if that is meant",
             Exit.USAGE,
         )
-    say(f"{', '.join(steps)}: what is in the tables will be lost")
+    print_note(f"{', '.join(steps)}: what is in the tables will be lost")
     typer.confirm("Go on?", abort=True, err=True)
 
 
@@ -72,8 +69,8 @@ def status(
     *, as_json: AsJson = False, database_url: DatabaseUrl = None, schema: SchemaName = None
 ) -> int:
     """Show which version the schema has, and which this release needs."""
-    schema = sources.setting("schema", schema)
-    with opened(database_url, schema, check=False) as admin:
+    schema = _settings.resolve("schema", schema)
+    with connect_admin(database_url, schema, check=False) as admin:
         found = admin.schema()
     fields = {
         "schema": schema,
@@ -109,7 +106,7 @@ def sql(
     else:
         print_lines(text.splitlines())
     if to is None or to > since:
-        say("then make the partitions, once the tables are there: tenure db maintain")
+        print_note("then make the partitions, once the tables are there: tenure db maintain")
     return Exit.DONE
 
 
@@ -135,15 +132,15 @@ def maintain(
     *, as_json: AsJson = False, database_url: DatabaseUrl = None, schema: SchemaName = None
 ) -> int:
     """Make the partitions ahead, drop what is past its retention. Needs the owner's role."""
-    with opened(database_url, schema) as admin:
+    with connect_admin(database_url, schema) as admin:
         upkept = admin.maintain()
     if as_json:
         print_json(upkept)
     else:
         print_lines(upkept.done)
     for left in upkept.left:
-        say(f"left for the next time: {left}")
-    say(
+        print_note(f"left for the next time: {left}")
+    print_note(
         f"pruned {upkept.pruned_failed} dead letters, {upkept.pruned_keys} keys, "
         f"{upkept.pruned_workers} workers, {upkept.pruned_operations} operations"
     )

@@ -4,17 +4,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tenure.cli.data import print_json, print_lines
-from tenure.cli.exits import Exit
-from tenure.cli.failure import Failure, hidden
+from tenure.cli.errors import CommandError, Exit, hidden
 from tenure.cli.options import AsJson, DatabaseUrl, SchemaName
-from tenure.cli.words import safe, say
+from tenure.cli.output import print_json, print_lines, print_note, safe
 from tenure.errors import TenureError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tenure.admin import Finding
+    from tenure.types import Finding
 
 
 def doctor(
@@ -31,7 +29,8 @@ def doctor(
     schema: SchemaName = None,
 ) -> int:
     """Examine the database, its wakeups and the workers; 1 if there is a problem."""
-    from tenure.admin import Level, examine
+    from tenure.admin import examine
+    from tenure.types import Level
 
     findings = examine(database_url, schema=schema) if target is None else _app(target)
     problems = sum(found.level is Level.PROBLEM for found in findings)
@@ -39,19 +38,19 @@ def doctor(
         print_json({"findings": findings, "problems": problems})
     else:
         print_lines(_lines(findings, database_url))
-    say(f"{len(findings)} findings, {problems} of them problems")
+    print_note(f"{len(findings)} findings, {problems} of them problems")
     return Exit.FAILED if problems else Exit.DONE
 
 
 def _app(target: str) -> "Sequence[Finding]":
-    from tenure.worker.loading import load
+    from tenure.worker.loader import load
 
     try:
         app = load(target)
     except TenureError:
         raise
     except Exception as error:
-        raise Failure(
+        raise CommandError(
             "the app cannot be loaded",
             f"{type(error).__name__}: {error}",
             "mend that, or leave the app away",

@@ -5,26 +5,34 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tenure.cli.data import print_json, print_table
-from tenure.cli.exits import Exit
-from tenure.cli.failure import Failure
-from tenure.cli.grouping import Commands
-from tenure.cli.listing import print_found, print_jobs
-from tenure.cli.options import AsJson, DatabaseUrl, DryRun, Reason, SchemaName, Who, by, opened
-from tenure.cli.selecting import (
-    Asked,
+from tenure.cli.errors import CommandError, Exit
+from tenure.cli.job_output import print_found, print_jobs
+from tenure.cli.options import (
+    AsJson,
+    Commands,
+    DatabaseUrl,
+    DryRun,
+    Reason,
+    SchemaName,
+    Who,
+    actor,
+    connect_admin,
+)
+from tenure.cli.output import print_json, print_note, print_table
+from tenure.cli.selectors import (
     OfQueue,
     OfTask,
+    OperationOptions,
     Rate,
     SelectorWords,
     Yes,
-    meant,
-    operate,
+    build_selector,
+    run_operation,
 )
-from tenure.cli.words import say
 
 if TYPE_CHECKING:
-    from tenure.admin import Filter, Selector
+    from tenure.admin import Filter
+    from tenure.types import Selector
 
 app: typer.Typer = typer.Typer(
     cls=Commands,
@@ -54,7 +62,7 @@ def groups(
     schema: SchemaName = None,
 ) -> int:
     """Show dead letters by task and error, with how many there are of each."""
-    with opened(database_url, schema) as admin:
+    with connect_admin(database_url, schema) as admin:
         page = admin.failed_groups(task=task, count=count, after=after)
         hide = admin.redactor().value
     rows = [
@@ -72,9 +80,9 @@ def groups(
             ],
         )
     if page.next is None:
-        say(f"{len(rows)} shown; no more")
+        print_note(f"{len(rows)} shown; no more")
     else:
-        say(f"{len(rows)} shown; more may follow: --after {page.next}")
+        print_note(f"{len(rows)} shown; more may follow: --after {page.next}")
     return Exit.DONE
 
 
@@ -99,9 +107,9 @@ def list_failed(
     """Show dead letters, newest first: all, or those that a selector means."""
     from tenure.admin import State
 
-    with opened(database_url, schema) as admin:
+    with connect_admin(database_url, schema) as admin:
         if signature is None:
-            selector = _failed(meant(words, queue=queue, task=task))
+            selector = _failed(build_selector(words, queue=queue, task=task))
             print_found(admin, selector, count=count, after=after, as_json=as_json)
         else:
             _refuse_both(words)
@@ -133,9 +141,9 @@ def retry(
     Workers do it; Ctrl-C stops watching, and it goes on.
     """
     said = _dead_letters(words, queue, task, signature)
-    asked = Asked(by(who, reason), rate, yes, dry_run, as_json)
-    with opened(database_url, schema) as admin:
-        return operate(admin, "retry", said, asked, of="dead letters")
+    asked = OperationOptions(actor(who, reason), rate, yes, dry_run, as_json)
+    with connect_admin(database_url, schema) as admin:
+        return run_operation(admin, "retry", said, asked, of="dead letters")
 
 
 @app.command()
@@ -159,24 +167,24 @@ def discard(
     Workers do it; Ctrl-C stops watching, and it goes on.
     """
     said = _dead_letters(words, queue, task, signature)
-    asked = Asked(by(who, reason), rate, yes, dry_run, as_json)
-    with opened(database_url, schema) as admin:
-        return operate(admin, "discard", said, asked, of="dead letters")
+    asked = OperationOptions(actor(who, reason), rate, yes, dry_run, as_json)
+    with connect_admin(database_url, schema) as admin:
+        return run_operation(admin, "discard", said, asked, of="dead letters")
 
 
 def _failed(selector: "Selector") -> "Selector":
-    from tenure.admin import View
+    from tenure.types import JobView
 
-    if selector.id or selector.state == (View.FAILED,):
+    if selector.id or selector.state == (JobView.FAILED,):
         return selector
     if selector.state:
-        raise Failure(
+        raise CommandError(
             "only dead letters are listed here",
             "the selector names another state",
             "leave state: away; for other states: tenure job list",
             Exit.USAGE,
         )
-    return replace(selector, state=(View.FAILED,))
+    return replace(selector, state=(JobView.FAILED,))
 
 
 def _dead_letters(
@@ -186,14 +194,14 @@ def _dead_letters(
     from tenure.admin import Filter, selected
 
     if signature is None:
-        return selected(meant(words, queue=queue, task=task))
+        return selected(build_selector(words, queue=queue, task=task))
     _refuse_both(words)
     return Filter(queue=queue, task=task, signature=signature)
 
 
 def _refuse_both(words: "list[str] | None") -> None:
     if words:
-        raise Failure(
+        raise CommandError(
             "it is not clear which dead letters are meant",
             "there are a selector and a --signature",
             "leave --signature away, and say error: in the selector",

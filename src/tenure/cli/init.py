@@ -5,9 +5,8 @@ from typing import Annotated
 
 import typer
 
-from tenure.cli.exits import Exit
-from tenure.cli.failure import Failure
-from tenure.cli.words import say
+from tenure.cli.errors import CommandError, Exit
+from tenure.cli.output import print_note
 
 JOBS = """\
 import time
@@ -58,12 +57,12 @@ def init(
         for name, text in (("jobs.py", JOBS), ("tenure.toml", SETTINGS)):
             _write(directory / name, text)
     except OSError as error:
-        raise Failure(
+        raise CommandError(
             "the files cannot be written",
             str(error),
             "name a directory that you can write to, as in: tenure init myproject",
         ) from error
-    say(f"next: {_go_to(directory)}tenure dev")
+    print_note(f"next: {_go_to(directory)}tenure dev")
     return Exit.DONE
 
 
@@ -72,9 +71,9 @@ def _write(file: Path, text: str) -> None:
         with file.open("x") as new:
             new.write(text)
     except FileExistsError:
-        say(f"{file} is there already; it is left as it is")
+        print_note(f"{file} is there already; it is left as it is")
     else:
-        say(f"wrote {file}")
+        print_note(f"wrote {file}")
 
 
 def _go_to(directory: Path) -> str:

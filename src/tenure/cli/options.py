@@ -1,4 +1,4 @@
-"""The options and arguments that several commands share, and who it is that gives them."""
+"""Options that commands share."""
 
 import getpass
 import json
@@ -11,15 +11,16 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from tenure.cli.exits import Exit
-from tenure.cli.failure import Failure, failure
+from tenure.cli.errors import CommandError, Exit, failure
 from tenure.errors import TenureError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tenure.admin import Admin, By
+
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _PART = re.compile(r"(\d+(?:\.\d+)?)([smhd]?)")
@@ -168,18 +169,18 @@ AnyJobNumbers = Annotated[
 ]
 
 
-def lasting(flag: str, text: str) -> Any:
-    """An option that is a duration; `seconds` reads it."""
+def duration_option(flag: str, text: str) -> Any:
+    """An option that is a duration; `parse_duration` reads it."""
     return typer.Option(flag, metavar="SECONDS", help=f"{text} 90, 90s, 5m, 1h30m or 1d.")
 
 
 @contextmanager
-def opened(url: str | None, schema: str | None, *, check: bool = True) -> "Iterator[Admin]":
+def connect_admin(url: str | None, schema: str | None, *, check: bool = True) -> "Iterator[Admin]":
     """The operator's verbs over the database that the command line names."""
-    from tenure import admin, sources
+    from tenure import _settings, admin
 
     try:
-        url = sources.database_url(url)
+        url = _settings.database_url(url)
         with admin.connect(url, schema=schema, check=check) as verbs:
             yield verbs
     except TenureError as error:
@@ -192,7 +193,7 @@ def names(said: list[str] | None) -> list[str] | None:
         return None
     found = [name.strip() for part in said for name in part.split(",") if name.strip()]
     if not found:
-        raise Failure(
+        raise CommandError(
             "no queue to serve",
             f"-q {','.join(said)!r} names none",
             "name one, as in -q mail,default; or leave -q away to serve those of the tasks",
@@ -201,7 +202,7 @@ def names(said: list[str] | None) -> list[str] | None:
     return list(dict.fromkeys(found))
 
 
-def by(who: str | None, reason: str | None) -> "By":
+def actor(who: str | None, reason: str | None) -> "By":
     """Who does it and why, as the audit keeps it."""
     from tenure.admin import By
 
@@ -216,7 +217,7 @@ def _user() -> str:
         return f"uid {os.getuid()}"
 
 
-def seconds(text: str | None) -> timedelta | None:
+def parse_duration(text: str | None) -> timedelta | None:
     """A duration: seconds, or numbers with s, m, h or d."""
     if text is None:
         return None
@@ -226,7 +227,7 @@ def seconds(text: str | None) -> timedelta | None:
             return timedelta(seconds=sum(float(n) * _UNITS[unit] for n, unit in parts))
     except OverflowError:
         pass
-    raise Failure(
+    raise CommandError(
         "a duration is not understood",
         f"{text!r} is no number of seconds",
         "write 90, 90s, 5m, 1h30m or 1d",
@@ -239,7 +240,7 @@ def arguments(text: str) -> Any:
     try:
         return json.loads(sys.stdin.read() if text == "-" else text)
     except ValueError as error:
-        raise Failure(
+        raise CommandError(
             "the arguments are not JSON",
             str(error),
             """write an object, as in --args '{"name": "Ada"}'""",
@@ -252,9 +253,23 @@ def instant(text: str | None) -> datetime | None:
     try:
         return None if text is None else datetime.fromisoformat(text)
     except ValueError as error:
-        raise Failure(
+        raise CommandError(
             "the instant is not understood",
             str(error),
             "write it with its zone, as in 2030-01-31T09:00+01:00",
             Exit.USAGE,
         ) from error
+
+
+_WHOLE = 10_000
+
+
+class Commands(TyperGroup):
+    """A group of commands."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands with what each does."""
+        names = self.list_commands(ctx)
+        rows = [(name, self.commands[name].get_short_help_str(_WHOLE)) for name in names]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)

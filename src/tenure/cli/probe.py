@@ -9,22 +9,22 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tenure.cli.exits import Exit
-from tenure.cli.words import safe, tell
-from tenure.sources import run_directory
+from tenure._settings import run_directory
+from tenure.cli.errors import Exit
+from tenure.cli.output import print_error, safe
 
 _STALE = 10.0
 _NONE_WORKING = 60.0
 
 
-class Asked(NamedTuple):
+class ProbeOptions(NamedTuple):
     """What the command line wants to know."""
 
     name: str | None = None
     as_json: bool = False
 
 
-class Seen(NamedTuple):
+class ProbedWorker(NamedTuple):
     """A worker as its state file and the kernel tell of it. `age` is that of its last beat."""
 
     pid: int
@@ -54,7 +54,7 @@ class Seen(NamedTuple):
         return not self.stale and not self.idle
 
 
-def asked(arguments: list[str]) -> Asked | None:
+def read_options(arguments: list[str]) -> ProbeOptions | None:
     """What plain arguments ask; None leaves help and mistakes to the full command line."""
     name, as_json = None, False
     rest = iter(arguments)
@@ -69,10 +69,10 @@ def asked(arguments: list[str]) -> Asked | None:
             name = argument.removeprefix("--name=")
         else:
             return None
-    return Asked(name, as_json)
+    return ProbeOptions(name, as_json)
 
 
-def probe(asked: Asked) -> Exit:
+def probe(asked: ProbeOptions) -> Exit:
     """Say in one line that the workers here are well, or in three that they are not.
 
     What a worker that ended left behind does not matter beside one that lives.
@@ -89,11 +89,11 @@ def probe(asked: Asked) -> Exit:
         print("; ".join(_line(worker) for worker in living))
     if healthy:
         return Exit.DONE
-    tell(*_trouble(directory, asked.name, workers, unread))
+    print_error(*_trouble(directory, asked.name, workers, unread))
     return Exit.FAILED
 
 
-def seen(directory: Path) -> tuple[list[Seen], list[str]]:
+def seen(directory: Path) -> tuple[list[ProbedWorker], list[str]]:
     """The workers that have a state file in this directory, by pid; and what cannot be read."""
     now = time.clock_gettime(time.CLOCK_BOOTTIME)
     found, unread = [], []
@@ -108,9 +108,9 @@ def seen(directory: Path) -> tuple[list[Seen], list[str]]:
     return sorted(found), unread
 
 
-def _worker(told: dict[str, Any], now: float) -> Seen:
+def _worker(told: dict[str, Any], now: float) -> ProbedWorker:
     beat_at = float(told["beat_at"])
-    return Seen(
+    return ProbedWorker(
         pid=int(told["pid"]),
         name=str(told["name"]),
         state=str(told["state"]),
@@ -137,7 +137,7 @@ def _alive(pid: int, beat_at: float) -> bool:
     return fields[0] not in "ZX" and started_at <= beat_at
 
 
-def _line(worker: Seen) -> str:
+def _line(worker: ProbedWorker) -> str:
     return (
         f"{safe(worker.name)}: {safe(worker.state)}, {worker.working} of {worker.wanted} children"
         f" working, beat {worker.age:.1f} s ago"
@@ -145,7 +145,7 @@ def _line(worker: Seen) -> str:
 
 
 def _trouble(
-    directory: Path, name: str | None, workers: list[Seen], unread: list[str]
+    directory: Path, name: str | None, workers: list[ProbedWorker], unread: list[str]
 ) -> tuple[str, str, str]:
     whose = "a worker" if name is None else f"a worker named {name}"
     living = [worker for worker in workers if worker.alive]

@@ -5,26 +5,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tenure.cli.data import print_fields, print_json, print_table
-from tenure.cli.exits import Exit
-from tenure.cli.failure import Failure
-from tenure.cli.grouping import Commands
+from tenure.cli.errors import CommandError, Exit
 from tenure.cli.options import (
     AsJson,
+    Commands,
     DatabaseUrl,
     Reason,
     SchemaName,
     Who,
-    by,
+    actor,
+    connect_admin,
+    duration_option,
     instant,
-    lasting,
-    opened,
-    seconds,
+    parse_duration,
 )
-from tenure.cli.words import say
+from tenure.cli.output import print_fields, print_json, print_note, print_table
 
 if TYPE_CHECKING:
-    from tenure.admin import Admin, Depth, QueueRow
+    from tenure.admin import Admin
+    from tenure.types import Depth, QueueRow
 
 app: typer.Typer = typer.Typer(
     cls=Commands, name="queue", help="Queues: look at them, pause them, limit what runs at once."
@@ -40,7 +39,7 @@ def list_queues(
     *, as_json: AsJson = False, database_url: DatabaseUrl = None, schema: SchemaName = None
 ) -> int:
     """Show every known queue: how much there is in it, and whether it is paused or limited."""
-    with opened(database_url, schema) as admin:
+    with connect_admin(database_url, schema) as admin:
         depths, rows = _found(admin)
     if as_json:
         print_json({"queues": [_data(name, depths, rows) for name in _names(depths, rows)]})
@@ -58,7 +57,7 @@ def list_queues(
                 for name in _names(depths, rows)
             ],
         )
-    say(f"{len(_names(depths, rows))} shown; counts are exact up to 10,000")
+    print_note(f"{len(_names(depths, rows))} shown; counts are exact up to 10,000")
     return Exit.DONE
 
 
@@ -71,10 +70,10 @@ def show(
     schema: SchemaName = None,
 ) -> int:
     """Show one queue: how much there is in it, what is set for it, and who set it."""
-    with opened(database_url, schema) as admin:
+    with connect_admin(database_url, schema) as admin:
         depths, rows = _found(admin)
         if name not in {*depths, *rows}:
-            raise Failure(
+            raise CommandError(
                 f"there is no queue {name}",
                 "no job is in it, no worker serves it, and nothing is set for it",
                 "see which there are: tenure queue list",
@@ -112,8 +111,8 @@ def pause(
 ) -> int:
     """Let nothing be claimed from a queue, until then or until resumed. What runs goes on."""
     then = instant(until)
-    with opened(database_url, schema) as admin:
-        row = admin.pause_queue(name, by(who, reason), until=then)
+    with connect_admin(database_url, schema) as admin:
+        row = admin.pause_queue(name, actor(who, reason), until=then)
         doubt = _doubt(admin, name)
     words = f"{name} is paused; to go on: tenure queue resume {name}"
     return _told(row, words, doubt, as_json=as_json)
@@ -130,8 +129,8 @@ def resume(
     schema: SchemaName = None,
 ) -> int:
     """Let a paused queue go on."""
-    with opened(database_url, schema) as admin:
-        row = admin.resume_queue(name, by(who, reason))
+    with connect_admin(database_url, schema) as admin:
+        row = admin.resume_queue(name, actor(who, reason))
     return _told(row, f"{name} goes on", as_json=as_json)
 
 
@@ -150,8 +149,8 @@ def limit(
     schema: SchemaName = None,
 ) -> int:
     """Let at most so many jobs of a queue run at once, over all workers."""
-    with opened(database_url, schema) as admin:
-        row = admin.limit_queue(name, most, by(who, reason))
+    with connect_admin(database_url, schema) as admin:
+        row = admin.limit_queue(name, most, actor(who, reason))
         doubt = _doubt(admin, name)
     words = "has no limit" if most is None else f"runs {most} at once at the most"
     return _told(row, f"{name} {words}", doubt, as_json=as_json)
@@ -161,7 +160,9 @@ def limit(
 def configure(
     name: Name,
     *,
-    lease: Annotated[str | None, lasting("--lease", "How long a claim grants its jobs:")] = None,
+    lease: Annotated[
+        str | None, duration_option("--lease", "How long a claim grants its jobs:")
+    ] = None,
     max_attempts: Annotated[
         int | None, typer.Option("--max-attempts", min=1, help="How often its jobs are tried.")
     ] = None,
@@ -172,9 +173,9 @@ def configure(
     schema: SchemaName = None,
 ) -> int:
     """Give a queue its own lease and attempts; what is left away is left to the settings."""
-    grants = seconds(lease)
-    with opened(database_url, schema) as admin:
-        who_and_why = by(who, reason)
+    grants = parse_duration(lease)
+    with connect_admin(database_url, schema) as admin:
+        who_and_why = actor(who, reason)
         row = admin.configure_queue(name, who_and_why, lease=grants, max_attempts=max_attempts)
         doubt = _doubt(admin, name)
     of_settings = "the setting"
@@ -213,7 +214,8 @@ def _doubt(admin: "Admin", name: str) -> str | None:
     """That a queue may not be the one that is meant: nothing is in it and nobody serves it."""
     from difflib import get_close_matches
 
-    from tenure.admin import EVERY_QUEUE, live
+    from tenure.admin import live
+    from tenure.types import EVERY_QUEUE
 
     depths = {depth.queue: depth for depth in admin.depths()}
     used = {queue for queue, depth in depths.items() if any(_counts(depth))}
@@ -239,7 +241,7 @@ def _counts(depth: "Depth") -> list[int]:
 def _told(row: "QueueRow", words: str, doubt: str | None = None, *, as_json: bool) -> Exit:
     if as_json:
         print_json({"queue": row})
-    say(words)
+    print_note(words)
     if doubt is not None:
-        say(f"warning: {doubt}")
+        print_note(f"warning: {doubt}")
     return Exit.DONE

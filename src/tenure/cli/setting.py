@@ -5,11 +5,19 @@ from typing import Annotated, Any
 
 import typer
 
-from tenure.cli.data import print_json, print_table
-from tenure.cli.exits import Exit
-from tenure.cli.grouping import Commands
-from tenure.cli.options import AsJson, DatabaseUrl, Reason, SchemaName, Who, by, opened, seconds
-from tenure.cli.words import say
+from tenure.cli.errors import Exit
+from tenure.cli.options import (
+    AsJson,
+    Commands,
+    DatabaseUrl,
+    Reason,
+    SchemaName,
+    Who,
+    actor,
+    connect_admin,
+    parse_duration,
+)
+from tenure.cli.output import print_json, print_note, print_table
 
 app: typer.Typer = typer.Typer(
     cls=Commands, name="setting", help="Settings of the installation: look at them, change them."
@@ -24,7 +32,7 @@ def list_settings(
     *, as_json: AsJson = False, database_url: DatabaseUrl = None, schema: SchemaName = None
 ) -> int:
     """Show all settings as they are in force."""
-    with opened(database_url, schema) as admin:
+    with connect_admin(database_url, schema) as admin:
         rows = admin.settings()
     if as_json:
         print_json({"settings": rows})
@@ -33,7 +41,7 @@ def list_settings(
             ("name", "value", "built in"),
             [(row.name, row.value, row.built_in if row.changed else None) for row in rows],
         )
-    say(f"{sum(row.changed for row in rows)} of {len(rows)} are changed")
+    print_note(f"{sum(row.changed for row in rows)} of {len(rows)} are changed")
     return Exit.DONE
 
 
@@ -50,11 +58,11 @@ def set_setting(
 ) -> int:
     """Change a setting for the whole installation, at once and without a restart."""
     read = _read(name, value)
-    with opened(database_url, schema) as admin:
-        admin.set_setting(name, read, by(who, reason))
+    with connect_admin(database_url, schema) as admin:
+        admin.set_setting(name, read, actor(who, reason))
     if as_json:
         print_json({"name": name, "value": read})
-    say(f"{name} is {value}; to go back: tenure setting reset {name}")
+    print_note(f"{name} is {value}; to go back: tenure setting reset {name}")
     return Exit.DONE
 
 
@@ -69,12 +77,12 @@ def reset(
     schema: SchemaName = None,
 ) -> int:
     """Take a setting back to its built-in value."""
-    with opened(database_url, schema) as admin:
-        admin.reset_setting(name, by(who, reason))
+    with connect_admin(database_url, schema) as admin:
+        admin.reset_setting(name, actor(who, reason))
         [row] = [row for row in admin.settings() if row.name == name]
     if as_json:
         print_json({"name": name, "value": row.value})
-    say(f"{name} is {json.dumps(row.value)} again")
+    print_note(f"{name} is {json.dumps(row.value)} again")
     return Exit.DONE
 
 
@@ -82,5 +90,5 @@ def _read(name: str, text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        lasts = seconds(text) if name in _LASTING else None
+        lasts = parse_duration(text) if name in _LASTING else None
         return text if lasts is None else lasts.total_seconds()

@@ -5,22 +5,20 @@ from typing import Annotated
 
 import typer
 
-from tenure.cli.data import print_json, print_lines, print_table
-from tenure.cli.exits import Exit
-from tenure.cli.failure import Failure
-from tenure.cli.grouping import Commands
+from tenure.cli.errors import CommandError, Exit
 from tenure.cli.options import (
     AsJson,
+    Commands,
     DatabaseUrl,
     Reason,
     SchemaName,
     Who,
-    by,
-    lasting,
-    opened,
-    seconds,
+    actor,
+    connect_admin,
+    duration_option,
+    parse_duration,
 )
-from tenure.cli.words import say
+from tenure.cli.output import print_json, print_lines, print_note, print_table
 
 app: typer.Typer = typer.Typer(
     cls=Commands, name="token", help="Access tokens: make them, look at them, revoke them."
@@ -57,7 +55,9 @@ def create(
             help="Where: a queue, mail.* for all that begin so; else every one. May be repeated.",
         ),
     ] = None,
-    expires_in: Annotated[str | None, lasting("--expires-in", "How long it lets in:")] = None,
+    expires_in: Annotated[
+        str | None, duration_option("--expires-in", "How long it lets in:")
+    ] = None,
     reason: Reason = None,
     who: Who = None,
     as_json: AsJson = False,
@@ -65,16 +65,16 @@ def create(
     schema: SchemaName = None,
 ) -> int:
     """Make an access token, and print its secret: now and never again."""
-    lasts = seconds(expires_in)
-    with opened(database_url, schema) as admin:
+    lasts = parse_duration(expires_in)
+    with connect_admin(database_url, schema) as admin:
         made = admin.tokens.create(
-            name, by(who, reason), scopes=scopes, queues=queues or ["*"], expires_in=lasts
+            name, actor(who, reason), scopes=scopes, queues=queues or ["*"], expires_in=lasts
         )
     if as_json:
         print_json({"secret": made.secret, "token": made.token})
     else:
         print_lines([made.secret])
-    say(f"token {made.token.id} is made; keep its secret, it is shown this once")
+    print_note(f"token {made.token.id} is made; keep its secret, it is shown this once")
     return Exit.DONE
 
 
@@ -95,7 +95,7 @@ def list_tokens(
     schema: SchemaName = None,
 ) -> int:
     """Show access tokens, newest first, by how their secrets begin."""
-    with opened(database_url, schema) as admin:
+    with connect_admin(database_url, schema) as admin:
         rows = admin.tokens.list(before=before, count=count, active=active)
     more = rows[-1].id if len(rows) == count else None
     if as_json:
@@ -119,7 +119,7 @@ def list_tokens(
                 for row in rows
             ],
         )
-    say(
+    print_note(
         f"{len(rows)} shown; more may follow: --before {more}"
         if more
         else f"{len(rows)} shown; no more"
@@ -141,17 +141,17 @@ def revoke(
     schema: SchemaName = None,
 ) -> int:
     """Let access tokens in no more, for good."""
-    with opened(database_url, schema) as admin:
-        answers = admin.tokens.revoke(ids, by(who, reason))
+    with connect_admin(database_url, schema) as admin:
+        answers = admin.tokens.revoke(ids, actor(who, reason))
     done = [token_id for token_id, answer in zip(ids, answers, strict=True) if answer]
     if as_json:
         print_json({"revoked": done})
     if not done:
-        raise Failure(
+        raise CommandError(
             "no token was revoked",
             "there is none with this id, or it was revoked before",
             "see which there are: tenure token list",
             Exit.NOT_FOUND,
         )
-    say(f"{len(done)} of {len(ids)} revoked")
-    return Exit.DONE if len(done) == len(ids) else Exit.PARTLY
+    print_note(f"{len(done)} of {len(ids)} revoked")
+    return Exit.DONE if len(done) == len(ids) else Exit.PARTIAL

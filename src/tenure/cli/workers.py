@@ -4,15 +4,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tenure.cli.data import print_fields, print_json, print_table
-from tenure.cli.exits import Exit
-from tenure.cli.failure import Failure
-from tenure.cli.grouping import Commands
-from tenure.cli.options import AsJson, DatabaseUrl, Reason, SchemaName, Who, by, opened
-from tenure.cli.words import say
+from tenure.cli.errors import CommandError, Exit
+from tenure.cli.options import (
+    AsJson,
+    Commands,
+    DatabaseUrl,
+    Reason,
+    SchemaName,
+    Who,
+    actor,
+    connect_admin,
+)
+from tenure.cli.output import print_fields, print_json, print_note, print_table
 
 if TYPE_CHECKING:
-    from tenure.admin import Admin, WorkerRow
+    from tenure.admin import Admin
+    from tenure.types import WorkerRow
 
 app: typer.Typer = typer.Typer(
     cls=Commands,
@@ -37,11 +44,12 @@ def list_workers(
     schema: SchemaName = None,
 ) -> int:
     """Show workers, those that are live first, with what each runs and when it was heard of."""
-    from tenure.admin import Presence, live
+    from tenure.admin import live
+    from tenure.types import WorkerState
 
-    with opened(database_url, schema) as admin:
+    with connect_admin(database_url, schema) as admin:
         known = admin.workers()
-    offline = [row for row in known if row.state is Presence.OFFLINE]
+    offline = [row for row in known if row.state is WorkerState.OFFLINE]
     there = [row for row in known if row not in offline]
     rows = sorted(there, key=lambda row: not live([row])) + (offline if every else [])
     if as_json:
@@ -65,7 +73,7 @@ def list_workers(
             ],
         )
     left = 0 if every else len(offline)
-    say(f"{len(rows)} shown; {f'{left} that ended, too: --all' if left else 'no more'}")
+    print_note(f"{len(rows)} shown; {f'{left} that ended, too: --all' if left else 'no more'}")
     return Exit.DONE
 
 
@@ -78,7 +86,7 @@ def show(
     schema: SchemaName = None,
 ) -> int:
     """Show one worker."""
-    with opened(database_url, schema) as admin:
+    with connect_admin(database_url, schema) as admin:
         row = _meant(admin, worker)
     if as_json:
         print_json({"worker": row})
@@ -113,13 +121,13 @@ def drain(
     schema: SchemaName = None,
 ) -> int:
     """Ask a worker to take no new job and to end; it learns of it with its next beat."""
-    with opened(database_url, schema) as admin:
+    with connect_admin(database_url, schema) as admin:
         row = _meant(admin, worker)
-        if not admin.drain(row.id, by(who, reason)):
+        if not admin.drain(row.id, actor(who, reason)):
             raise _unknown(worker)
     if as_json:
         print_json({"drain_requested": row.id})
-    say(f"worker {row.name} is asked to end; to see it: tenure workers show {row.id}")
+    print_note(f"worker {row.name} is asked to end; to see it: tenure workers show {row.id}")
     return Exit.DONE
 
 
@@ -130,7 +138,7 @@ def _ago(row: "WorkerRow") -> str:
 def _meant(admin: "Admin", worker: str) -> "WorkerRow":
     """The one worker of this name or id, or whose id begins so. A name may have had others before,
     and a worker's own name stands for its child if it has one."""
-    from tenure.admin import Presence
+    from tenure.types import WorkerState
 
     rows = admin.workers()
     for named in (
@@ -138,12 +146,12 @@ def _meant(admin: "Admin", worker: str) -> "WorkerRow":
         [row for row in rows if row.name.rpartition("/")[0] == worker],
         [row for row in rows if worker and str(row.id).startswith(worker.lower())],
     ):
-        there = [row for row in named if row.state is not Presence.OFFLINE]
+        there = [row for row in named if row.state is not WorkerState.OFFLINE]
         if len(found := there or named) == 1:
             return found[0]
         if found:
             names = ", ".join(f"{row.name} ({row.id})" for row in found[:_NAMED])
-            raise Failure(
+            raise CommandError(
                 f"it is not clear which worker {worker} is",
                 f"there are {len(found)}: {names}{', …' if len(found) > _NAMED else ''}",
                 "say the id of one",
@@ -152,8 +160,8 @@ def _meant(admin: "Admin", worker: str) -> "WorkerRow":
     raise _unknown(worker)
 
 
-def _unknown(worker: str) -> Failure:
-    return Failure(
+def _unknown(worker: str) -> CommandError:
+    return CommandError(
         f"there is no worker {worker}",
         "it never was, or it ended long ago and is forgotten",
         "see which there are: tenure workers list --all",

@@ -5,8 +5,8 @@ leases renewed while handlers run, and settles; what it cannot settle is sent ag
 is over. The fences are the server's: a result that comes too late is refused there.
 """
 
-from tenure.client.calling import Client, Problem
-from tenure.client.loop import Handler, work
-from tenure.client.working import Work
+from tenure.client.acquired_job import Work
+from tenure.client.http import Client, Problem
+from tenure.client.worker import Handler, work
 
 __all__ = ["Client", "Handler", "Problem", "Work", "work"]

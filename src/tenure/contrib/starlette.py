@@ -15,10 +15,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route, Router
 
-from tenure.admin import Presence
+from tenure._runtime.embedded import presences
 from tenure.app import Tenure
 from tenure.errors import InvalidValue, TenureError, Unreachable
-from tenure.worker.inside import presences
+from tenure.types import WorkerState
 
 __all__ = ["health", "lifespan"]
 
@@ -147,9 +147,9 @@ def _worker(app: Tenure) -> dict[str, str]:
     found = presences(app)
     if not found:
         return {}
-    if Presence.OFFLINE in found:
+    if WorkerState.OFFLINE in found:
         return {"worker": "failed"}
-    return {"worker": "draining" if Presence.DRAINING in found else "active"}
+    return {"worker": "draining" if WorkerState.DRAINING in found else "active"}
 
 
 def _answer(parts: dict[str, str]) -> JSONResponse:

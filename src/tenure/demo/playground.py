@@ -12,13 +12,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tenure.demo import operating
+from tenure._local_postgres import PrivatePostgres
+from tenure.demo import story
 from tenure.demo.processes import Processes
 from tenure.demo.shop import app
 from tenure.demo.story import Story
 from tenure.errors import ConfigError
-from tenure.private import PrivatePostgres
-from tenure.worker.listener import listening
+from tenure.worker.observability import open_socket
 
 HOST = "127.0.0.1"
 PORT = 8400
@@ -67,14 +67,14 @@ class Playground:
         self._alone(database.start())
         self._ending.callback(app.close)
         app.admin.migrate()
-        self.link = f"http://{HOST}:{self._port}/sign-in#{operating.token()}"
-        operating.open_shop()
+        self.link = f"http://{HOST}:{self._port}/sign-in#{story.token()}"
+        story.open_shop()
         self._ending.callback(self._processes.stop)
         badge = ("--environment", "demo", "--environment-colour", "blue")
         self._processes.start("server", "server", "--port", str(self._port), *badge)
         for name in ("worker-1", "worker-2"):
             self._story.work(name)
-        self._processes.start("producer", module="tenure.demo.producing")
+        self._processes.start("producer", module="tenure.demo.producer")
         self._until_served()
 
     def _alone(self, url: str) -> None:
@@ -109,7 +109,7 @@ def _free(asked: int | None) -> int:
 
 def _tried(port: int) -> int:
     """A port that nobody listens on; ConfigError if somebody does."""
-    with listening(HOST, port, said_by="--port") as on:
+    with open_socket(HOST, port, said_by="--port") as on:
         found: int = on.getsockname()[1]
         return found
 

@@ -1,4 +1,6 @@
-"""The queue as a service: an HTTP API, and the worker protocol for any language.
+"""The queue as a service: an HTTP API, a dashboard, the worker protocol.
+
+The queue as a service: an HTTP API, and the worker protocol for any language.
 
 It needs the extra `tenure[server]`. `create` makes the program; `tenure server` runs it.
 """
@@ -7,33 +9,41 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from time import time
 
 from fastapi import FastAPI
 
 from tenure.app import Tenure
-from tenure.remote import Remote
-from tenure.server import document, pages, problems
-from tenure.server.badge import Badge
-from tenure.server.keys import Keys
-from tenure.server.limits import Limits
-from tenure.server.metrics.requests import Requests
-from tenure.server.metrics.rounds import Rounds
-from tenure.server.pages.live import Broadcaster
+from tenure.gateway import Remote
+from tenure.server import dashboard, openapi, problems
+from tenure.server.auth import TokenCache
+from tenure.server.cache import SingleFlightCache
+from tenure.server.dashboard import charts
+from tenure.server.dashboard.live import LiveUpdates
+from tenure.server.metrics.collector import Collector
+from tenure.server.metrics.exposition import Requests
+from tenure.server.request_limits import Limits
 from tenure.server.routes import (
-    figures,
-    glance,
     health,
     installation,
     jobs,
     leases,
-    metrics,
     operations,
     schedules,
+    stats,
     system,
     tokens,
 )
-from tenure.server.shared import Shared
+
+
+@dataclass(frozen=True, slots=True)
+class Badge:
+    """A word and its colour (red, amber, green, blue or grey), beside the name on every page."""
+
+    word: str
+    colour: str = "grey"
+
 
 __all__ = ["Badge", "create"]
 
@@ -55,17 +65,17 @@ def create(app: Tenure, *, name: str = "server", badge: Badge | None = None) -> 
     @asynccontextmanager
     async def lifespan(api: FastAPI) -> AsyncIterator[None]:
         admin = app.admin
-        news = Broadcaster()
-        remote = Remote(app, name=name, overheard_by=news.hear)
-        keys = Keys(admin)
+        news = LiveUpdates()
+        remote = Remote(app, name=name, on_wakeup=news.notify)
+        keys = TokenCache(admin)
         api.state.app, api.state.admin, api.state.remote, api.state.keys = app, admin, remote, keys
         api.state.news = news
-        api.state.rounds, api.state.started_at = Rounds(admin), time()
-        api.state.depths = Shared(admin.adepths, fresh=_FRESH, oldest=_OLDEST)
-        api.state.overview = Shared(admin.aoverview, fresh=_FRESH, oldest=_OLDEST)
-        api.state.charts = pages.charts(admin)
-        api.state.findings = Shared(admin.adoctor, fresh=_FINDINGS_FRESH)
-        noting = asyncio.create_task(keys.keep_noting())
+        api.state.rounds, api.state.started_at = Collector(admin), time()
+        api.state.depths = SingleFlightCache(admin.adepths, fresh=_FRESH, oldest=_OLDEST)
+        api.state.overview = SingleFlightCache(admin.aoverview, fresh=_FRESH, oldest=_OLDEST)
+        api.state.charts = charts.shared(admin)
+        api.state.findings = SingleFlightCache(admin.adoctor, fresh=_FINDINGS_FRESH)
+        noting = asyncio.create_task(keys.record_usage_forever())
         try:
             async with remote.running(), news.running():
                 yield
@@ -82,18 +92,19 @@ def create(app: Tenure, *, name: str = "server", badge: Badge | None = None) -> 
         description=_DESCRIPTION,
         lifespan=lifespan,
         openapi_url=None,
-        responses=document.RESPONSES,
+        responses=openapi.RESPONSES,
     )
     api.state.requests = Counter()
     api.state.badge = badge
     api.add_middleware(Limits)
     api.add_middleware(Requests, counts=api.state.requests)
     problems.install(api)
-    document.install(api)
+    openapi.install(api)
     for routes in (
-        *(health, jobs, figures, glance, leases, schedules, installation, operations, tokens),
-        *(system, metrics),
+        *(health, jobs, stats, leases, schedules, installation, operations, tokens),
+        system,
     ):
         api.include_router(routes.router)
-    pages.install(api)
+    api.include_router(health.metrics_router)
+    dashboard.install(api)
     return api

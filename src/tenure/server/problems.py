@@ -33,34 +33,34 @@ _AGAIN_AFTER = "1"
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ProblemKind:
     """One kind of problem: its status, and what it is in a few words."""
 
     status: int
     title: str
 
 
-KINDS: Mapping[str, Kind] = {
-    "bad-request": Kind(400, "The request is not what HTTP or JSON allow"),
-    "unauthenticated": Kind(401, "No access token, or none that is let in"),
-    "forbidden": Kind(403, "The access token does not allow this here"),
-    "not-found": Kind(404, "There is nothing by that name"),
-    "method-not-allowed": Kind(405, "That cannot be done to this"),
-    "too-slow-a-body": Kind(408, "The body did not arrive in time"),
-    "lease-lost": Kind(409, "The lease is no longer the job's"),
-    "idempotency-conflict": Kind(409, "The idempotency key was used for another request"),
-    "wrong-state": Kind(409, "The job's state does not allow this"),
-    "too-large": Kind(413, "The body is larger than may be sent"),
-    "invalid": Kind(422, "Something in the request is outside what is allowed"),
-    "too-many-headers": Kind(431, "The headers are more than may be sent"),
-    "internal": Kind(500, "The server failed; its log says why"),
-    "outcome-unknown": Kind(503, "It may or may not have happened"),
-    "database-away": Kind(503, "The database did not answer"),
-    "too-slow": Kind(503, "The database took too long"),
+KINDS: Mapping[str, ProblemKind] = {
+    "bad-request": ProblemKind(400, "The request is not what HTTP or JSON allow"),
+    "unauthenticated": ProblemKind(401, "No access token, or none that is let in"),
+    "forbidden": ProblemKind(403, "The access token does not allow this here"),
+    "not-found": ProblemKind(404, "There is nothing by that name"),
+    "method-not-allowed": ProblemKind(405, "That cannot be done to this"),
+    "too-slow-a-body": ProblemKind(408, "The body did not arrive in time"),
+    "lease-lost": ProblemKind(409, "The lease is no longer the job's"),
+    "idempotency-conflict": ProblemKind(409, "The idempotency key was used for another request"),
+    "wrong-state": ProblemKind(409, "The job's state does not allow this"),
+    "too-large": ProblemKind(413, "The body is larger than may be sent"),
+    "invalid": ProblemKind(422, "Something in the request is outside what is allowed"),
+    "too-many-headers": ProblemKind(431, "The headers are more than may be sent"),
+    "internal": ProblemKind(500, "The server failed; its log says why"),
+    "outcome-unknown": ProblemKind(503, "It may or may not have happened"),
+    "database-away": ProblemKind(503, "The database did not answer"),
+    "too-slow": ProblemKind(503, "The database took too long"),
 }
 
 
-class Problem(Exception):
+class ProblemError(Exception):
     """A request that is refused. `errors` says where, if that is in the request."""
 
     def __init__(
@@ -94,65 +94,67 @@ class Problem(Exception):
         )
 
 
-def read(error: TenureError) -> Problem:
+def read(error: TenureError) -> ProblemError:
     """The problem that one of our errors is to whoever asks over HTTP."""
     match error:
         case LeaseLost():
-            return Problem("lease-lost", str(error))
+            return ProblemError("lease-lost", str(error))
         case TokenRefused():
-            return Problem("unauthenticated", str(error))
+            return ProblemError("unauthenticated", str(error))
         case IdempotencyConflict():
-            return Problem("idempotency-conflict", str(error))
+            return ProblemError("idempotency-conflict", str(error))
         case InvalidValue() | PayloadError():
-            return Problem("invalid", str(error))
+            return ProblemError("invalid", str(error))
         case OutcomeUnknown():
-            return Problem(
+            return ProblemError(
                 "outcome-unknown",
                 "the answer was cut off; send the same again, with the same key or lease",
             )
         case Unreachable():
-            return Problem("database-away", "the database did not answer; try again later")
+            return ProblemError("database-away", "the database did not answer; try again later")
         case QueryFailed(sqlstate=sqlstate) if sqlstate == _CANCELLED_BY_TIMEOUT:
-            return Problem(
+            return ProblemError(
                 "too-slow", "this took the database longer than it may; ask for less at once"
             )
         case QueryFailed() if error.is_data_error:
-            return Problem("invalid", "a value cannot be kept: a text with NUL, or out of bounds")
+            return ProblemError(
+                "invalid", "a value cannot be kept: a text with NUL, or out of bounds"
+            )
         case QueryFailed() if error.is_conflict:
-            return Problem("database-away", "somebody has it locked; try again")
+            return ProblemError("database-away", "somebody has it locked; try again")
         case QueryFailed() if error.is_temporary:
             log.error("the database refused a statement for now", exc_info=error)
-            return Problem("database-away", "the database cannot do it now; try again later")
+            return ProblemError("database-away", "the database cannot do it now; try again later")
     log.error("an error of the store that no problem stands for", exc_info=error)
-    return Problem("internal", "the server's log says why")
+    return ProblemError("internal", "the server's log says why")
 
 
-def invalid(found: Sequence[Any]) -> Problem:
+def invalid(found: Sequence[Any]) -> ProblemError:
     """The problem that a body or a form is not as its shape says; `errors` says where."""
     errors = [{"where": ".".join(map(str, one["loc"])), "what": str(one["msg"])} for one in found]
     where = ", ".join(one["where"] for one in errors[:3])
-    return Problem("invalid", f"look at {where}; `errors` says why", errors=errors[:50])
+    return ProblemError("invalid", f"look at {where}; `errors` says why", errors=errors[:50])
 
 
-def _of_http(error: HTTPException) -> Problem:
+def _of_http(error: HTTPException) -> ProblemError:
     match error.status_code:
         case 404:
-            return Problem(
+            return ProblemError(
                 "not-found", "there is no such resource; docs/reference/http.md lists them"
             )
         case 405:
-            return Problem("method-not-allowed", "another method may be allowed here")
+            return ProblemError("method-not-allowed", "another method may be allowed here")
         case 413:
-            return Problem("too-large", "send less at once")
+            return ProblemError("too-large", "send less at once")
         case _:
-            return Problem("bad-request", "the request could not be read")
+            return ProblemError("bad-request", "the request could not be read")
 
 
 def install(api: FastAPI) -> None:
     """Let every error be told as a problem."""
 
-    @api.exception_handler(Problem)
-    async def _problem(_request: Request, error: Problem) -> Response:
+    @api.exception_handler(ProblemError)
+    async def _problem(_request: Request, error: ProblemError) -> Response:
         return error.answer
 
     @api.exception_handler(TenureError)
@@ -170,4 +172,4 @@ def install(api: FastAPI) -> None:
     @api.exception_handler(Exception)
     async def _any(_request: Request, error: Exception) -> Response:
         log.error("a request failed", exc_info=error)
-        return Problem("internal", "the server's log says why").answer
+        return ProblemError("internal", "the server's log says why").answer

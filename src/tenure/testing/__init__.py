@@ -8,10 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tenure.testing.binding import use_connection, use_database
-    from tenure.testing.draining import Drained, adrain, drain
-    from tenure.testing.inlining import inline
-    from tenure.testing.looking import (
+    from tenure.testing.assertions import (
         aassert_enqueued,
         aassert_not_enqueued,
         aenqueued,
@@ -19,11 +16,14 @@ if TYPE_CHECKING:
         assert_not_enqueued,
         enqueued,
     )
-    from tenure.testing.running import Ran
+    from tenure.testing.databases import use_connection, use_database
+    from tenure.testing.drain_jobs import Drained, adrain, drain
+    from tenure.testing.inline_jobs import inline
+    from tenure.testing.runner import RunRecord
 
 __all__ = [
     "Drained",
-    "Ran",
+    "RunRecord",
     "aassert_enqueued",
     "aassert_not_enqueued",
     "adrain",
@@ -38,10 +38,10 @@ __all__ = [
 ]
 
 _HOMES = {
-    "binding": ("use_connection", "use_database"),
-    "draining": ("Drained", "adrain", "drain"),
-    "inlining": ("inline",),
-    "looking": (
+    "databases": ("use_connection", "use_database"),
+    "drain_jobs": ("Drained", "adrain", "drain"),
+    "inline_jobs": ("inline",),
+    "assertions": (
         "aassert_enqueued",
         "aassert_not_enqueued",
         "aenqueued",
@@ -49,7 +49,7 @@ _HOMES = {
         "assert_not_enqueued",
         "enqueued",
     ),
-    "running": ("Ran",),
+    "runner": ("RunRecord",),
 }
 
 

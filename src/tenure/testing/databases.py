@@ -1,15 +1,22 @@
-"""Databases for tests: on a server that is named, or on a private one; made, emptied, dropped."""
+"""Databases for tests, and how to point an app at one."""
 
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
-from tenure import _wiring, sources
-from tenure._store.port import Ddl, Op
+from tenure import _settings, _wiring
+from tenure._local_postgres import PrivatePostgres, find_binaries
+from tenure._store.steps import Op, RawSql
+from tenure.app import Tenure
 from tenure.errors import ConfigError, QueryFailed
-from tenure.private import PrivatePostgres, find_binaries
+from tenure.testing.engines import OverConnection, check_psycopg
+
+if TYPE_CHECKING:
+    from tenure._store.engine import Engine
+
 
 NAMED = "TENURE_TEST_DATABASE_URL"
 _PREFIX = "tenure_test_"
@@ -64,7 +71,7 @@ def clear(url: str, schema: str = "tenure") -> None:
 
 def _configured() -> str | None:
     try:
-        url = sources.database_url()
+        url = _settings.database_url()
     except ConfigError:
         return None
     return url if "test" in _wiring.database_name(url) else None
@@ -72,7 +79,7 @@ def _configured() -> str | None:
 
 def _do(server: str, statement: str) -> None:
     def op() -> Op[None]:
-        yield Ddl(statement)
+        yield RawSql(statement)
 
     with _wiring.engine(server).session() as session:
         try:
@@ -84,3 +91,27 @@ def _do(server: str, statement: str) -> None:
                 f"tests make databases of their own, and this user may not; run "
                 f"ALTER ROLE … CREATEDB, or name another in {NAMED}"
             ) from error
+
+
+@contextmanager
+def use_database(app: Tenure, url: str) -> Iterator[None]:
+    """Have the app enqueue into, and be asked of, this database."""
+    engine = _wiring.engine(url, schema=app.schema)
+    try:
+        with app.with_engine(engine):
+            yield
+    finally:
+        engine.close()
+
+
+@contextmanager
+def use_connection(app: Tenure, connection: Any) -> Iterator[None]:
+    """Have everything of the app go over this psycopg connection, in the transaction that it has
+    open, so that the test's rollback takes it back: enqueue, inline, drain, what handlers do
+    with their handle, and what is asserted. Workers and other connections see none of it.
+    """
+    check_psycopg(connection)
+    is_async = hasattr(connection, "__aenter__")
+    over = OverConnection(app.engine, connection, is_async=is_async)
+    with app.with_engine(cast("Engine", over)):
+        yield

@@ -9,13 +9,14 @@ from tenure import _wiring
 from tenure._model.ids import JobId
 from tenure._model.job import JobRow
 from tenure._store.engine import Engine, Runner
-from tenure._store.port import Ddl, Op, Store
+from tenure._store.port import Store
+from tenure._store.steps import Op, RawSql
 from tenure.errors import InvalidValue
 
 T = TypeVar("T")
 
 
-class Around:
+class EngineProxy:
     """An engine that does what the one inside it does, where it does not say otherwise."""
 
     def __init__(self, inner: Engine) -> None:
@@ -30,7 +31,7 @@ class Around:
         return self.inner.store
 
 
-class Timed(Around):
+class ClockedEngine(EngineProxy):
     """The same database by another clock."""
 
     def __init__(self, inner: Engine, clock: Callable[[], datetime]) -> None:
@@ -43,7 +44,7 @@ class Timed(Around):
         return self._store
 
 
-class OverConnection(Around):
+class OverConnection(EngineProxy):
     """Everything over one connection of the test's own, inside the transaction it has open."""
 
     def __init__(self, inner: Engine, connection: Any, *, is_async: bool) -> None:
@@ -53,18 +54,18 @@ class OverConnection(Around):
 
     def run(self, op: Op[T]) -> T:
         """Perform an operation in the test's transaction."""
-        return self.inner.over(self._connection).run(op)
+        return self.inner.on(self._connection).run(op)
 
     async def arun(self, op: Op[T]) -> T:
         """The same in the async world; over a sync connection too, which blocks the loop."""
         if self._is_async:
-            return await self.inner.aover(self._connection).run(op)
-        return self.inner.over(self._connection).run(op)
+            return await self.inner.aon(self._connection).run(op)
+        return self.inner.on(self._connection).run(op)
 
     @contextmanager
     def session(self) -> Iterator[Runner]:
         """The same connection."""
-        yield self.inner.over(self._connection)
+        yield self.inner.on(self._connection)
 
     @contextmanager
     def transaction(self) -> Iterator[Any]:
@@ -91,11 +92,11 @@ class OverConnection(Around):
         """The job as it is: nobody else sees it, so nobody else ends it."""
         return self.run(self.store.get(job_id))
 
-    async def await_end(self, job_id: JobId, timeout: float | None) -> JobRow | None:  # noqa: ARG002, ASYNC109 - as above
+    async def wait_async(self, job_id: JobId, timeout: float | None) -> JobRow | None:  # noqa: ARG002, ASYNC109 - as above
         """The same in the async world."""
         return await self.arun(self.store.get(job_id))
 
-    def link(self, *_: Any, **__: Any) -> NoReturn:
+    def service_connection(self, *_: Any, **__: Any) -> NoReturn:
         """No worker: its services have connections of their own."""
         raise InvalidValue(
             "a worker does not see what is inside the test's transaction; run the jobs with "
@@ -123,4 +124,4 @@ def check_psycopg(connection: Any) -> None:
 def _begin() -> Op[None]:
     """Have a transaction begun where a first statement begins it: what follows is a part of it,
     and does not commit it."""
-    yield Ddl("SELECT 1")
+    yield RawSql("SELECT 1")

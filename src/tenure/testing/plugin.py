@@ -57,9 +57,8 @@ def tenure_database(_tenure_database: str) -> str:
 @pytest.fixture
 def tenure_app(request: pytest.FixtureRequest, tenure_database: str) -> Iterator[Tenure]:
     """The app that `tenure_app` names in pytest's configuration, on the test's database."""
-    from tenure.testing.binding import use_database  # noqa: PLC0415 - only if it is used
-    from tenure.testing.databases import clear, install  # noqa: PLC0415 - only if it is used
-    from tenure.worker.loading import load  # noqa: PLC0415 - only if it is used
+    from tenure.testing.databases import clear, install, use_database  # noqa: PLC0415 - only if it is used
+    from tenure.worker.loader import load  # noqa: PLC0415 - only if it is used
 
     target = request.config.getini("tenure_app")
     if not target:

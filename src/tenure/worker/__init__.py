@@ -4,11 +4,11 @@ import os
 import socket
 from collections.abc import Sequence
 
-from tenure import sources
-from tenure.sources import setting
-from tenure.worker.changes import Changes
-from tenure.worker.offspring import Plan
+from tenure import _settings
+from tenure._settings import resolve
+from tenure.worker.child_process import WorkerOptions
 from tenure.worker.parent import run
+from tenure.worker.reloader import FileWatcher
 
 
 def main(
@@ -28,7 +28,7 @@ def main(
     load_timeout: float | None = None,
     max_jobs: int | None = None,
     max_memory: str | None = None,
-    watched: Changes | None = None,
+    watched: FileWatcher | None = None,
 ) -> int:
     """Work for the app that `module:attribute` names, and fire its schedules, until told to stop
     or, with `drain`, until nothing is due; answers with the exit code.
@@ -36,24 +36,24 @@ def main(
     What is not given is found in the environment or in tenure.toml. Under `watched`, a change of
     a Python file reloads the code.
     """
-    queues = setting("queues", queues or None)
-    plan = Plan(
-        target=sources.target(target),
+    queues = resolve("queues", queues or None)
+    plan = WorkerOptions(
+        target=_settings.target(target),
         queues=list(queues) if queues else None,
-        slots=setting("concurrency", concurrency),
-        processes=setting("processes", processes),
+        slots=resolve("concurrency", concurrency),
+        processes=resolve("processes", processes),
         until_empty=drain,
         # One that ends when its queues are empty adds nothing to them.
-        schedules=setting("schedules", schedules) and not drain,
-        grace=setting("grace", grace),
-        name=setting("name", name) or f"{socket.gethostname()}-{os.getpid()}",
-        log_level=setting("log_level", log_level),
-        log_format=setting("log_format", log_format),
-        metrics_host=setting("metrics_host", metrics_host),
-        metrics_port=setting("metrics_port", metrics_port),
+        schedules=resolve("schedules", schedules) and not drain,
+        grace=resolve("grace", grace),
+        name=resolve("name", name) or f"{socket.gethostname()}-{os.getpid()}",
+        log_level=resolve("log_level", log_level),
+        log_format=resolve("log_format", log_format),
+        metrics_host=resolve("metrics_host", metrics_host),
+        metrics_port=resolve("metrics_port", metrics_port),
         watched=watched,
-        load_timeout=setting("load_timeout", load_timeout),
-        max_jobs=setting("max_jobs", max_jobs),
-        max_memory=sources.size("max_memory", setting("max_memory", max_memory)),
+        load_timeout=resolve("load_timeout", load_timeout),
+        max_jobs=resolve("max_jobs", max_jobs),
+        max_memory=_settings.size("max_memory", resolve("max_memory", max_memory)),
     )
     return run(plan)

@@ -16,34 +16,33 @@ from typing import NoReturn
 from uuid import UUID
 
 from tenure import _log
-from tenure._executors import logs
+from tenure._clock import boottime
 from tenure._model.ids import WorkerId
-from tenure._services.announcer import Announcer
-from tenure._services.base import about, log
-from tenure._services.board import Board
-from tenure._services.holdings import Held, Why
-from tenure._services.sheet import Sheet
+from tenure._runtime import log_capture
+from tenure._runtime.counters import SharedCounters
+from tenure._runtime.events import EventEmitter
+from tenure._runtime.held_leases import HeldLease, StopReason
+from tenure._runtime.lease_board import LeaseBoard
+from tenure._runtime.runtime import RuntimeOptions, WorkerRuntime
+from tenure._runtime.startup import package_version, redact_url, run_unless_stopped, wait_for_schema
+from tenure._services.base import log, log_fields
 from tenure.app import Tenure
 from tenure.errors import SchemaError, StoreError, TenureError
-from tenure.job import boottime
-from tenure.worker.beginning import before, place, release, until_fit
-from tenure.worker.copies import end_copies
-from tenure.worker.core import Core, Shape
-from tenure.worker.loading import broken, load
-from tenure.worker.news import End, Heard, News
-from tenure.worker.processes import die_with_parent, keep
-from tenure.worker.speaking import speak
+from tenure.worker.ipc import ParentMessages, RecoveredJob, RecoveredJobs
+from tenure.worker.loader import describe_load_error, load
+from tenure.worker.log_format import configure_logging
+from tenure.worker.processes import die_with_parent, end_copies, set_close_on_exec
 
 _REFUSED = 78
 _BEAT = 0.5
 _LAST_LINES = 1.0
 _LAST_LINES_DOOMED = 0.2
 _USUAL = 700, 10, 10
-_HANDLER = "from tenure.worker.handler import main; main()"
+_HANDLER = "from tenure.worker.processes import main; main()"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Orders:
+class ChildOptions:
     """What the parent tells a child at its start."""
 
     target: str
@@ -73,7 +72,7 @@ class Orders:
 class Child:
     """One run of a child, from start to drained."""
 
-    def __init__(self, app: Tenure, orders: Orders, channel: socket.socket) -> None:
+    def __init__(self, app: Tenure, orders: ChildOptions, channel: socket.socket) -> None:
         self._app = app
         self._orders = orders
         self._channel = channel
@@ -83,14 +82,14 @@ class Child:
     async def run(self) -> None:
         """Work until told to drain, and leave; also when a handler did not end in time."""
         orders = self._orders
-        board = Board(orders.board_fd, places=orders.places)
-        shape = Shape(
+        board = LeaseBoard(orders.board_fd, places=orders.places)
+        shape = RuntimeOptions(
             worker=WorkerId(UUID(orders.worker)),
             name=orders.name,
             queues=orders.queues or self._app.tasks.queues,
             slots=orders.slots,
             board=board,
-            sheet=None if orders.sheet_fd is None else Sheet(orders.sheet_fd),
+            sheet=None if orders.sheet_fd is None else SharedCounters(orders.sheet_fd),
             handler=[
                 *(sys.executable, "-c", _HANDLER),
                 *(orders.target, orders.log_level, orders.log_format),
@@ -102,13 +101,15 @@ class Child:
         end_copies(loop)
         loop.add_signal_handler(signal.SIGTERM, self._drain_by_signal)
         with _beating(board):
-            await before(self._draining, until_fit(self._app))
-        core = Core(self._app, shape, on_doomed=self._doomed, on_drain=self._draining.set)
+            await run_unless_stopped(self._draining, wait_for_schema(self._app))
+        core = WorkerRuntime(
+            self._app, shape, on_unstoppable=self._doomed, on_drain=self._draining.set
+        )
         core.start()
         if orders.is_first and not self._draining.is_set():
             self._greet(shape.queues)
         told = partial(self._told, core.announcer)
-        loop.add_reader(self._channel, Heard(self._channel, told, core.take_schedules))
+        loop.add_reader(self._channel, ParentMessages(self._channel, told, core.run_scheduler))
         if orders.until_empty:
             emptied = asyncio.create_task(core.until_empty())
             emptied.add_done_callback(lambda _: self._draining.set())
@@ -132,9 +133,9 @@ class Child:
             "worker %s works: tenure %s, app %s, database %s, schema %s, queues %s, %d x %d slots, "
             "schedules %s",
             orders.name.rpartition("/")[0],
-            release(),
+            package_version(),
             orders.target,
-            place(engine.url),
+            redact_url(engine.url),
             engine.schema,
             ", ".join(queues),
             orders.processes,
@@ -142,13 +143,13 @@ class Child:
             "yes" if orders.schedules else "no",
         )
 
-    def _told(self, announcer: Announcer, news: News) -> None:
+    def _told(self, announcer: EventEmitter, news: RecoveredJobs) -> None:
         """The parent has ended this for a child that died."""
         task = asyncio.create_task(self._tell(announcer, news.ended))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _tell(self, announcer: Announcer, ends: Sequence[End]) -> None:
+    async def _tell(self, announcer: EventEmitter, ends: Sequence[RecoveredJob]) -> None:
         engine = self._app.engine
         for one in ends:
             try:
@@ -166,16 +167,16 @@ class Child:
                     job, one.state, one.settlement, reason=one.reason, attempt=one.attempt
                 )
 
-    def _doomed(self, held: Held, why: Why) -> None:
+    def _doomed(self, held: HeldLease, why: StopReason) -> None:
         """A handler did not heed: for its lease's sake end now; for its timeout, the parent sees
         it on the board and retires this child."""
         log.error(
             "job %s does not stop (%s); this process will end",
             held.job.id,
             why.value,
-            extra=about(held.job),
+            extra=log_fields(held.job),
         )
-        if why is Why.LEASE:
+        if why is StopReason.LEASE:
             self._leave("doomed")
 
     def _leave(self, how: str) -> None:
@@ -188,13 +189,13 @@ class Child:
 
 def main() -> None:
     """Be a child."""
-    orders = Orders(**json.loads(sys.argv[1]))
+    orders = ChildOptions(**json.loads(sys.argv[1]))
     die_with_parent(orders.parent)
-    keep(orders.board_fd, orders.channel_fd, orders.sheet_fd)
+    set_close_on_exec(orders.board_fd, orders.channel_fd, orders.sheet_fd)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     channel = socket.socket(fileno=orders.channel_fd)
-    speak(orders.log_level, orders.log_format)
+    configure_logging(orders.log_level, orders.log_format)
     try:
         app = load(orders.target)
         engine = app.engine
@@ -205,19 +206,23 @@ def main() -> None:
     listens = bool(app.hooks.listeners)
     _say(channel, url=engine.url, schema=engine.schema, listens=listens, files=files)
     try:
-        with logs.excerpts():
-            asyncio.run(Child(app, orders, channel).run())
+        with log_capture.capture_logs():
+            # Not by asyncio.run: it would cancel all handlers and wait for them, for ever where one
+            # does not heed that, while the service thread renews their leases.
+            asyncio.Runner().run(Child(app, orders, channel).run())
     except SchemaError as error:
         _refuse(channel, error)
+    except BaseException as error:  # noqa: BLE001 - whatever a handler did to the loop
+        _break_off(error)
 
 
 @contextmanager
-def _beating(board: Board) -> Iterator[None]:
+def _beating(board: LeaseBoard) -> Iterator[None]:
     """Beat for the event loop as long as this lasts: before the watcher does."""
 
     async def beat() -> None:
         while True:
-            board.beat_loop(boottime())
+            board.record_loop_heartbeat(boottime())
             await asyncio.sleep(_BEAT)
 
     beating = asyncio.create_task(beat())
@@ -243,6 +248,14 @@ def _refuse(channel: socket.socket, error: Exception) -> NoReturn:
     os._exit(_REFUSED)
 
 
+def _break_off(error: BaseException) -> NoReturn:
+    """End this process at once: its event loop has ended under its handlers. Without a word to the
+    parent, which settles what ran here as after any other crash."""
+    log.error("the event loop has ended; this process ends", exc_info=error)
+    _log.flush(_LAST_LINES_DOOMED)
+    os._exit(1)
+
+
 def _say(channel: socket.socket, **message: str | int) -> None:
     channel.sendall(json.dumps(message).encode() + b"\n")
 
@@ -253,7 +266,7 @@ def _three_lines(error: Exception) -> str:
         what, _, remedy = str(error).rpartition("; ")
         return _lines("the worker cannot start", what or remedy, remedy)
     todo = "mend that; then start or reload the worker, which `tenure dev` does by itself"
-    return _lines("the worker cannot load the app", broken(error), todo)
+    return _lines("the worker cannot load the app", describe_load_error(error), todo)
 
 
 def _lines(what: str, why: str, todo: str) -> str:

@@ -1,4 +1,6 @@
-"""The parent: starts children, ends those that keep a lease too long, settles what they leave.
+"""The parent: children, deadlines, reloads, restarts.
+
+The parent: starts children, ends those that keep a lease too long, settles what they leave.
 
 It loads no user code, so nothing of the user's can keep it from its watch.
 """
@@ -8,27 +10,56 @@ import json
 import logging
 import os
 import signal
+from collections import deque
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
 from tenure import _log
+from tenure._clock import boottime
+from tenure._runtime.lease_board import NEVER
 from tenure._services.base import log
-from tenure._services.board import NEVER
-from tenure.job import boottime
-from tenure.worker.aftermath import Aftermath
-from tenure.worker.backoff import Crashes
-from tenure.worker.changes import on_change
-from tenure.worker.death import KILLED, Death
-from tenure.worker.figures import Figures
-from tenure.worker.health import Health
-from tenure.worker.listener import Answer, answering, listening
-from tenure.worker.news import News
-from tenure.worker.offspring import Offspring, Plan
+from tenure.worker.child_process import ChildProcess, WorkerOptions
+from tenure.worker.ipc import RecoveredJobs
+from tenure.worker.log_format import configure_logging
+from tenure.worker.observability import (
+    HealthResponse,
+    StateFile,
+    WorkerHealth,
+    WorkerMetrics,
+    open_socket,
+    serve_health,
+)
 from tenure.worker.processes import reap_orphans
-from tenure.worker.speaking import speak
-from tenure.worker.statefile import StateFile
-from tenure.worker.succession import Succession
+from tenure.worker.recovery import KILLED, DeadChildRecovery, Death
+from tenure.worker.reloader import watch_files
+from tenure.worker.replacement import Succession
+
+_MINUTE = 60.0
+# As many crashes per minute and child are followed by a new child at once.
+_FREE = 5
+_FIRST = 0.5
+_LONGEST = 30.0
+
+
+class Crashes:
+    """The crashes of the last minute."""
+
+    def __init__(self, processes: int) -> None:
+        self._processes = processes
+        self._at: deque[float] = deque()
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+    def pause(self, now: float) -> float:
+        """Take in one more crash; answers with the seconds to wait before the next child."""
+        self._at.append(now)
+        while self._at[0] <= now - _MINUTE:
+            self._at.popleft()
+        surplus = len(self._at) // self._processes - _FREE
+        return min(_LONGEST, _FIRST * 2.0 ** min(surplus - 1, 10)) if surplus > 0 else 0.0
+
 
 _LOOK = 0.05
 _SOON = 1.0
@@ -40,16 +71,16 @@ _FRESH = 10.0
 class Parent:
     """A worker: its children, from the first to the last."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: WorkerOptions) -> None:
         self._plan = plan
-        self._aftermath = Aftermath(name=plan.name)
+        self._aftermath = DeadChildRecovery(name=plan.name)
         self._state = StateFile(name=plan.name, wanted=plan.processes)
-        self.children: set[Offspring] = set()
-        self._scheduling: Offspring | None = None
+        self.children: set[ChildProcess] = set()
+        self._scheduling: ChildProcess | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._number = 0
         self._crashes = Crashes(plan.processes)
-        self._health = Health()
+        self._health = WorkerHealth()
         self._to_come = 0
         self._succession = Succession(self, plan)
         self._changes: asyncio.Task[None] | None = None
@@ -57,7 +88,7 @@ class Parent:
         self._refusal: str | None = None
         self._over = asyncio.Event()
         self._began_at = self._looked_at = boottime()
-        self._figures = Figures()
+        self._figures = WorkerMetrics()
 
     @property
     def _stopping(self) -> bool:
@@ -76,7 +107,7 @@ class Parent:
         watch = asyncio.create_task(self._watch())
         over = asyncio.create_task(self._over.wait())
         if watched:
-            self._changes = asyncio.create_task(on_change(watched, self._succession.reload))
+            self._changes = asyncio.create_task(watch_files(watched, self._succession.reload))
         await asyncio.wait({watch, over}, return_when=asyncio.FIRST_COMPLETED)
         if watch.done():
             # Unwatched children must not go on: they end with this process.
@@ -105,7 +136,7 @@ class Parent:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _live(self, child: Offspring) -> None:
+    async def _live(self, child: ChildProcess) -> None:
         """The life of one child, and what comes after it."""
         self.children.add(child)
         try:
@@ -118,18 +149,18 @@ class Parent:
         death = await child.ended()
         self._forget(child)
         if database := child.database:
-            self._aftermath.know(*database)
+            self._aftermath.connect_to(*database)
         entries = child.entries()
         self._figures.keep(child.counts(), how=_how(child, death))
         child.close()
         self._succeed(child, death)
-        if child.refusal is not None:
+        if child.startup_error is not None:
             return
         news = await self._aftermath.settle(child.worker, entries, death=death)
-        if news and child.told.get("listens"):
+        if news and child.messages.get("listens"):
             await self._pass_on(news)
 
-    async def _pass_on(self, news: News) -> None:
+    async def _pass_on(self, news: RecoveredJobs) -> None:
         """Have a living child tell its listeners; leave it untold if none comes in time."""
         until = boottime() + _LONGEST_PAUSE
         while boottime() < until and not self._stopping:
@@ -139,21 +170,21 @@ class Parent:
             await asyncio.sleep(_LOOK)
         log.warning("parent: %d ends of jobs are left untold to listeners", len(news))
 
-    def _succeed(self, child: Offspring, death: Death) -> None:
+    def _succeed(self, child: ChildProcess, death: Death) -> None:
         """Start the next child in this one's place, or end with the last."""
-        if child.on_trial and not self._stopping:
+        if child.probation and not self._stopping:
             # The old one, in whose place it would have come, goes on.
             return
         lived = boottime() - child.started_at
-        if child.refusal is not None and self._number <= self._plan.processes:
-            self._refusal = child.refusal
+        if child.startup_error is not None and self._number <= self._plan.processes:
+            self._refusal = child.startup_error
             self._drain_all()
-        elif child.left is None and not child.draining:
+        elif child.exit_reason is None and not child.draining:
             how = death.how
             self._health.last_end = f"child {child.number} ended ({how}) after {lived:.1f} s"
-            if child.refusal is not None:
-                self._health.last_end = child.refusal
-                log.error("child %d cannot start\n%s", child.number, child.refusal)
+            if child.startup_error is not None:
+                self._health.last_end = child.startup_error
+                log.error("child %d cannot start\n%s", child.number, child.startup_error)
             elif child.killed is None:
                 log.warning("child %d ended by itself (%s) after %.1f s", child.number, how, lived)
         elif child.was_signalled and not child.draining and not self._stopping:
@@ -163,7 +194,7 @@ class Parent:
             )
         # By itself only when its queues are empty and that is what it was for, or when an
         # operator asked this one to drain.
-        finished = child.left in ("drained", "overran") and not child.was_signalled
+        finished = child.exit_reason in ("drained", "overran") and not child.was_signalled
         if not self._stopping and not finished and not child.draining:
             pause = self._crashes.pause(boottime())
             self._restart_after(pause)
@@ -205,7 +236,7 @@ class Parent:
                 self._replace_the_limited()
                 self._succession.recycle()
                 children, draining = len(self.children), self._stopping
-                self._health.look(self.children, now, draining=draining)
+                self._health.update(self.children, now, draining=draining)
                 self._state.write(
                     now=now, children=children, draining=draining, health=self._health
                 )
@@ -238,7 +269,7 @@ class Parent:
             draining=self._stopping,
         )
 
-    def health(self) -> Answer:
+    def health(self) -> HealthResponse:
         """Whether the watch over the children goes on, and one of them works; the database is not
         asked."""
         fresh = boottime() - self._looked_at < _FRESH
@@ -247,14 +278,14 @@ class Parent:
             "children": len(self.children),
             "wanted": self._plan.processes,
         }
-        status, said = self._health.told(told, is_watched=fresh)
-        return Answer(status, "application/json", json.dumps(said) + "\n")
+        status, said = self._health.response(told, is_watched=fresh)
+        return HealthResponse(status, "application/json", json.dumps(said) + "\n")
 
-    def _look_at(self, child: Offspring, now: float) -> float:
+    def _look_at(self, child: ChildProcess, now: float) -> float:
         """End the child if it must; answers with the next instant at which it might have to be."""
         if child.killed:
             return NEVER
-        look = child.look()
+        look = child.board_summary()
         if reason := child.overdue(look, now):
             # Killed first and logged after: nothing that a log does may delay this.
             child.killed = reason
@@ -274,30 +305,30 @@ class Parent:
             )
         return min(look.earliest, child.kill_at)
 
-    def _drain_and_replace(self, child: Offspring) -> None:
+    def _drain_and_replace(self, child: ChildProcess) -> None:
         self.drain(child)
         if not self._stopping:
             self.do(self._live(self._child()))
 
-    def start_in_place_of(self, child: Offspring) -> Offspring:
+    def start_in_place_of(self, child: ChildProcess) -> ChildProcess:
         """Start one that is on trial until it has loaded the app."""
         successor = self._child(in_place_of=child)
-        successor.on_trial = True
+        successor.probation = True
         self.do(self._live(successor))
         return successor
 
-    def succeed_by(self, child: Offspring, successor: Offspring) -> None:
+    def succeed_by(self, child: ChildProcess, successor: ChildProcess) -> None:
         """Let another take this one's place, which drains."""
         if self._scheduling is child:
             self._scheduling = successor
         self.drain(child)
 
-    def _child(self, *, in_place_of: Offspring | None = None) -> Offspring:
+    def _child(self, *, in_place_of: ChildProcess | None = None) -> ChildProcess:
         """One more child. One of them all has the scheduler; so has who is to take its place."""
         self._number += 1
         if in_place_of is not None:
-            return Offspring(self._plan, self._number, schedules=in_place_of.schedules)
-        child = Offspring(
+            return ChildProcess(self._plan, self._number, schedules=in_place_of.schedules)
+        child = ChildProcess(
             self._plan,
             self._number,
             schedules=self._plan.schedules and self._scheduling is None,
@@ -306,20 +337,20 @@ class Parent:
             self._scheduling = child
         return child
 
-    def _forget(self, child: Offspring) -> None:
+    def _forget(self, child: ChildProcess) -> None:
         """A child is gone."""
         self.children.discard(child)
         self._pass_on_schedules(child)
 
-    def drain(self, child: Offspring) -> None:
+    def drain(self, child: ChildProcess) -> None:
         """Tell a child to drain; it fires no schedules from then on."""
         child.drain(boottime() + self._plan.kill_after)
         self._pass_on_schedules(child)
 
-    def _pass_on_schedules(self, child: Offspring) -> None:
+    def _pass_on_schedules(self, child: ChildProcess) -> None:
         """If this was the one with the scheduler: another has it now, else the next to come."""
         if self._scheduling is child:
-            others = (other for other in self.children if other.take_schedules())
+            others = (other for other in self.children if other.run_scheduler())
             self._scheduling = None if self._stopping else next(others, None)
 
     def _drain_all(self) -> None:
@@ -327,7 +358,7 @@ class Parent:
         for child in self.children:
             self.drain(child)
         if database := next((child.database for child in self.children if child.database), None):
-            self.do(self._aftermath.expect(*database))
+            self.do(self._aftermath.prepare(*database))
         self._end_with_the_last()
 
     def _stop(self) -> None:
@@ -341,26 +372,26 @@ class Parent:
             child.kill()
 
 
-def run(plan: Plan) -> int:
+def run(plan: WorkerOptions) -> int:
     """Be a worker until it is over; answers with the exit code."""
-    speak(plan.log_level, plan.log_format)
+    configure_logging(plan.log_level, plan.log_format)
 
     on = None
     if plan.metrics_port is not None:
-        on = listening(plan.metrics_host, plan.metrics_port)
+        on = open_socket(plan.metrics_host, plan.metrics_port)
 
     async def main() -> int:
         parent = Parent(plan)
-        async with answering(on, metrics=parent.metrics, health=parent.health):
+        async with serve_health(on, metrics=parent.metrics, health=parent.health):
             return await parent.run()
 
     return asyncio.run(main())
 
 
-def _how(child: Offspring, death: Death) -> str:
+def _how(child: ChildProcess, death: Death) -> str:
     """What ended it, as a metric counts it."""
-    if child.killed is None and child.left is None:
-        if child.refusal is not None:
+    if child.killed is None and child.exit_reason is None:
+        if child.startup_error is not None:
             return "refused"
         return "out_of_memory" if death.out_of_memory else "crashed"
-    return child.killed or child.recycled or child.left or ""
+    return child.killed or child.recycled or child.exit_reason or ""

@@ -1,11 +1,27 @@
-"""What the processes of a worker have in common: they die together."""
+"""What the processes of a worker share, and the process of a handler that has its own.
 
+A copy of a child that a handler has forked, and that goes on where the child is: it must end
+before it touches the child's connections.
+
+The process of a handler that has one of its own, started by a child with the app's name and
+the descriptor of their channel.
+"""
+
+import asyncio
 import ctypes
 import os
 import signal
+import socket
+import sys
+import threading
 from collections.abc import Collection
+from functools import partial
+from typing import NoReturn
 
-from tenure._executors import groups
+from tenure._runtime import log_capture, os_process
+from tenure._runtime.process_runner import HandlerRunner
+from tenure.worker.loader import load
+from tenure.worker.log_format import configure_logging
 
 _PR_SET_PDEATHSIG = 1
 # For groups in a session that is being ended; who makes new ones all the time is not chased on.
@@ -25,7 +41,7 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def keep(*fds: int | None) -> None:
+def set_close_on_exec(*fds: int | None) -> None:
     """Pass these descriptors on to no program that a handler starts: it might outlive us, and keep
     the channel open."""
     for fd in fds:
@@ -33,13 +49,13 @@ def keep(*fds: int | None) -> None:
             os.set_inheritable(fd, False)
 
 
-def be_apart() -> None:
+def mark_as_handler_process() -> None:
     """Note that this process is a handler's own."""
     global _apart  # noqa: PLW0603 - a process is one thing or the other
     _apart = True
 
 
-def is_apart() -> bool:
+def is_handler_process() -> bool:
     """Whether this process is a handler's own: it is killed as soon as nobody needs it, so that
     what must get away has to go with each job."""
     return _apart
@@ -53,9 +69,9 @@ def kill_session(leader: int) -> None:
     found = {leader}
     for _ in range(_LOOKS):
         for group in found:
-            groups.kill(group)
+            os_process.kill(group)
         ended |= found
-        found = groups.groups(leader) - ended
+        found = os_process.groups(leader) - ended
         if not found:
             return
 
@@ -75,3 +91,38 @@ def reap_orphans(own: Collection[int]) -> int:
             return reaped
         reaped += 1
     return reaped
+
+
+def end_copies(loop: asyncio.AbstractEventLoop) -> None:
+    """Have a copy of this process end as soon as it comes back to the event loop, if it was forked
+    there. What it does before that, such as to start another program, is the handler's business.
+    """
+    os.register_at_fork(after_in_child=partial(_end_at_loop, loop, threading.get_ident()))
+
+
+def _end_at_loop(loop: asyncio.AbstractEventLoop, thread: int) -> None:
+    if threading.get_ident() != thread:
+        return
+    # What would be called before the loop waits again; memory is the copy's own by now.
+    for handle in getattr(loop, "_ready", ()):
+        handle.cancel()
+    selector = getattr(loop, "_selector", None)
+    if selector is not None:
+        selector.select = _end
+
+
+def _end(_: float | None = None) -> NoReturn:
+    os._exit(0)
+
+
+def main() -> None:
+    """Load the app and run what the child sends."""
+    target, log_level, log_format, parent, fd = sys.argv[1:]
+    die_with_parent(int(parent))
+    set_close_on_exec(int(fd))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    configure_logging(log_level, log_format)
+    mark_as_handler_process()
+    app = load(target)
+    with log_capture.capture_logs():
+        HandlerRunner(app.tasks, app.engine, app.hooks, socket.socket(fileno=int(fd))).run()

@@ -10,7 +10,7 @@ from django.test import override_settings
 from psycopg import IsolationLevel, conninfo
 
 from tenure.contrib.django import conf
-from tenure.contrib.django.checking import check as checked
+from tenure.contrib.django.checks import check as checked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from django.db import connection, connections, transaction
 from django.test import override_settings
 
 from tenure.contrib.django import app
-from tenure.contrib.django.hygiene import in_thread
+from tenure.contrib.django.project import in_thread
 from tests.contrib.django.acts import seen, work
 from tests.contrib.django.sample import ASKED, aask, ask, cut, note
 

@@ -18,7 +18,7 @@ from django_tasks.signals import task_enqueued, task_finished, task_started
 
 from tenure.admin import By
 from tenure.contrib.django import app
-from tenure.contrib.django.results import class_path
+from tenure.contrib.django.task_runner import class_path
 from tenure.contrib.django.tasks import OPTIONS, TenureBackend
 from tests.contrib.django import sample
 from tests.contrib.django.acts import seen, work

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from tenure._store.postgres.schema import migrations
-from tenure.cli.exits import Exit
+from tenure.cli.errors import Exit
 
 if TYPE_CHECKING:
     from support.store import Database

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-import tenure.private
+import tenure._local_postgres
 from support.processes import alive, die_with_parent, family, wait_for
 from tenure.cli import demo
-from tenure.cli.exits import Exit
-from tenure.cli.failure import Failure
+from tenure.cli.errors import CommandError, Exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -193,7 +192,7 @@ def test_what_is_missing_is_told_with_the_remedy(
     if missing == "server":
         monkeypatch.setattr(demo, "_SERVED_BY", ("no_such_module",))
     else:
-        monkeypatch.setattr(tenure.private, "find_binaries", lambda: None)
-    with pytest.raises(Failure) as told:
+        monkeypatch.setattr(tenure._local_postgres, "find_binaries", lambda: None)
+    with pytest.raises(CommandError) as told:
         demo.demo()
     assert remedy in told.value.todo

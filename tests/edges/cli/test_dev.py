@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-import tenure.private
+import tenure._local_postgres
 from support.processes import alive, children, die_with_parent, family, wait_for
-from tenure import sources
-from tenure.cli import own
-from tenure.cli.exits import Exit
-from tenure.cli.failure import Failure
+from tenure import _settings
+from tenure.cli import dev as own
+from tenure.cli.errors import CommandError, Exit
 from tenure.errors import ConfigError
 from tests.edges.cli.conftest import Command
 
@@ -244,7 +243,7 @@ def test_an_app_that_is_not_there_ends_it_with_what_to_write(
     ended = developer.command("dev", target)
     assert ended.code == Exit.USAGE
     assert ended.told[2] == words
-    assert sources.running(developer.directory / ".tenure") is None
+    assert _settings.running(developer.directory / ".tenure") is None
 
 
 def test_without_an_app_it_says_where_to_name_one(developer: Developer) -> None:
@@ -257,8 +256,8 @@ def test_without_an_app_it_says_where_to_name_one(developer: Developer) -> None:
 def test_where_no_server_is_installed_it_says_what_to_install_or_to_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tenure.private, "find_binaries", lambda: None)
-    with own.Own(tmp_path / ".tenure") as directory, pytest.raises(Failure) as failed:
+    monkeypatch.setattr(tenure._local_postgres, "find_binaries", lambda: None)
+    with own.DevDirectory(tmp_path / ".tenure") as directory, pytest.raises(CommandError) as failed:
         directory.start_database()
     assert failed.value.what == "there is no database to work with"
     assert "apt-get install postgresql" in failed.value.todo
@@ -269,12 +268,12 @@ def test_a_second_one_takes_nothing_from_the_first(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place = tmp_path / ".tenure"
-    with own.Own(place):
-        with own.Own(place):
+    with own.DevDirectory(place):
+        with own.DevDirectory(place):
             assert f"already, as process {os.getpid()}" in capsys.readouterr().err
         assert (place / "pid").read_text() == f"{os.getpid()}\n"
     assert (place / "pid").read_text() == ""
-    assert sources.running(place) is None
+    assert _settings.running(place) is None
 
 
 def test_what_a_killed_one_left_is_not_believed(
@@ -289,17 +288,17 @@ def test_what_a_killed_one_left_is_not_believed(
     (place / "pid").write_text(f"{os.getpid()}\n")
     (place / "database_url").write_text("postgresql://host/gone\n")
     with pytest.raises(ConfigError, match="start `tenure dev`"):
-        sources.database_url()
-    with own.Own(place):
+        _settings.database_url()
+    with own.DevDirectory(place):
         with pytest.raises(ConfigError, match="start `tenure dev`"):
-            sources.database_url()
+            _settings.database_url()
         (place / "database_url").write_text("postgresql://host/here\n")
-        assert sources.database_url() == "postgresql://host/here"
+        assert _settings.database_url() == "postgresql://host/here"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root's server is another user's")
 def test_where_the_servers_user_cannot_go_the_data_are_elsewhere(tmp_path: Path) -> None:
     closed, open_ = tmp_path / "closed", Path(tempfile.gettempdir())
     closed.mkdir(mode=0o700)
-    assert own.Own(closed / ".tenure")._place().parent == Path("/var/lib/tenure")
-    assert own.Own(open_ / ".tenure")._place() == open_ / ".tenure/postgres"
+    assert own.DevDirectory(closed / ".tenure")._place().parent == Path("/var/lib/tenure")
+    assert own.DevDirectory(open_ / ".tenure")._place() == open_ / ".tenure/postgres"

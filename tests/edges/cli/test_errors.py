@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tenure import errors
-from tenure.cli.exits import Exit
-from tenure.cli.failure import failure, hidden
+from tenure.cli.errors import Exit, failure, hidden
 
 if TYPE_CHECKING:
     from support.cluster import Cluster

@@ -6,8 +6,8 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tenure.cli.exits import Exit
-from tenure.sources import PROGRAM
+from tenure._settings import PROGRAM_SETTINGS
+from tenure.cli.errors import Exit
 
 ROOT = Path(__file__).parents[3]
 
@@ -56,7 +56,7 @@ def test_every_setting_that_the_file_offers_is_one_with_its_built_in_value(
     command("init")
     lines = (command.directory / "tenure.toml").read_text().splitlines()
     offered = tomllib.loads("\n".join(line.removeprefix("# ") for line in lines if " = " in line))
-    assert offered.keys() <= PROGRAM.keys()
+    assert offered.keys() <= PROGRAM_SETTINGS.keys()
     assert len(offered) > 5
     for name in ("concurrency", "processes", "grace", "log_level"):
-        assert offered[name] == PROGRAM[name].built_in
+        assert offered[name] == PROGRAM_SETTINGS[name].built_in

@@ -11,7 +11,7 @@ from support.moves import dead_letter, enqueued, held
 from support.store import A
 from tenure._model.ids import WorkerId
 from tenure._model.worker import NewWorker
-from tenure.cli.exits import Exit
+from tenure.cli.errors import Exit
 
 if TYPE_CHECKING:
     from support.store import Database
@@ -129,7 +129,7 @@ async def test_a_job_is_revoked_and_a_queue_configured_and_the_audit_has_both(
     """Shows R8, R13, R36."""
     [lease] = await held(db)
     revoked = tenure("job", "revoke", lease.job_id, 4711, "--reason", "it hangs", "--json")
-    assert revoked.code == Exit.PARTLY
+    assert revoked.code == Exit.PARTIAL
     assert [job["answer"] for job in revoked.json["jobs"]] == ["revoked", "not_running"]
     assert "cancelled" in tenure("job", "list", "--state", "cancelled").out
 
@@ -149,12 +149,12 @@ async def test_jobs_are_moved_and_deleted(db: Database, tenure: Command) -> None
     dead = await dead_letter(db)
     queued = tenure("job", "enqueue", "send", "--json").json["id"]
     moved = tenure("job", "move", queued, dead, "-q", "bulk", "--priority", "9", "--json")
-    assert moved.code == Exit.PARTLY
+    assert moved.code == Exit.PARTIAL
     assert [job["answer"] for job in moved.json["jobs"]] == ["moved", "not_queued"]
     assert tenure("job", "show", queued, "--json").json["job"]["queue"] == "bulk"
     assert tenure("job", "move", queued).code == Exit.USAGE
 
     deleted = tenure("job", "delete", dead, queued, "--reason", "a test", "--json")
-    assert deleted.code == Exit.PARTLY
+    assert deleted.code == Exit.PARTIAL
     assert [job["answer"] for job in deleted.json["jobs"]] == ["deleted", "live"]
     assert tenure("job", "show", dead).code == Exit.NOT_FOUND

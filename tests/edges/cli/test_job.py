@@ -10,11 +10,12 @@ import pytest
 
 from support.moves import dead_letter, ended, enqueued, held
 from support.store import A
-from tenure._model.outcome import Error, Failed
+from tenure._model.outcome import Failed
 from tenure._model.worker import NewWorker
 from tenure.admin import State
-from tenure.cli.exits import Exit
-from tenure.cli.looking import StateName
+from tenure.cli.errors import Exit
+from tenure.cli.job import StateName
+from tenure.errors import Error
 
 if TYPE_CHECKING:
     from support.store import Database
@@ -137,7 +138,7 @@ async def test_a_cancel_of_many_says_what_became_of_each(db: Database, tenure: C
     [lease] = await held(db)
     [queued] = await enqueued(db)
     ended = tenure("job", "cancel", queued, lease.job_id, 4711, "--json")
-    assert ended.code == Exit.PARTLY
+    assert ended.code == Exit.PARTIAL
     assert [(each["id"], each["answer"]) for each in ended.json["jobs"]] == [
         (queued, "cancelled"),
         (lease.job_id, "requested"),

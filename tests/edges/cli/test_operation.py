@@ -13,9 +13,10 @@ import pytest
 
 from support.moves import BROKEN, BY, dead_letter, done_by_a_worker, ended, held, state
 from tenure._model.operation import Filter, NewOperation, OperationKind
-from tenure.admin import ItemOutcome, State
-from tenure.cli.exits import Exit
-from tenure.cli.operation.looking import OutcomeName
+from tenure.admin import State
+from tenure.cli.errors import Exit
+from tenure.cli.operation import OutcomeName
+from tenure.types import ItemOutcome
 
 if TYPE_CHECKING:
     from support.store import Database
@@ -63,7 +64,7 @@ async def test_a_discard_that_missed_some_says_so(db: Database, tenure: Command)
         )
         command = asyncio.to_thread(tenure, "failed", "discard", "--yes")
         done, _ = await asyncio.gather(command, done_by_a_worker(db))
-    assert done.code == Exit.PARTLY
+    assert done.code == Exit.PARTIAL
     assert done.told[0] == "1 of 2 dead letters are as they were"
 
 
@@ -108,7 +109,7 @@ async def test_an_operation_is_paused_resumed_and_aborted(db: Database, tenure: 
     await dead_letters(db, 2)
     new = NewOperation(kind=OperationKind.RETRY, filter=Filter(), rate=2)
     operation = await db.run(db.real.start_operation(new, BY))
-    await db.run(db.real.advance())
+    await db.run(db.real.run_chunk())
     paused = tenure("operation", "pause", operation.id, "--reason", "lunch", "--by", "ana")
     assert paused.code == Exit.DONE
     assert "is paused, 1 of 2 done; to go on: tenure operation resume 1" in paused.err

@@ -11,8 +11,8 @@ import pytest
 from support.moves import done_by_a_worker
 from tenure._model.job import NewJob
 from tenure._model.schedule import Missed, NewSchedule, Overlap, Timing
-from tenure.cli.exits import Exit
-from tenure.cli.schedule.defining import MissedName, MissedOrDeclared, OverlapName
+from tenure.cli.errors import Exit
+from tenure.cli.schedule_define import MissedName, MissedOrDeclared, OverlapName
 
 if TYPE_CHECKING:
     from support.store import Database

@@ -13,7 +13,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from support.processes import wait_for
-from tenure.cli.exits import Exit
+from tenure.cli.errors import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

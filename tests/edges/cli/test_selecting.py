@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.moves import dead_letter, enqueued
-from tenure.cli.exits import Exit
+from tenure.cli.errors import Exit
 
 if TYPE_CHECKING:
     from support.store import Database

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tenure._model.access import Scope
-from tenure._rules import tokens
-from tenure.cli.exits import Exit
+from tenure._rules import access
+from tenure.cli.errors import Exit
 from tenure.cli.token import ScopeName
 
 if TYPE_CHECKING:
@@ -17,13 +17,13 @@ def test_a_token_is_made_listed_and_revoked(tenure: Command) -> None:
     made = tenure("token", "create", "ci", "--scope", "read", "--scope", "enqueue", "-q", "mail.*")
     assert made.code == Exit.DONE
     secret = made.out.strip()
-    assert tokens.is_whole(secret)
+    assert access.is_whole(secret)
     assert secret not in made.err
 
     listed = tenure("token", "list")
     assert listed.code == Exit.DONE
     assert secret not in listed.out
-    for word in ("ci", tokens.hint(secret), "active", "enqueue,read", "mail.*"):
+    for word in ("ci", access.hint(secret), "active", "enqueue,read", "mail.*"):
         assert word in listed.out
 
     assert tenure("token", "revoke", 1, "--reason", "leaked", "--by", "ana").code == Exit.DONE
@@ -35,7 +35,7 @@ def test_a_token_is_made_listed_and_revoked(tenure: Command) -> None:
 
 def test_for_programs_the_secret_is_in_the_document(tenure: Command) -> None:
     made = tenure("token", "create", "ci", "--scope", "admin", "--expires-in", "90d", "--json")
-    assert tokens.is_whole(made.json["secret"])
+    assert access.is_whole(made.json["secret"])
     assert made.json["token"]["expires_at"] is not None
 
 
@@ -44,7 +44,7 @@ def test_what_was_not_revoked_is_said(tenure: Command) -> None:
     assert nothing.code == Exit.NOT_FOUND
     assert nothing.told[0] == "no token was revoked"
     tenure("token", "create", "ci", "--scope", "read")
-    assert tenure("token", "revoke", 1, 4711, "--json").code == Exit.PARTLY
+    assert tenure("token", "revoke", 1, 4711, "--json").code == Exit.PARTIAL
 
 
 def test_what_is_no_scope_or_no_pattern_is_a_mistake_of_usage(tenure: Command) -> None:

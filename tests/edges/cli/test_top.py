@@ -17,7 +17,7 @@ from support.moves import ended
 from support.store import install, lanes
 from support.terminals import Terminal
 from tenure._model.ids import WorkerId
-from tenure._model.worker import NewWorker, Presence
+from tenure._model.worker import NewWorker, WorkerState
 from tenure.admin import By, connect
 from tests.edges.cli.conftest import Command
 
@@ -47,7 +47,7 @@ def fill(url: str) -> None:
             for _ in range(count):
                 admin.enqueue("shop.send", {}, BY, queue=queue)
         admin.perform(store.register(NewWorker(ME, "worker-1", "web", 1, "1", ["mail"], 10)))
-        admin.perform(store.beat(ME, state=Presence.ACTIVE, running=2))
+        admin.perform(store.heartbeat(ME, state=WorkerState.ACTIVE, running=2))
         # Its last beat is fresh for as long as this suite runs.
         with psycopg.connect(url) as connection:
             connection.execute("UPDATE tenure.worker SET beat_at = now() + interval '1 hour'")

@@ -10,26 +10,25 @@ from uuid import UUID
 import pytest
 from rich.cells import cell_len
 
-from tenure._model.finding import Level
+from tenure._model.diagnostics import Level
 from tenure._model.ids import JobId, WorkerId
-from tenure.admin import (
-    Attention,
-    AttentionCode,
+from tenure.cli.top.frame import bar, brief, frame
+from tenure.cli.top.state import Open, QueueOrder, Quit, Steer, TopState
+from tenure.cli.top.terminal import decoded
+from tenure.types import (
+    Alert,
+    AlertCode,
     Completion,
     Count,
     Depth,
-    Numbers,
     Overview,
-    Presence,
-    QueueFigures,
+    OverviewCounts,
+    QueueSummary,
     Target,
     TargetKind,
     WorkerRow,
+    WorkerState,
 )
-from tenure.cli.top.frame import frame
-from tenure.cli.top.keys import decoded
-from tenure.cli.top.view import Open, Order, Quit, Steer, View
-from tenure.cli.top.words import bar, brief
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,23 +38,23 @@ MANY = Count(10_000, more=True)
 ME = WorkerId(UUID(int=1))
 
 
-def queue(name: str, due: int = 0, failed: int = 0, *, paused: bool = False) -> QueueFigures:
+def queue(name: str, due: int = 0, failed: int = 0, *, paused: bool = False) -> QueueSummary:
     depth = Depth(name, Count(due), MANY, MANY, MANY, Count(failed), timedelta(seconds=due))
-    return QueueFigures(depth, None, paused, 0)
+    return QueueSummary(depth, None, paused, 0)
 
 
-def overview(queues: Sequence[QueueFigures]) -> Overview:
+def overview(queues: Sequence[QueueSummary]) -> Overview:
     sentence = "Queue 郵便 has many due jobs\x1b[2J and no live worker. " * 3
     attention = [
-        Attention(code, Level.PROBLEM, sentence, "tenure top", Target(TargetKind.QUEUE, "q"))
-        for code in list(AttentionCode)[:8]
+        Alert(code, Level.PROBLEM, sentence, "tenure top", Target(TargetKind.QUEUE, "q"))
+        for code in list(AlertCode)[:8]
     ]
     worker = WorkerRow(
         *(ME, "worker\n1", "host" * 30, 1, "1", "python", ["a"] * 40, 100, 7),
-        *(Presence.ACTIVE, False, NOW, NOW, timedelta(seconds=3), None),
+        *(WorkerState.ACTIVE, False, NOW, NOW, timedelta(seconds=3), None),
     )
     done = Completion(JobId(10**15), "q" * 60, "task" * 30, 3, ME, NOW, NOW)
-    numbers = Numbers(
+    numbers = OverviewCounts(
         *(MANY, MANY, MANY, MANY, MANY, MANY, MANY, timedelta(days=400), MANY, MANY, 50, 60)
     )
     return Overview(NOW, "words", numbers, attention, 9, queues, [worker] * 60, [done] * 10)
@@ -69,7 +68,7 @@ FULL = overview([queue(f"{'郵便' * 20}-{n}", n, n) for n in range(40)])
 def test_no_frame_is_larger_than_its_terminal(width: int, height: int | None) -> None:
     """Shows R35."""
     for opened in (None, ["a line of a job " * 40] * 100):
-        view = View(opened=opened)
+        view = TopState(opened=opened)
         lines = frame(FULL, view, width=width, height=height, state="away: " + "x" * 500)
         assert height is None or len(lines) == height
         assert max(cell_len(line.plain) for line in lines) <= width
@@ -77,7 +76,7 @@ def test_no_frame_is_larger_than_its_terminal(width: int, height: int | None) ->
 
 
 def test_before_the_first_answer_it_says_so() -> None:
-    lines = frame(None, View(), width=80, height=24, state="looking…")
+    lines = frame(None, TopState(), width=80, height=24, state="looking…")
     assert lines[1].plain == "looking…"
     assert len(lines) == 24
 
@@ -85,14 +84,14 @@ def test_before_the_first_answer_it_says_so() -> None:
 def test_where_all_is_well_words_say_so() -> None:
     """Shows R35."""
     calm = replace(FULL, attention=[], left_out=0, words="All is well.", queues=[], completions=[])
-    text = "\n".join(line.plain for line in frame(calm, View(), width=80, height=24))
+    text = "\n".join(line.plain for line in frame(calm, TopState(), width=80, height=24))
     assert "All is well." in text
     assert "none is known yet" in text
     assert "nothing since yesterday" in text
 
 
 def test_the_chosen_queue_is_always_to_be_seen() -> None:
-    view = View()
+    view = TopState()
     for _ in range(30):
         lines = frame(FULL, view, width=80, height=24)
         assert any(line.plain.startswith("> ") for line in lines)
@@ -101,19 +100,19 @@ def test_the_chosen_queue_is_always_to_be_seen() -> None:
 
 def test_queues_are_sorted_by_each_order_in_turn() -> None:
     queues = [queue("a", due=1, failed=9), queue("b", due=5)]
-    view = View()
+    view = TopState()
     seen = []
-    for _ in Order:
+    for _ in QueueOrder:
         seen.append((view.order, [each.name for each in view.sorted(queues)]))
         view.press("s")
-    assert seen[0] == (Order.NAME, ["a", "b"])
-    assert seen[1] == (Order.DUE, ["b", "a"])
-    assert seen[4] == (Order.FAILED, ["a", "b"])
-    assert view.order is Order.NAME
+    assert seen[0] == (QueueOrder.NAME, ["a", "b"])
+    assert seen[1] == (QueueOrder.DUE, ["b", "a"])
+    assert seen[4] == (QueueOrder.FAILED, ["a", "b"])
+    assert view.order is QueueOrder.NAME
 
 
 def test_a_queue_is_chosen_round_and_round() -> None:
-    view = View()
+    view = TopState()
     view.sorted([queue("a"), queue("b")])
     chosen = [view.chosen]
     for key in ("j", "down", "k", "up"):
@@ -127,7 +126,7 @@ def test_a_queue_is_chosen_round_and_round() -> None:
 
 
 def test_a_reason_is_typed_and_mended_and_may_be_left_away() -> None:
-    view = View()
+    view = TopState()
     view.sorted([queue("a"), queue("b", paused=True)])
     for key in ("p", "n", "p", "backspace", "o"):
         assert view.press(key) is None
@@ -142,7 +141,7 @@ def test_a_reason_is_typed_and_mended_and_may_be_left_away() -> None:
 
 
 def test_a_job_is_opened_by_its_number_alone() -> None:
-    view = View()
+    view = TopState()
     for key in ("o", "x", "1", "2"):
         assert view.press(key) is None
     assert view.press("enter") == Open(12)

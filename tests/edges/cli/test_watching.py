@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from support.moves import ended, enqueued, held
-from tenure.cli.exits import Exit
+from tenure.cli.errors import Exit
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

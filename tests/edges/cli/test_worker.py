@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from support.processes import wait_for
-from tenure.cli.exits import Exit
-from tenure.cli.run import run
+from tenure.cli.commands import run
+from tenure.cli.errors import Exit
 
 if TYPE_CHECKING:
     from tests.edges.cli.conftest import Command

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from support.browsing import Seat
     from support.serving import Service
-    from tenure.admin import AuditRow
+    from tenure.types import AuditRow
 
 
 def entry(seat: Seat, text: str) -> Locator:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import httpx
 
     from support.serving import Service
-    from tenure.admin import AuditRow
+    from tenure.types import AuditRow
 
 TRACE = """Traceback (most recent call last):
   File "/app/mail.py", line 12, in send

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tenure.server.pages import charting
+from tenure.server.dashboard import charts as charting
 
 if TYPE_CHECKING:
     from support.serving import Service

@@ -10,7 +10,7 @@ import pytest
 
 from support.browsing import PHONE, seated
 from tenure.admin import By
-from tenure.server.pages.views import queues, schedules, workers
+from tenure.server.dashboard.views import queues, schedules, workers
 from tenure.server.routes import installation
 from tenure.server.routes import schedules as api_schedules
 from tests.edges.pages.looks import hold

@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from support.browsing import seated
 from support.processes import wait_for
 from tenure.admin import By
-from tenure.server.pages.visiting import mark
+from tenure.server.dashboard.session import csrf_token
 from tests.edges.pages.acting import act, entry, noted, said
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def test_a_form_that_cannot_be_is_told_why(service: Service, minutes: str) -> No
     with httpx.Client(base_url=service.url, cookies={"tenure": service.secret}) as browser:
         answer = browser.post(
             "/queues/odd:pause",
-            data={"mark": mark(service.secret), "minutes": minutes},
+            data={"mark": csrf_token(service.secret), "minutes": minutes},
             headers={"Accept": "text/html"},
         )
     assert answer.status_code == 422

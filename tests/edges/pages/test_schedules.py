@@ -11,7 +11,8 @@ from playwright.sync_api import expect
 
 from support.browsing import seated
 from support.processes import wait_for
-from tenure.admin import By, TickReason
+from tenure.admin import By
+from tenure.types import TickReason
 from tests.edges.pages.acting import act, entry, noted, said
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import hashlib
 import json
 from pathlib import Path
 
-STATIC = Path("src/tenure/server/pages/static")
+STATIC = Path("src/tenure/server/dashboard/static")
 VENDOR = STATIC / "vendor"
 MOST = 60_000
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from support.browsing import Seat
     from support.serving import Service
-    from tenure.admin import WorkerRow
+    from tenure.types import WorkerRow
 
 
 def row(service: Service) -> WorkerRow:

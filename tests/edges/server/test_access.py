@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from tenure.admin import By, Scope
+from tenure.admin import By
+from tenure.types import Scope
 
 if TYPE_CHECKING:
     from tests.edges.server.conftest import Service

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from tenure.admin import BOUNDS, Ending, Spread, Total, Totals
-from tenure.server.metrics.counters import OTHERS, Counters
+from tenure.admin import BOUNDS
+from tenure.server.metrics.collector import OTHERS, CounterTable
+from tenure.types import AttemptOutcome, DurationStats, Total, Totals
 
 AT = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 def total(queue: str, completed: int) -> Total:
     buckets = (completed, *[0] * len(BOUNDS))
-    spread = Spread(completed, timedelta(seconds=completed), buckets, None, None, None)
+    spread = DurationStats(completed, timedelta(seconds=completed), buckets, None, None, None)
     return Total(
-        queue, "task", {**dict.fromkeys(Ending, 0), Ending.COMPLETED: completed}, spread, spread
+        queue,
+        "task",
+        {**dict.fromkeys(AttemptOutcome, 0), AttemptOutcome.COMPLETED: completed},
+        spread,
+        spread,
     )
 
 
@@ -22,12 +27,12 @@ def totals(settled: list[Total], being: list[Total]) -> Totals:
     return Totals(AT, settled, being, timedelta(0))
 
 
-def shown(counters: Counters) -> dict[str, int]:
-    return {pair[0]: counted.outcomes[Ending.COMPLETED] for pair, counted in counters}
+def shown(counters: CounterTable) -> dict[str, int]:
+    return {pair[0]: counted.outcomes[AttemptOutcome.COMPLETED] for pair, counted in counters}
 
 
-def begun(*queues: str, most: int = 10) -> Counters:
-    counters = Counters(most=most)
+def begun(*queues: str, most: int = 10) -> CounterTable:
+    counters = CounterTable(most=most)
     counters.add(totals([total(queue, 7) for queue in queues], []))
     return counters
 

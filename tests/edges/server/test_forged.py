@@ -14,8 +14,8 @@ from support.serving import OPS
 from tenure._model.ids import JobId, Token
 from tenure._model.lease import Lease
 from tenure.errors import InvalidValue
-from tenure.remote import Session
-from tenure.remote.strings import read_lease
+from tenure.gateway import RemoteSession
+from tenure.gateway.lease_strings import read_lease
 
 if TYPE_CHECKING:
     from tests.edges.server.conftest import Service
@@ -48,7 +48,7 @@ def test_no_forged_lease_is_accepted(service: Service) -> None:
 
 def test_a_length_that_no_lease_has_is_none() -> None:
     """Its holder could make the seal."""
-    me = Session.new("token:1")
+    me = RemoteSession.new("token:1")
     lease = Lease(JobId(1), Token(1), me.worker, timedelta(days=1))
     longer = lease._replace(ttl=timedelta(days=1, milliseconds=1))
 

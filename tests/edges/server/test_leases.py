@@ -11,7 +11,7 @@ import httpx
 import psycopg
 import pytest
 
-from tenure.worker.listener import listening
+from tenure.worker.observability import open_socket
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -248,7 +248,7 @@ def test_the_time_that_was_waited_is_told(service: Service, worker: httpx.Client
 
 def test_an_answer_does_not_wait_for_an_acknowledgement() -> None:
     """What is accepted has the option of what listens; without it each answer took 40 ms more."""
-    with listening("127.0.0.1", 0) as on, socket.create_connection(on.getsockname()):
+    with open_socket("127.0.0.1", 0) as on, socket.create_connection(on.getsockname()):
         accepted, _ = on.accept()
         with accepted:
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

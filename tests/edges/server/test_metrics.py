@@ -15,9 +15,8 @@ from support.processes import wait_for
 from support.promtool import promtool
 from support.proxy import Proxy
 from support.store import install
+from tenure._metrics import CONTENT_TYPE, SERVER
 from tenure.admin import By
-from tenure.metrics import CONTENT_TYPE
-from tenure.metrics.table import SERVER
 from tests.edges.server.conftest import serving
 
 if TYPE_CHECKING:

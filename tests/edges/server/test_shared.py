@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tenure.errors import Unreachable
-from tenure.server.shared import Shared
+from tenure.server.cache import SingleFlightCache
 
 
 class Asked:
@@ -25,8 +25,8 @@ class Asked:
 
 async def test_who_comes_while_one_is_asked_for_has_the_same_answer() -> None:
     asked = Asked()
-    shared = Shared(asked, fresh=60)
-    both = [asyncio.create_task(shared.latest()) for _ in range(2)]
+    shared = SingleFlightCache(asked, fresh=60)
+    both = [asyncio.create_task(shared.get()) for _ in range(2)]
     await asyncio.sleep(0)
     asked.let.set()
 
@@ -37,9 +37,9 @@ async def test_who_comes_while_one_is_asked_for_has_the_same_answer() -> None:
 async def test_what_is_too_old_is_asked_for_anew() -> None:
     asked = Asked()
     asked.let.set()
-    shared = Shared(asked, fresh=0)
+    shared = SingleFlightCache(asked, fresh=0)
 
-    assert [await shared.latest(), await shared.latest()] == [1, 2]
+    assert [await shared.get(), await shared.get()] == [1, 2]
 
 
 async def test_a_failure_is_nobodys_answer_but_the_askers() -> None:
@@ -50,11 +50,11 @@ async def test_a_failure_is_nobodys_answer_but_the_askers() -> None:
             raise error
         return "there"
 
-    shared = Shared(ask, fresh=60)
+    shared = SingleFlightCache(ask, fresh=60)
     with pytest.raises(Unreachable):
-        await shared.latest()
+        await shared.get()
 
-    assert await shared.latest() == "there"
+    assert await shared.get() == "there"
 
 
 async def test_what_is_dear_is_asked_for_less_often() -> None:
@@ -67,5 +67,5 @@ async def test_what_is_dear_is_asked_for_less_often() -> None:
         await asyncio.sleep(0.02)
         return asked
 
-    shared = Shared(ask, fresh=0, oldest=60)
-    assert [await shared.latest() for _ in range(6)] == [1, 2, 3, 3, 3, 3]
+    shared = SingleFlightCache(ask, fresh=0, oldest=60)
+    assert [await shared.get() for _ in range(6)] == [1, 2, 3, 3, 3, 3]

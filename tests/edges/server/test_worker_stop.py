@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.processes import wait_for
-from tenure.client import Client
+from tenure.client import Client, work
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,6 +76,45 @@ def ledger(directory: Path, word: str) -> list[str]:
 
 def expires_at(job: dict[str, Any]) -> datetime:
     return datetime.fromisoformat(job["lease_expires_at"])
+
+
+def test_a_lease_is_renewed_while_a_stopped_worker_waits_for_its_handler(
+    service: Service, client: Client
+) -> None:
+    """Shows R4. In this process, where a deliberate bug can be applied."""
+    stop, begun, finish = threading.Event(), threading.Event(), threading.Event()
+
+    def lasts(_: Any) -> str:
+        begun.set()
+        finish.wait(60)
+        return "done"
+
+    handlers = {"lasts": lasts}
+    queues = ["waited-for"]
+    job_id = client.enqueue("lasts", queue=queues[0], lease=LEASE)
+    thread = threading.Thread(
+        target=work, args=(client, handlers), kwargs={"queues": queues, "stop": stop}
+    )
+    thread.start()
+    try:
+        assert begun.wait(30)
+        stop.set()
+        # A renewal that was on its way may still arrive; later ones are due every third of a lease.
+        time.sleep(1)
+        at_stop = expires_at(dict(client.job(job_id)))
+        later = at_stop + timedelta(seconds=LEASE / 2)
+
+        def renewed_twice() -> bool:
+            job = dict(client.job(job_id))
+            return job["state"] == "running" and expires_at(job) > later
+
+        assert wait_for(renewed_twice, 1.3 * LEASE)
+    finally:
+        stop.set()
+        finish.set()
+        thread.join(30)
+    job = client.job(job_id)
+    assert (job["state"], job["result"], job["losses"]) == ("completed", "done", 0)
 
 
 def test_leases_are_renewed_after_stop_until_each_job_is_settled(

@@ -34,62 +34,67 @@ async def fits_too() -> None:
 
 
 def wrong_type() -> None:
-    # E: Argument 1 to "enqueue" of "Call" has incompatible type "int"; expected "str"  [arg-type]
+    # E: Argument 1 to "enqueue" of "TaskCall" has incompatible type "int";
+    #    expected "str"  [arg-type]
     hello.enqueue(1)
-    # E: Argument "times" to "enqueue" of "Call" has incompatible type "str";
+    # E: Argument "times" to "enqueue" of "TaskCall" has incompatible type "str";
     #    expected "int"  [arg-type]
     hello.enqueue("Ada", times="2")
-    # E: Argument 1 to "bind" of "Call" has incompatible type "int"; expected "str"  [arg-type]
+    # E: Argument 1 to "bind" of "TaskCall" has incompatible type "int"; expected "str"  [arg-type]
     hello.bind(1)
-    # E: Argument 1 to "enqueue" of "Call" has incompatible type "int"; expected "str"  [arg-type]
+    # E: Argument 1 to "enqueue" of "TaskCall" has incompatible type "int";
+    #    expected "str"  [arg-type]
     hello.using(priority=9).enqueue(1)
-    # E: Argument 1 to "bind" of "Call" has incompatible type "None"; expected "str"  [arg-type]
+    # E: Argument 1 to "bind" of "TaskCall" has incompatible type "None"; expected "str"  [arg-type]
     hello.using(priority=9).bind(None)
-    # E: Argument "url" to "enqueue" of "Call" has incompatible type "bytes";
+    # E: Argument "url" to "enqueue" of "TaskCall" has incompatible type "bytes";
     #    expected "str"  [arg-type]
     fetch.enqueue(url=b"")
 
 
 async def wrong_type_too() -> None:
-    # E: Argument 1 to "aenqueue" of "Call" has incompatible type "int"; expected "str"  [arg-type]
+    # E: Argument 1 to "aenqueue" of "TaskCall" has incompatible type "int";
+    #    expected "str"  [arg-type]
     await hello.aenqueue(1)
-    # E: Argument 1 to "aenqueue" of "Call" has incompatible type "int"; expected "str"  [arg-type]
+    # E: Argument 1 to "aenqueue" of "TaskCall" has incompatible type "int";
+    #    expected "str"  [arg-type]
     await hello.using(queue="slow").aenqueue(1)
-    # E: Argument 1 to "aenqueue" of "Call" has incompatible type "int"; expected "str"  [arg-type]
+    # E: Argument 1 to "aenqueue" of "TaskCall" has incompatible type "int";
+    #    expected "str"  [arg-type]
     await fetch.aenqueue(1)
 
 
 def missing() -> None:
-    # E: Missing positional argument "name" in call to "enqueue" of "Call"  [call-arg]
+    # E: Missing positional argument "name" in call to "enqueue" of "TaskCall"  [call-arg]
     hello.enqueue()
-    # E: Missing positional argument "name" in call to "bind" of "Call"  [call-arg]
+    # E: Missing positional argument "name" in call to "bind" of "TaskCall"  [call-arg]
     hello.bind(times=2)
-    # E: Missing positional argument "name" in call to "enqueue" of "Call"  [call-arg]
+    # E: Missing positional argument "name" in call to "enqueue" of "TaskCall"  [call-arg]
     hello.using(priority=9).enqueue(loud=True)
-    # E: Missing positional argument "url" in call to "bind" of "Call"  [call-arg]
+    # E: Missing positional argument "url" in call to "bind" of "TaskCall"  [call-arg]
     fetch.bind()
 
 
 async def missing_too() -> None:
-    # E: Missing positional argument "name" in call to "aenqueue" of "Call"  [call-arg]
+    # E: Missing positional argument "name" in call to "aenqueue" of "TaskCall"  [call-arg]
     await hello.aenqueue()
-    # E: Missing positional argument "url" in call to "aenqueue" of "Call"  [call-arg]
+    # E: Missing positional argument "url" in call to "aenqueue" of "TaskCall"  [call-arg]
     await fetch.using(priority=9).aenqueue()
 
 
 def too_many() -> None:
-    # E: Too many positional arguments for "enqueue" of "Call"  [call-arg]
+    # E: Too many positional arguments for "enqueue" of "TaskCall"  [call-arg]
     hello.enqueue("Ada", 2, True)
-    # E: Unexpected keyword argument "nmae" for "bind" of "Call"  [call-arg]
+    # E: Unexpected keyword argument "nmae" for "bind" of "TaskCall"  [call-arg]
     hello.bind("Ada", nmae="Ada")
-    # E: Unexpected keyword argument "priority" for "enqueue" of "Call"  [call-arg]
+    # E: Unexpected keyword argument "priority" for "enqueue" of "TaskCall"  [call-arg]
     hello.enqueue("Ada", priority=9)
-    # E: Too many arguments for "enqueue" of "Call"  [call-arg]
+    # E: Too many arguments for "enqueue" of "TaskCall"  [call-arg]
     fetch.using(priority=9).enqueue("https://example.org", 2)
 
 
 async def too_many_too() -> None:
-    # E: Unexpected keyword argument "delay" for "aenqueue" of "Call"  [call-arg]
+    # E: Unexpected keyword argument "delay" for "aenqueue" of "TaskCall"  [call-arg]
     await hello.aenqueue("Ada", delay=60)
-    # E: Too many arguments for "aenqueue" of "Call"  [call-arg]
+    # E: Too many arguments for "aenqueue" of "TaskCall"  [call-arg]
     await fetch.aenqueue("https://example.org", 2)

@@ -48,9 +48,10 @@ def fits() -> None:
 
 
 def wrong() -> None:
-    # E: Missing positional argument "value" in call to "enqueue" of "Call"  [call-arg]
+    # E: Missing positional argument "value" in call to "enqueue" of "TaskCall"  [call-arg]
     show.enqueue()
-    # E: Missing positional argument "key" in call to "enqueue" of "Call"  [call-arg]
+    # E: Missing positional argument "key" in call to "enqueue" of "TaskCall"  [call-arg]
     note.enqueue()
-    # E: Argument "a" to "enqueue" of "Call" has incompatible type "str"; expected "int"  [arg-type]
+    # E: Argument "a" to "enqueue" of "TaskCall" has incompatible type "str";
+    #    expected "int"  [arg-type]
     rest.enqueue(a="1")

@@ -42,25 +42,28 @@ def called(handle: Job) -> None:
 
 
 def wrong(handle: Job, other: AsyncJob) -> None:
-    # E: Too many arguments for "enqueue" of "Call"  [call-arg]
-    # E: Argument 1 to "enqueue" of "Call" has incompatible type "Job"; expected "int"  [arg-type]
+    # E: Too many arguments for "enqueue" of "TaskCall"  [call-arg]
+    # E: Argument 1 to "enqueue" of "TaskCall" has incompatible type "Job";
+    #    expected "int"  [arg-type]
     charge.enqueue(handle, 1)
-    # E: Unexpected keyword argument "job" for "enqueue" of "Call"  [call-arg]
+    # E: Unexpected keyword argument "job" for "enqueue" of "TaskCall"  [call-arg]
     charge.enqueue(job=handle, order_id=1)
-    # E: Argument 1 to "enqueue" of "Call" has incompatible type "str"; expected "int"  [arg-type]
+    # E: Argument 1 to "enqueue" of "TaskCall" has incompatible type "str";
+    #    expected "int"  [arg-type]
     charge.enqueue("1")
-    # E: Missing positional argument "order_id" in call to "bind" of "Call"  [call-arg]
+    # E: Missing positional argument "order_id" in call to "bind" of "TaskCall"  [call-arg]
     charge.bind()
-    # E: Too many positional arguments for "enqueue" of "Call"  [call-arg]
-    # E: Argument 1 to "enqueue" of "Call" has incompatible type "AsyncJob";
+    # E: Too many positional arguments for "enqueue" of "TaskCall"  [call-arg]
+    # E: Argument 1 to "enqueue" of "TaskCall" has incompatible type "AsyncJob";
     #    expected "str"  [arg-type]
-    # E: Argument 2 to "enqueue" of "Call" has incompatible type "str"; expected "int"  [arg-type]
+    # E: Argument 2 to "enqueue" of "TaskCall" has incompatible type "str";
+    #    expected "int"  [arg-type]
     load.enqueue(other, "a")
-    # E: Argument 1 to "bind" of "Call" has incompatible type "int"; expected "str"  [arg-type]
+    # E: Argument 1 to "bind" of "TaskCall" has incompatible type "int"; expected "str"  [arg-type]
     load.bind(1)
-    # E: Missing positional argument "source" in call to "enqueue" of "Call"  [call-arg]
+    # E: Missing positional argument "source" in call to "enqueue" of "TaskCall"  [call-arg]
     load.using(priority=9).enqueue(limit=1)
-    # E: Too many arguments for "enqueue" of "Call"  [call-arg]
+    # E: Too many arguments for "enqueue" of "TaskCall"  [call-arg]
     bare.enqueue(handle)
 
 

@@ -55,7 +55,7 @@ def wrong() -> None:
     # E: Argument "run_at" to "using" of "Registered" has incompatible type "int";
     #    expected "datetime | None"  [arg-type]
     hello.using(run_at=1)
-    # E: "Call[[str], str]" has no attribute "using"  [attr-defined]
+    # E: "TaskCall[[str], str]" has no attribute "using"  [attr-defined]
     hello.using(priority=9).using(queue="slow")
 
 

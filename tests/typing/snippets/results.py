@@ -46,7 +46,7 @@ def one_of_anything() -> Handle[object]:
 
 async def one_too() -> None:
     assert_type(await pay.aenqueue(1), Handle[Receipt])
-    assert_type((await (await count.aenqueue()).await_end()).result, int)
+    assert_type((await (await count.aenqueue()).wait_async()).result, int)
 
 
 async def many() -> None:
@@ -74,11 +74,11 @@ def wrong_handle() -> Handle[str]:
 
 
 def wrong_handles() -> list[Handle[str]]:
-    # E: List item 0 has incompatible type "Bound[int]"; expected "Bound[str]"  [list-item]
+    # E: List item 0 has incompatible type "BoundCall[int]"; expected "BoundCall[str]"  [list-item]
     return app.enqueue_many([count.bind()])
 
 
 def no_calls() -> None:
     # E: Argument 1 to "enqueue_many" of "Tenure" has incompatible type "list[Handle[Receipt]]";
-    #    expected "Iterable[Bound[Never]]"  [arg-type]
+    #    expected "Iterable[BoundCall[Never]]"  [arg-type]
     app.enqueue_many([pay.enqueue(1)])

@@ -33,7 +33,8 @@ async def fits_too(job: AsyncJob) -> int:
 
 
 def wrong(job: Job) -> None:
-    # E: Argument 1 to "enqueue" of "Call" has incompatible type "int"; expected "str"  [arg-type]
+    # E: Argument 1 to "enqueue" of "TaskCall" has incompatible type "int";
+    #    expected "str"  [arg-type]
     hello.enqueue(1)
     # E: Argument "missed" to "schedule" of "Tenure" has incompatible type "Literal['none']";
     #    expected "Literal['skip', 'latest', 'all']"  [arg-type]

@@ -2,7 +2,7 @@
 """Calls of several tasks go together: all of them or none."""
 
 from tenure import Handle, Tenure
-from tenure.task import Bound
+from tenure.task import BoundCall
 
 app = Tenure()
 
@@ -25,7 +25,7 @@ def fits() -> list[Handle[object]]:
     return app.enqueue_many([pay.bind(1), greet.bind("Ada"), forget.bind()])
 
 
-def fits_one_by_one(calls: list[Bound[object]]) -> list[Handle[object]]:
+def fits_one_by_one(calls: list[BoundCall[object]]) -> list[Handle[object]]:
     calls.append(pay.bind(1))
     calls.append(greet.using(priority=9).bind("Ada"))
     return app.enqueue_many(calls)
@@ -36,5 +36,5 @@ async def fits_too() -> list[Handle[object]]:
 
 
 def wrong() -> list[Handle[object]]:
-    # E: Argument 1 to "bind" of "Call" has incompatible type "int"; expected "str"  [arg-type]
+    # E: Argument 1 to "bind" of "TaskCall" has incompatible type "int"; expected "str"  [arg-type]
     return app.enqueue_many([pay.bind(1), greet.bind(1)])

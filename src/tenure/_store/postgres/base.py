@@ -10,16 +10,15 @@ from tenure._model.ids import JobId, Json, Token, WorkerId
 from tenure._model.job import JobRow, State
 from tenure._model.lease import Lease
 from tenure._model.schedule import TickOutcome, TickReason, TickRow
-from tenure._store.port import Op, Query, Row, Rows
-from tenure._store.postgres.literals import Jsonb
-from tenure._store.postgres.statements import DEFAULT_SCHEMA, statements
+from tenure._store.postgres.statements import DEFAULT_SCHEMA, Jsonb, statements
+from tenure._store.steps import Op, Query, Row, Rows
 from tenure.errors import InvalidValue, QueryFailed
 
 T = TypeVar("T")
 Clock = Callable[[], datetime]
 
 
-class Base:
+class QueryBase:
     """One schema of one database. Tests give a `clock`; without it time is the database's."""
 
     def __init__(self, schema: str = DEFAULT_SCHEMA, *, clock: Clock | None = None) -> None:
@@ -32,7 +31,7 @@ class Base:
             params["now"] = self._clock() if self._clock else None
         return Query(name, params)
 
-    def _filed(self, make: Callable[[date | None], Op[T]]) -> Op[T]:
+    def _with_partition_fallback(self, make: Callable[[date | None], Op[T]]) -> Op[T]:
         """Perform what files history under today, or under the newest day if today is missing.
 
         A whole transaction is made anew: the one that met the missing day is over.
@@ -48,11 +47,11 @@ class Base:
     def _within(self, name: str, /, **params: object) -> Query:
         """A query that means something only inside a transaction."""
         query = self._query(name, **params)
-        return replace(query, within=True)
+        return replace(query, in_transaction=True)
 
     def _send(self, name: str, /, *, tuples: bool = False, **params: object) -> Op[Rows]:
         """One statement as an operation."""
-        return (yield replace(self._query(name, **params), tuples=tuples))
+        return (yield replace(self._query(name, **params), as_tuples=tuples))
 
     def _audit(
         self,

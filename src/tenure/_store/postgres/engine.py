@@ -12,20 +12,19 @@ from psycopg.rows import TupleRow
 
 from tenure._model.ids import JobId
 from tenure._model.job import JobRow
-from tenure._model.vitals import Hearing
-from tenure._store.engine import AsyncRunner, Bell, Engine, Runner
-from tenure._store.migrate import Migration
-from tenure._store.port import Op
+from tenure._model.stats import ListenCheck
+from tenure._store.engine import AsyncRunner, Engine, Notifier, Runner
+from tenure._store.migrations import Migration
 from tenure._store.postgres import drivers
-from tenure._store.postgres.connecting import connect
-from tenure._store.postgres.hearing import hears
-from tenure._store.postgres.links import PostgresLink
+from tenure._store.postgres.connections import connect
 from tenure._store.postgres.pools import Pools
 from tenure._store.postgres.schema import migrations
-from tenure._store.postgres.sessions import Ring, Session, is_unconfirmed
+from tenure._store.postgres.service_connection import PostgresServiceConnection, check_listen
+from tenure._store.postgres.sessions import Publish, Session, is_unconfirmed
 from tenure._store.postgres.statements import DEFAULT_SCHEMA
 from tenure._store.postgres.store import PostgresStore
-from tenure._store.postgres.waiting import await_end, wait
+from tenure._store.postgres.wait_for_job import wait, wait_async
+from tenure._store.steps import Op
 from tenure.errors import ConfigError, OutcomeUnknown
 
 T = TypeVar("T")
@@ -40,14 +39,14 @@ class PostgresEngine:
         *,
         schema: str = DEFAULT_SCHEMA,
         pool_size: int = 10,
-        bell: Bell | None = None,
+        notifier: Notifier | None = None,
     ) -> None:
         _check_url(url)
         self.store = PostgresStore(schema)
         self.url = url
         self.schema = schema
-        self.bell = bell
-        self._ring = bell.ring if bell else None
+        self.notifier = notifier
+        self._ring = notifier.publish if notifier else None
         self._pools = Pools(url, schema=schema, size=pool_size, ring=self._ring)
         # By connection, what was enqueued in handlers' transactions: rung for at their commit.
         self._rung_at_commit: dict[int, set[str]] = {}
@@ -73,28 +72,34 @@ class PostgresEngine:
         with connect(self.url) as connection:
             yield Session(connection, schema=self.schema, ring=self._ring)
 
-    def link(self, name: str, *, deadline: timedelta | None = None) -> PostgresLink:
+    def service_connection(
+        self, name: str, *, deadline: timedelta | None = None
+    ) -> PostgresServiceConnection:
         """A connection for one service, with a deadline on each statement."""
-        return PostgresLink(
+        return PostgresServiceConnection(
             self.url, schema=self.schema, name=name, deadline=deadline, ring=self._ring
         )
 
-    def over(self, connection: Any) -> Runner:
+    def on(self, connection: Any) -> Runner:
         """A caller's sync connection, whose transaction is joined."""
-        return drivers.over(connection, schema=self.schema, ring=self._ring_later(connection))
+        return drivers.session_on(
+            connection, schema=self.schema, ring=self._publish_later(connection)
+        )
 
-    def aover(self, connection: Any) -> AsyncRunner:
+    def aon(self, connection: Any) -> AsyncRunner:
         """A caller's async connection, whose transaction is joined."""
-        return drivers.aover(connection, schema=self.schema, ring=self._ring_later(connection))
+        return drivers.asession_on(
+            connection, schema=self.schema, ring=self._publish_later(connection)
+        )
 
-    def _ring_later(self, connection: object) -> Ring | None:
+    def _publish_later(self, connection: object) -> Publish | None:
         """Of a connection that is ours to commit, until then; of another, the commit is not seen:
         its workers hear of it by PostgreSQL alone, or poll."""
         woken = self._rung_at_commit.get(id(connection))
         return None if woken is None else woken.update
 
     @contextmanager
-    def _rung(self, connection: object) -> Iterator[None]:
+    def _publish(self, connection: object) -> Iterator[None]:
         """Ring after the commit that ends the block for what was enqueued within."""
         woken = self._rung_at_commit[id(connection)] = set()
         try:
@@ -107,7 +112,7 @@ class PostgresEngine:
     @contextmanager
     def transaction(self) -> Iterator[Connection[TupleRow]]:
         """A connection with plain settings, inside a READ COMMITTED transaction, for handlers."""
-        with self._pools.plain() as connection, self._rung(connection), _confirmed(connection):
+        with self._pools.plain() as connection, self._publish(connection), _confirmed(connection):
             yield connection
             connection.commit()
 
@@ -115,21 +120,21 @@ class PostgresEngine:
     async def atransaction(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
         """The same in the async world."""
         async with self._pools.aplain() as connection:
-            with self._rung(connection), _confirmed(connection):
+            with self._publish(connection), _confirmed(connection):
                 yield connection
                 await connection.commit()
 
-    def hears(self) -> Hearing:
+    def check_listen(self) -> ListenCheck:
         """Whether what one connection notifies is heard by another."""
-        return hears(self.url)
+        return check_listen(self.url)
 
     def wait(self, job_id: JobId, timeout: float | None) -> JobRow | None:
         """The job once it has ended, or as it is when the time is up; None if there is none."""
         return wait(self.url, self.store, job_id, timeout)
 
-    async def await_end(self, job_id: JobId, timeout: float | None) -> JobRow | None:  # noqa: ASYNC109
+    async def wait_async(self, job_id: JobId, timeout: float | None) -> JobRow | None:  # noqa: ASYNC109
         """The same in the async world."""
-        return await await_end(self.url, self.store, job_id, timeout)
+        return await wait_async(self.url, self.store, job_id, timeout)
 
     @property
     def migrations(self) -> Sequence[Migration]:
@@ -144,7 +149,7 @@ class PostgresEngine:
         """Bring the schema to a version, up or down. Over a `session` only: it may take long."""
         return self.store.migrate(to=to)
 
-    def allow(self, connections: int) -> None:
+    def reserve_connections(self, connections: int) -> None:
         """Let pools grow to so many connections: every handler may need one."""
         self._pools.size = max(self._pools.size, connections)
 
@@ -155,8 +160,8 @@ class PostgresEngine:
     def close(self) -> None:
         """Close the connections of the sync world."""
         self._pools.close()
-        if self.bell is not None:
-            self.bell.close()
+        if self.notifier is not None:
+            self.notifier.close()
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""

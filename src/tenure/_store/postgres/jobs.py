@@ -1,15 +1,15 @@
-"""Jobs: enqueue and read. What needs a lease is in `leases` and `settling`, lists in `lists`."""
+"""Jobs: enqueue and read. What needs a lease is in `leases` and `settlement`,
+lists are in `job_queries`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from tenure._model.attempt import AttemptRow
-from tenure._model.ending import Ending
+from tenure._model.attempt import AttemptOutcome, AttemptRow
 from tenure._model.ids import JobId, Json
-from tenure._model.job import Alike, Enqueued, JobRow, NewJob
+from tenure._model.job import EnqueueResult, JobRow, NewJob, UniformBatch
 from tenure._rules import payload
-from tenure._rules.uniqueness import first_of_each_key
-from tenure._store.port import Flow, Op, Query, atomically
-from tenure._store.postgres.base import LAST_ID, Base, job_row
+from tenure._rules.payload import first_of_each_key
+from tenure._store.postgres.base import LAST_ID, QueryBase, job_row
+from tenure._store.steps import Op, Pipeline, Query, atomically
 from tenure.errors import QueryFailed
 
 # One list of arguments, as text, that surely fits into jsonb, which takes up to 256 MiB of its own
@@ -17,7 +17,7 @@ from tenure.errors import QueryFailed
 _LONGEST_LIST = 16 * 1024 * 1024
 
 
-class Jobs(Base):
+class JobQueries(QueryBase):
     """The part of the store that enqueues and reads jobs."""
 
     @property
@@ -25,20 +25,20 @@ class Jobs(Base):
         """The channel on which a wakeup carries a queue's name."""
         return f"{self.schema}_wakeup"
 
-    def enqueue(self, jobs: Sequence[NewJob], *, wake: bool = True) -> Op[Sequence[Enqueued]]:
+    def enqueue(self, jobs: Sequence[NewJob], *, wake: bool = True) -> Op[Sequence[EnqueueResult]]:
         """Put jobs into their queues; answers in the order asked.
 
         Jobs that differ in their arguments alone are one short statement. Of others, those with
         and those without a key are one each, and both one transaction.
         """
-        if len(jobs) == 1 and not isinstance(jobs, Alike):
-            jobs = Alike(jobs[0], [jobs[0].args])
-        if isinstance(jobs, Alike) and jobs.job.key is None:
+        if len(jobs) == 1 and not isinstance(jobs, UniformBatch):
+            jobs = UniformBatch(jobs[0], [jobs[0].args])
+        if isinstance(jobs, UniformBatch) and jobs.job.key is None:
             payload.check(jobs.job)
             args = payload.encode_list(jobs.args)
             if len(args) <= _LONGEST_LIST:
                 rows = yield self._enqueue_alike(jobs.job, args, wake=wake)
-                return [Enqueued(job_id, created=True) for job_id, _ in rows]
+                return [EnqueueResult(job_id, created=True) for job_id, _ in rows]
         jobs = list(jobs)
         for job in jobs:
             payload.check(job)
@@ -57,20 +57,20 @@ class Jobs(Base):
         result = []
         for place in answers:
             answer = by_index[sent[place]]
-            result.append(answer if place not in said else Enqueued(answer.id, created=False))
+            result.append(answer if place not in said else EnqueueResult(answer.id, created=False))
             said.add(place)
         return result
 
-    def enqueue_flow(self, batches: Iterable[Alike]) -> Op[Sequence[Enqueued]]:
+    def enqueue_pipelined(self, batches: Iterable[UniformBatch]) -> Op[Sequence[EnqueueResult]]:
         """Put batches of jobs without a key into their queues, one behind the other; answers for
         all of them in the order asked. To be performed atomically."""
         errors: list[Exception] = []
-        answers = yield Flow("enqueue_alike", _until_error(self._flowing(batches), errors))
+        answers = yield Pipeline("enqueue_alike", _until_error(self._pipelined(batches), errors))
         if errors:
             raise errors[0]
-        return [Enqueued(job_id, created=True) for rows in answers for job_id, _ in rows]
+        return [EnqueueResult(job_id, created=True) for rows in answers for job_id, _ in rows]
 
-    def _flowing(self, batches: Iterable[Alike]) -> Iterator[Query]:
+    def _pipelined(self, batches: Iterable[UniformBatch]) -> Iterator[Query]:
         """Each batch, halved as long as its arguments are too long for one list."""
         for jobs in batches:
             payload.check(jobs.job)
@@ -79,7 +79,7 @@ class Jobs(Base):
                 yield self._enqueue_alike(jobs.job, args, wake=True)
             else:
                 middle = len(jobs) // 2
-                yield from self._flowing((jobs[:middle], jobs[middle:]))
+                yield from self._pipelined((jobs[:middle], jobs[middle:]))
 
     def _enqueue_alike(self, job: NewJob, args: str, *, wake: bool) -> Query:
         query = self._query(
@@ -99,14 +99,14 @@ class Jobs(Base):
             channel=self.channel,
             wake=[job.queue] if wake else [],
         )
-        return Query(query.name, query.params, tuples=True)
+        return Query(query.name, query.params, as_tuples=True)
 
-    def _enqueue_all(self, parts: list[tuple[Query, list[int]]]) -> Op[dict[int, Enqueued]]:
-        answers: dict[int, Enqueued] = {}
+    def _enqueue_all(self, parts: list[tuple[Query, list[int]]]) -> Op[dict[int, EnqueueResult]]:
+        answers: dict[int, EnqueueResult] = {}
         for query, indexes in parts:
             rows = yield query
             for index, row in zip(indexes, rows, strict=True):
-                answers[index] = Enqueued(JobId(row["id"]), row["created"])
+                answers[index] = EnqueueResult(JobId(row["id"]), row["created"])
         return answers
 
     def _enqueue(self, name: str, jobs: Sequence[NewJob], *, wake: bool) -> Query:
@@ -153,12 +153,12 @@ class Jobs(Base):
     def attempts(self, job_id: JobId) -> Op[Sequence[AttemptRow]]:
         """The job's ended running periods, oldest first."""
         rows = yield self._query("attempts", job_id=job_id)
-        return [AttemptRow(**{**row, "outcome": Ending(row["outcome"])}) for row in rows]
+        return [AttemptRow(**{**row, "outcome": AttemptOutcome(row["outcome"])}) for row in rows]
 
     def last_attempts(self, ids: Sequence[JobId]) -> Op[Sequence[AttemptRow]]:
         """The last ended running period of each job that has one, without trace and log."""
         rows = yield self._query("last_attempts", ids=ids)
-        return [AttemptRow(**{**row, "outcome": Ending(row["outcome"])}) for row in rows]
+        return [AttemptRow(**{**row, "outcome": AttemptOutcome(row["outcome"])}) for row in rows]
 
     def items(self, job_id: JobId, *, after: str = "", count: int = 1000) -> Op[Mapping[str, Json]]:
         """The job's result items by key, above a key."""

@@ -1,7 +1,7 @@
 """Pools of connections for programs that enqueue and for handlers: by process, and by event loop.
 
-What services use is in `links`. A pool is made when first needed, in the process that needs
-it: nothing is opened at import, and nothing is shared across a fork.
+What services use is in `service_connection`. A pool is made when first needed, in the process
+that needs it: nothing is opened at import, and nothing is shared across a fork.
 """
 
 import asyncio
@@ -22,11 +22,17 @@ from psycopg import AsyncConnection, Connection, IsolationLevel
 from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolClosed, PoolTimeout
 
-from tenure._store.postgres.addresses import count_hosts
-from tenure._store.postgres.connecting import aconnect, callers, connect, own
-from tenure._store.postgres.performing import DEADLINE
-from tenure._store.postgres.reached import AsyncReached, Reached
-from tenure._store.postgres.sessions import AsyncSession, Ring, Session
+from tenure._store.postgres.connections import (
+    AsyncDetectingConnection,
+    DetectingConnection,
+    aconnect,
+    callers,
+    connect,
+    count_hosts,
+    own,
+)
+from tenure._store.postgres.session_base import DEADLINE
+from tenure._store.postgres.sessions import AsyncSession, Publish, Session
 from tenure.errors import Unreachable
 
 _SECONDS = DEADLINE.total_seconds()
@@ -36,14 +42,14 @@ _SILENCE = 3.0
 _IDLE = 300.0
 
 
-class OwnConnection(Reached):
+class OwnConnection(DetectingConnection):
     """A connection of our own, in autocommit, with a deadline on each statement."""
 
     session: Session
     deadline = _SECONDS
 
 
-class OwnAsyncConnection(AsyncReached):
+class OwnAsyncConnection(AsyncDetectingConnection):
     """The same in the async world; its session keeps the deadline."""
 
     session: AsyncSession
@@ -52,7 +58,7 @@ class OwnAsyncConnection(AsyncReached):
 class Pools:
     """The pools of one database: our own connections, and plain ones for handlers' SQL."""
 
-    def __init__(self, url: str, *, schema: str, size: int, ring: Ring | None = None) -> None:
+    def __init__(self, url: str, *, schema: str, size: int, ring: Publish | None = None) -> None:
         self._url = url
         self._schema = schema
         self._ring = ring
@@ -135,7 +141,7 @@ class Pools:
             if kind not in self._sync:
                 mine = kind == "own"
                 pool: ConnectionPool[Any] = ConnectionPool(
-                    connection_class=OwnConnection if mine else Reached,
+                    connection_class=OwnConnection if mine else DetectingConnection,
                     configure=self._prepare if mine else _read_committed,
                     **self._options(kind),
                 )
@@ -149,7 +155,7 @@ class Pools:
         if kind not in pools:
             mine = kind == "own"
             pools[kind] = AsyncConnectionPool(
-                connection_class=OwnAsyncConnection if mine else AsyncReached,
+                connection_class=OwnAsyncConnection if mine else AsyncDetectingConnection,
                 configure=self._aprepare if mine else _aread_committed,
                 **self._options(kind),
             )

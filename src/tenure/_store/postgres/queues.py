@@ -9,14 +9,14 @@ from tenure._model.ids import Json
 from tenure._model.queue import EVERY_QUEUE, QueueRow
 from tenure._rules.leasing import check_ttl
 from tenure._rules.payload import check_name
-from tenure._rules.settings import check_setting
-from tenure._store.port import Op, atomically
-from tenure._store.postgres.base import Base
-from tenure._store.postgres.literals import Jsonb
+from tenure._rules.runtime_settings import check_setting
+from tenure._store.postgres.base import QueryBase
+from tenure._store.postgres.statements import Jsonb
+from tenure._store.steps import Op, atomically
 from tenure.errors import InvalidValue
 
 
-class Queues(Base):
+class QueueQueries(QueryBase):
     """The part of the store that keeps what operators set for queues and for all."""
 
     def pause_queue(self, name: str, by: By, *, until: datetime | None = None) -> Op[QueueRow]:

@@ -18,16 +18,15 @@ from psycopg.rows import RowFactory, dict_row, tuple_row
 from psycopg.types.datetime import TimestamptzLoader
 from psycopg.types.json import JsonbLoader
 
-from tenure._store.port import Ddl, Flow, Mark, Op, Query, Rows, Single, Step
-from tenure._store.postgres.connecting import LOCALLY
-from tenure._store.postgres.literals import literal
-from tenure._store.postgres.performing import DEADLINE, Performing, label
-from tenure._store.postgres.statements import DEFAULT_SCHEMA
+from tenure._store.postgres.connections import BEGIN_WITH_SETTINGS
+from tenure._store.postgres.session_base import DEADLINE, SessionBase, label
+from tenure._store.postgres.statements import DEFAULT_SCHEMA, literal
 from tenure._store.runner import arun, run
+from tenure._store.steps import Op, Pipeline, Query, RawSql, Rows, Single, Step, TransactionMark
 from tenure.errors import ConfigError, OutcomeUnknown, QueryFailed, StoreError, Unreachable
 
 T = TypeVar("T")
-Ring: TypeAlias = Callable[[Collection[str]], None]
+Publish: TypeAlias = Callable[[Collection[str]], None]
 _INVALID_TEXT = "22021"
 _WARNING = "01000"
 
@@ -52,7 +51,7 @@ _OIDS = {name: psycopg.adapters.types[name].oid for name in _LOADERS}
 _PLAIN = {name: _registered(name, loader) for name, loader in _LOADERS.items()}
 
 
-def _read_plainly(cursor: psycopg.RawCursor[Any] | psycopg.AsyncRawCursor[Any]) -> None:
+def _reset_loaders(cursor: psycopg.RawCursor[Any] | psycopg.AsyncRawCursor[Any]) -> None:
     """Read JSON and instants as psycopg does by itself, whatever a caller has set on the
     connection: Django's reads jsonb as text, and instants without their zone."""
     for name, loader in _LOADERS.items():
@@ -67,10 +66,10 @@ def _answers(cursor: psycopg.RawCursor[Any] | psycopg.AsyncRawCursor[Any]) -> bo
 
 def _rows(step: Single) -> RowFactory[Any]:
     """How the step wants its rows."""
-    return tuple_row if isinstance(step, Query) and step.tuples else dict_row
+    return tuple_row if isinstance(step, Query) and step.as_tuples else dict_row
 
 
-class _Session(Performing):
+class _Session(SessionBase):
     """What both kinds of session share: texts, the watch over commits, the naming of errors."""
 
     def __init__(
@@ -79,18 +78,18 @@ class _Session(Performing):
         *,
         schema: str,
         own: bool,
-        ring: Ring | None,
+        ring: Publish | None,
     ) -> None:
         super().__init__(schema)
         self._either = connection
         self._pgconn = connection.pgconn
         self._own = own
-        self._pooled = own and getattr(connection, "pooled", False)
+        self._pooled = own and getattr(connection, "behind_pooler", False)
         self._warned = False
         self._ring = ring
         self._woken: set[str] = set()
         if self._pooled:
-            self._begin = LOCALLY
+            self._begin = BEGIN_WITH_SETTINGS
 
     def _watch(self, diagnostic: psycopg.errors.Diagnostic) -> None:
         self._warned = self._warned or is_unconfirmed(diagnostic)
@@ -100,28 +99,28 @@ class _Session(Performing):
         if self._own and self._pgconn.transaction_status != pq.TransactionStatus.IDLE:
             raise Unreachable("the connection was left inside a transaction; make a new one")
 
-    def _may(self, step: Step) -> None:
-        super()._may(step)
-        if isinstance(step, Ddl) and step.session and self._pooled:
+    def _check(self, step: Step) -> None:
+        super()._check(step)
+        if isinstance(step, RawSql) and step.session and self._pooled:
             raise ConfigError(
                 "this needs a session of its own, and a pooler stands before the server; "
                 "give the database's own address, as in: tenure db migrate --database-url …"
             )
 
-    def _bare(self, step: Single) -> bool:
+    def _needs_transaction(self, step: Single) -> bool:
         """Whether a statement would go to the server without our settings and deadlines: what a
         pooler hands out has them for one transaction only."""
-        if not self._pooled or self._inside() or isinstance(step, Mark):
+        if not self._pooled or self._inside() or isinstance(step, TransactionMark):
             return False
         # What runs concurrently runs in no transaction.
         return isinstance(step, Query) or "CONCURRENTLY" not in step.text
 
-    def _abandon(self) -> None:
+    def _discard(self) -> None:
         """Let no own connection live on inside a transaction that nobody will end."""
         if self._own and self._pgconn.transaction_status != pq.TransactionStatus.IDLE:
             self._pgconn.finish()
 
-    def _over(self) -> None:
+    def _after(self) -> None:
         """Ring for what was enqueued; also after an error: a commit whose answer was cut off may
         have been done."""
         woken, self._woken = self._woken, set()
@@ -134,12 +133,12 @@ class _Session(Performing):
                 self._note(params.get("wake"))
                 statement = self._statements[name]
                 return statement.encoded, [literal(v) for v in statement.arguments(params)]
-            case Ddl(text):
+            case RawSql(text):
                 return text.encode(), None
-            case Mark():
+            case TransactionMark():
                 return self._mark(step).encode(), None
 
-    def _can_flow(self) -> bool:
+    def _can_pipeline(self) -> bool:
         """Whether statements may be sent before those ahead of them are answered: not on a caller's
         connection, which may be in a pipeline of the caller's, nor through a pooler."""
         return self._own and not self._pooled and psycopg.Pipeline.is_supported()
@@ -155,7 +154,7 @@ class _Session(Performing):
         return not (idle and self._either.autocommit)
 
     @contextmanager
-    def _named(self, step: Step) -> Iterator[None]:
+    def _driver_errors(self, step: Step) -> Iterator[None]:
         """Raise what the driver raises as one of our errors, and a doubtful commit as unknown."""
         name = label(step)
         was_open = self._pgconn.transaction_status != pq.TransactionStatus.IDLE
@@ -174,7 +173,7 @@ class _Session(Performing):
                     constraint=error.diag.constraint_name,
                     source=error.diag.source_function,
                 ) from error
-            if was_open and step is not Mark.COMMIT:
+            if was_open and step is not TransactionMark.COMMIT:
                 raise Unreachable(f"{name}: the connection broke, nothing was done") from error
             raise OutcomeUnknown(
                 f"{name}: the connection broke before the answer came; ask again"
@@ -197,7 +196,7 @@ class Session(_Session):
         *,
         schema: str = DEFAULT_SCHEMA,
         own: bool = True,
-        ring: Ring | None = None,
+        ring: Publish | None = None,
     ) -> None:
         super().__init__(connection, schema=schema, own=own, ring=ring)
         self._connection = connection
@@ -207,28 +206,28 @@ class Session(_Session):
     def run(self, op: Op[T]) -> T:
         """Perform an operation and return its answer."""
         self._ready()
-        with self._ended_well():
+        with self._translating_errors():
             return run(op, self._perform)
 
     def _perform(self, step: Step) -> Rows:
-        if isinstance(step, Flow):
+        if isinstance(step, Pipeline):
             return self._flow(step)
-        self._may(step)
-        if self._bare(step):
-            return self._dressed(step)
-        with self._named(step):
+        self._check(step)
+        if self._needs_transaction(step):
+            return self._as_transaction(step)
+        with self._driver_errors(step):
             text, arguments = self._text(step)
             cursor = psycopg.RawCursor(self._connection, row_factory=_rows(step))
             if not self._own:
-                _read_plainly(cursor)
+                _reset_loaders(cursor)
             cursor.execute(text, arguments, prepare=True if self._own and arguments else None)
             return cursor.fetchall() if _answers(cursor) else []
 
-    def _flow(self, flow: Flow) -> Rows:
+    def _flow(self, flow: Pipeline) -> Rows:
         """Send all, then read all. What one of them raises is raised when its answer is read."""
-        if not self._can_flow():
+        if not self._can_pipeline():
             return [self._perform(query) for query in flow.queries]
-        with self._named(flow):
+        with self._driver_errors(flow):
             with self._connection.pipeline():
                 cursors = [self._sent(query) for query in flow.queries]
             return [cursor.fetchall() for cursor in cursors]
@@ -238,16 +237,16 @@ class Session(_Session):
         cursor = psycopg.RawCursor(self._connection, row_factory=_rows(query))
         return cursor.execute(text, arguments, prepare=True)
 
-    def _dressed(self, step: Single) -> Rows:
+    def _as_transaction(self, step: Single) -> Rows:
         """The statement as a transaction of its own."""
-        self._perform(Mark.BEGIN)
+        self._perform(TransactionMark.BEGIN)
         try:
             rows = self._perform(step)
         except StoreError:
             with suppress(StoreError):
-                self._perform(Mark.ROLLBACK)
+                self._perform(TransactionMark.ROLLBACK)
             raise
-        self._perform(Mark.COMMIT)
+        self._perform(TransactionMark.COMMIT)
         return rows
 
 
@@ -265,7 +264,7 @@ class AsyncSession(_Session):
         schema: str = DEFAULT_SCHEMA,
         own: bool = True,
         deadline: timedelta = DEADLINE,
-        ring: Ring | None = None,
+        ring: Publish | None = None,
     ) -> None:
         super().__init__(connection, schema=schema, own=own, ring=ring)
         self._connection = connection
@@ -276,46 +275,46 @@ class AsyncSession(_Session):
     async def run(self, op: Op[T]) -> T:
         """Perform an operation and return its answer."""
         self._ready()
-        with self._ended_well():
+        with self._translating_errors():
             return await arun(op, self._perform)
 
-    def hurry(self, deadline: timedelta) -> None:
+    def set_deadline(self, deadline: timedelta) -> None:
         """From now on each statement has so long to be answered."""
         self._deadline = deadline.total_seconds()
 
     async def ping(self) -> None:
         """Return if the server answers within the deadline."""
-        await self._perform(Ddl("SELECT 1"))
+        await self._perform(RawSql("SELECT 1"))
 
     async def _perform(self, step: Step) -> Rows:
-        if isinstance(step, Flow):
+        if isinstance(step, Pipeline):
             return await self._flow(step)
-        self._may(step)
-        if self._bare(step):
-            return await self._dressed(step)
-        patient = isinstance(step, Query) and step.patient
+        self._check(step)
+        if self._needs_transaction(step):
+            return await self._as_transaction(step)
+        patient = isinstance(step, Query) and step.no_timeout
         loop = asyncio.get_running_loop()
         timer = None if patient else loop.call_later(self._deadline, self._shut)
         try:
-            with self._named(step):
+            with self._driver_errors(step):
                 return await self._uncancelled(self._execute(step))
         finally:
             if timer:
                 timer.cancel()
 
-    async def _flow(self, flow: Flow) -> Rows:
+    async def _flow(self, flow: Pipeline) -> Rows:
         """Send all, then read all. What one of them raises is raised when its answer is read. The
         deadline is the server's: not the time that the queries take to be made."""
-        if not self._can_flow():
+        if not self._can_pipeline():
             return [await self._perform(query) for query in flow.queries]
         alarm = _Alarm(self._deadline, self._shut)
         try:
-            with self._named(flow):
+            with self._driver_errors(flow):
                 return await self._uncancelled(self._execute_flow(flow, alarm))
         finally:
             alarm.off()
 
-    async def _execute_flow(self, flow: Flow, alarm: "_Alarm") -> Rows:
+    async def _execute_flow(self, flow: Pipeline, alarm: "_Alarm") -> Rows:
         cursors = []
         async with self._connection.pipeline():
             for query in flow.queries:
@@ -327,23 +326,23 @@ class AsyncSession(_Session):
             alarm.on()
         return [await cursor.fetchall() for cursor in cursors]
 
-    async def _dressed(self, step: Single) -> Rows:
+    async def _as_transaction(self, step: Single) -> Rows:
         """The statement as a transaction of its own."""
-        await self._perform(Mark.BEGIN)
+        await self._perform(TransactionMark.BEGIN)
         try:
             rows = await self._perform(step)
         except StoreError:
             with suppress(StoreError):
-                await self._perform(Mark.ROLLBACK)
+                await self._perform(TransactionMark.ROLLBACK)
             raise
-        await self._perform(Mark.COMMIT)
+        await self._perform(TransactionMark.COMMIT)
         return rows
 
     async def _execute(self, step: Single) -> Rows:
         text, arguments = self._text(step)
         cursor = psycopg.AsyncRawCursor(self._connection, row_factory=_rows(step))
         if not self._own:
-            _read_plainly(cursor)
+            _reset_loaders(cursor)
         prepare = True if self._own and arguments else None
         await cursor.execute(text, arguments, prepare=prepare)
         return await cursor.fetchall() if _answers(cursor) else []

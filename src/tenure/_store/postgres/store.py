@@ -2,34 +2,32 @@
 
 from collections.abc import Sequence
 
-from tenure._store.port import Op, Store
-from tenure._store.postgres.access import Access
-from tenure._store.postgres.depths import Depths
-from tenure._store.postgres.groups import FailedGroups
-from tenure._store.postgres.leases import Leases
-from tenure._store.postgres.lists import Lists
-from tenure._store.postgres.operations import Operations
-from tenure._store.postgres.rollups import Rollups
-from tenure._store.postgres.schedules import Schedules
-from tenure._store.postgres.schema import Schema
-from tenure._store.postgres.searching import Searching
-from tenure._store.postgres.sights import Sights
-from tenure._store.postgres.vitals import Vitals
+from tenure._store.port import Store
+from tenure._store.postgres.inspection import InspectionQueries
+from tenure._store.postgres.job_queries import ListQueries, SearchQueries
+from tenure._store.postgres.leases import LeaseQueries
+from tenure._store.postgres.operations import OperationQueries
+from tenure._store.postgres.overview import LateWorkQueries
+from tenure._store.postgres.schedules import ScheduleQueries
+from tenure._store.postgres.schema import SchemaQueries
+from tenure._store.postgres.stats import DepthQueries, FailedGroupQueries, RollupQueries
+from tenure._store.postgres.tokens import TokenQueries
+from tenure._store.steps import Op
 
 
 class PostgresStore(
-    Leases,
-    Lists,
-    Searching,
-    Operations,
-    Depths,
-    FailedGroups,
-    Rollups,
-    Vitals,
-    Schedules,
-    Access,
-    Sights,
-    Schema,
+    LeaseQueries,
+    ListQueries,
+    SearchQueries,
+    OperationQueries,
+    DepthQueries,
+    FailedGroupQueries,
+    RollupQueries,
+    LateWorkQueries,
+    ScheduleQueries,
+    TokenQueries,
+    InspectionQueries,
+    SchemaQueries,
 ):
     """Tenure's store on PostgreSQL 15 and later."""
 

@@ -6,14 +6,13 @@ Each look is one short function in the room of its subject. No look counts an un
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from tenure._model.condition import Condition
-from tenure._model.finding import Fault, Finding
-from tenure._rules.attention import FIRED_WITHIN, RESCUED_WITHIN
-from tenure._rules.standing import PASSED_OVER_FOR
-from tenure.admin.doctor import server, tables, work
-from tenure.admin.doctor.findings import Found, problem, run, warning
-from tenure.admin.doctor.wakeups import notify_queue, redis, wakeups
-from tenure.admin.faces import on_a_thread
+from tenure._model.diagnostics import Finding, FindingCode, ServerInfo
+from tenure._rules.alerts import FIRED_WITHIN, RESCUED_WITHIN
+from tenure._rules.explain import PASSED_OVER_FOR
+from tenure.admin._commands import on_a_thread
+from tenure.admin.doctor import schema, server, workload
+from tenure.admin.doctor.findings import Findings, problem, run, warning
+from tenure.admin.doctor.server import notify_queue, redis, wakeups
 from tenure.admin.schema import Schema
 from tenure.errors import QueryFailed, StoreError
 
@@ -35,24 +34,24 @@ class Doctor(Schema):
         """The same in the async world, on a thread."""
         return await on_a_thread(self.doctor)
 
-    def _findings(self) -> Found:
+    def _findings(self) -> Findings:
         try:
             yield from self._examined()
         except StoreError as error:
             yield problem(
                 "database",
-                Fault.UNREACHABLE,
+                FindingCode.UNREACHABLE,
                 f"the database does not answer: {error}",
                 "nothing can be enqueued, claimed or settled",
                 "start the server, or mend the URL",
             )
         yield from redis(self._engine)
 
-    def _examined(self) -> Found:
+    def _examined(self) -> Findings:
         # Once to be connected: the clocks are compared by the way there and back alone.
-        self.perform(self._store.condition())
+        self.perform(self._store.server_info())
         began = datetime.now(UTC)
-        condition = self.perform(self._store.condition())
+        condition = self.perform(self._store.server_info())
         took = datetime.now(UTC) - began
         yield from server.release(condition)
         yield from server.durability(condition)
@@ -60,22 +59,22 @@ class Doctor(Schema):
         full = list(notify_queue(self.perform(self._store.notify_queue())))
         yield from full or wakeups(self._engine)
         grants = self.perform(self._store.rights(condition.role))
-        yield from tables.rights(grants, condition.role)
+        yield from schema.rights(grants, condition.role)
         found = list(self._looked("schema", self._schema))
         yield from found
-        if any(each.fault in {*tables.BROKEN, Fault.SCHEMA_DIFFERS} for each in found):
+        if any(each.fault in {*schema.BROKEN, FindingCode.SCHEMA_DIFFERS} for each in found):
             return
         for subject, look in (
-            ("retention", lambda: tables.upkeep(self.perform(self._store.late_upkeep()))),
+            ("retention", lambda: schema.upkeep(self.perform(self._store.overdue_maintenance()))),
             ("vacuum", lambda: self._vacuum(condition)),
-            ("horizon", lambda: tables.horizon(self.perform(self._store.holders(count=_MOST)))),
+            ("horizon", lambda: schema.horizon(self.perform(self._store.holders(count=_MOST)))),
             ("workers", self._work),
             ("leases", self._leases),
             ("schedules", self._schedules),
         ):
             yield from self._looked(subject, look)
 
-    def _looked(self, subject: str, look: Callable[[], Found]) -> Found:
+    def _looked(self, subject: str, look: Callable[[], Findings]) -> Findings:
         """What a look finds; that the database refused it, where it did."""
         try:
             yield from look()
@@ -83,41 +82,41 @@ class Doctor(Schema):
             owner = f"examine it as the role that owns the schema {self._engine.schema}"
             yield warning(
                 subject,
-                Fault.NOT_LOOKED_AT,
+                FindingCode.NOT_LOOKED_AT,
                 f"this could not be looked at: {error}",
                 "what is wrong with it is not found",
                 owner if error.sqlstate == _NOT_ALLOWED else "run it again; see the server's log",
             )
 
-    def _schema(self) -> Found:
+    def _schema(self) -> Findings:
         status = self.schema()
         if not status.fits:
             yield problem(
                 "schema",
-                Fault.SCHEMA_DIFFERS,
+                FindingCode.SCHEMA_DIFFERS,
                 str(status.problem),
                 "this release cannot work with it",
                 run("tenure db migrate"),
             )
             return
-        yield from tables.drift(self.perform(self._store.drift()), status.version)
+        yield from schema.drift(self.perform(self._store.schema_drift()), status.version)
 
-    def _vacuum(self, condition: Condition) -> Found:
-        unkept = self.perform(self._store.unkept())
-        yield from tables.vacuum(condition, unkept, self._engine.schema)
+    def _vacuum(self, condition: ServerInfo) -> Findings:
+        unkept = self.perform(self._store.vacuum_issues())
+        yield from schema.vacuum(condition, unkept, self._engine.schema)
 
-    def _work(self) -> Found:
+    def _work(self) -> Findings:
         known = self.perform(self._store.workers())
-        yield from work.workers(known)
+        yield from workload.workers(known)
         names = self.perform(self._store.queue_names())
-        yield from work.queues(known, names)
+        yield from workload.queues(known, names)
         locked = self._store.locked(names, PASSED_OVER_FOR, count=_MOST)
-        yield from work.locked(self.perform(locked))
+        yield from workload.locked(self.perform(locked))
 
-    def _leases(self) -> Found:
-        yield from work.leases(self.perform(self._store.overdue(RESCUED_WITHIN, count=_MOST)))
+    def _leases(self) -> Findings:
+        yield from workload.leases(self.perform(self._store.overdue(RESCUED_WITHIN, count=_MOST)))
 
-    def _schedules(self) -> Found:
+    def _schedules(self) -> Findings:
         late = self.perform(self._store.late_schedules(FIRED_WITHIN, count=_MOST))
         there = self.perform(self._store.schedules(count=1))
-        yield from work.schedules(late, any_there=bool(there))
+        yield from workload.schedules(late, any_there=bool(there))

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from tenure._model.finding import Fault, Finding, Level
+from tenure._model.diagnostics import Finding, FindingCode, Level
 
-Found = Iterator[Finding]
+Findings = Iterator[Finding]
 
 
 def fine(subject: str, what: str) -> Finding:
@@ -12,12 +12,12 @@ def fine(subject: str, what: str) -> Finding:
     return Finding(subject, Level.FINE, what)
 
 
-def warning(subject: str, fault: Fault, what: str, why: str, todo: str) -> Finding:
+def warning(subject: str, fault: FindingCode, what: str, why: str, todo: str) -> Finding:
     """What could be better, or may be meant so."""
     return Finding(subject, Level.WARNING, what, why, todo, fault)
 
 
-def problem(subject: str, fault: Fault, what: str, why: str, todo: str) -> Finding:
+def problem(subject: str, fault: FindingCode, what: str, why: str, todo: str) -> Finding:
     """What is wrong."""
     return Finding(subject, Level.PROBLEM, what, why, todo, fault)
 

@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tenure.cli.data import print_json, print_lines
-from tenure.cli.exits import Exit
-from tenure.cli.failure import Failure
-from tenure.cli.options import AsJson, DatabaseUrl, SchemaName, Who, opened
+from tenure.cli.errors import CommandError, Exit
+from tenure.cli.options import AsJson, DatabaseUrl, SchemaName, Who, connect_admin
+from tenure.cli.output import print_json, print_lines
 
 if TYPE_CHECKING:
-    from tenure.admin import Overview
+    from tenure.types import Overview
 
 _NARROW = 80
 
@@ -32,7 +31,7 @@ def top(
 ) -> int:
     """Show the installation live: numbers, what needs attention, queues, workers, completions."""
     if once:
-        with opened(database_url, schema) as admin:
+        with connect_admin(database_url, schema) as admin:
             overview = admin.overview()
         if as_json:
             print_json(overview)
@@ -40,20 +39,20 @@ def top(
             _print_frame(overview)
         return Exit.DONE
     if as_json:
-        raise Failure(
+        raise CommandError(
             "a live view is no data",
             "--json prints one document",
             "say --once, too: tenure top --once --json",
             Exit.USAGE,
         )
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Failure(
+        raise CommandError(
             "there is no terminal to draw on",
             "stdin or stdout is something else",
             "print one frame: tenure top --once",
             Exit.USAGE,
         )
-    from tenure.cli.top.running import watch
+    from tenure.cli.top.terminal import watch
 
     return watch(database_url, schema, interval=interval, who=who)
 
@@ -63,12 +62,12 @@ def _print_frame(overview: "Overview") -> None:
     from rich.console import Console
 
     from tenure.cli.top.frame import frame
-    from tenure.cli.top.view import View
+    from tenure.cli.top.state import TopState
 
     if sys.stdout.isatty():
         console = Console(highlight=False)
-        for line in frame(overview, View(), width=console.width, height=None):
+        for line in frame(overview, TopState(), width=console.width, height=None):
             console.print(line, no_wrap=True, crop=True)
         return
-    lines = frame(overview, View(), width=_NARROW, height=None)
+    lines = frame(overview, TopState(), width=_NARROW, height=None)
     print_lines(line.plain.rstrip() for line in lines)

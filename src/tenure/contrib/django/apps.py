@@ -4,8 +4,8 @@ from django.apps import AppConfig
 from django.core import checks
 from django.db.models.signals import post_migrate
 
-from tenure.contrib.django.checking import check
-from tenure.contrib.django.upkeep import make_partitions
+from tenure.contrib.django.checks import check
+from tenure.contrib.django.migration_operations import make_partitions
 
 
 class TenureConfig(AppConfig):

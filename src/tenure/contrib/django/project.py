@@ -1,20 +1,61 @@
-"""The project's `Tenure`: its database is Django's, and so is the transaction of an enqueue."""
+"""The project's `Tenure`, and Django's connections around handlers.
 
-from collections.abc import Iterator
+Django's connections around a handler, as Django itself treats them around a request.
+
+One that is broken or older than CONN_MAX_AGE is closed before the handler and after it, in the
+thread that has it. So a thread keeps at most one per database, and none with CONN_MAX_AGE = 0.
+"""
+
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.apps import apps
 from django.conf import settings
-from django.db import connections
+from django.db import connections, reset_queries
 from django.utils.connection import ConnectionProxy
 from django.utils.module_loading import module_has_submodule
 
+from tenure import AsyncJob, Job
 from tenure.app import Tenure
 from tenure.contrib.django import conf
-from tenure.contrib.django.hygiene import in_thread, on_loop
+
+
+def in_thread(_job: Job) -> Iterator[None]:
+    """Middleware for a `def`: the connections of its thread."""
+    _begin()
+    try:
+        yield
+    finally:
+        _close_old()
+
+
+async def on_loop(_job: AsyncJob) -> AsyncIterator[None]:
+    """Middleware for an `async def`: the connections of the one thread on which async code
+    reaches Django's database."""
+    await sync_to_async(_begin)()
+    try:
+        yield
+    finally:
+        await sync_to_async(_close_old)()
+
+
+def _begin() -> None:
+    # With DEBUG, Django notes every query; a worker never ends, and neither would the notes.
+    reset_queries()
+    _close_old()
+
+
+def _close_old() -> None:
+    """As Django does after a request; but not where a test runs the handler inside a transaction
+    of its own."""
+    for connection in connections.all(initialized_only=True):
+        if not connection.in_atomic_block:
+            connection.close_if_unusable_or_obsolete()
+
 
 _TASKS = "tasks"
 _APART: ContextVar[bool] = ContextVar("tenure_django_apart", default=False)

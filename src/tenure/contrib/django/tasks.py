@@ -1,12 +1,19 @@
-"""The backend for Django's task framework: `django_tasks`, and from Django 6 on `django.tasks`.
+"""The backend for Django's task framework.
+
+Tasks of Django's framework as tasks of Tenure's: each once, whoever declares or uses it.
+
+The framework makes a backend per thread, so what is known is kept here and not in a backend.
+
+The backend for Django's task framework: `django_tasks`, and from Django 6 on `django.tasks`.
 
 A task of that framework becomes one of Tenure's, by its module path, where it is declared. So a
 worker runs it, tries it again and recovers it like any other.
 """
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from inspect import signature
+from inspect import iscoroutinefunction, signature
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.apps import apps
@@ -14,11 +21,10 @@ from django.core.checks import CheckMessage, Error
 from django.db import connections
 from django.utils import timezone
 
-from tenure import Tenure
+from tenure import AsyncJob, Job, Tenure
 from tenure.admin import Admin
 from tenure.contrib.django import app
-from tenure.contrib.django.declared import declare
-from tenure.contrib.django.framework import (
+from tenure.contrib.django.task_framework import (
     BaseTaskBackend,
     TaskResult,
     TaskResultDoesNotExist,
@@ -27,10 +33,38 @@ from tenure.contrib.django.framework import (
     task_backends,
     task_enqueued,
 )
-from tenure.contrib.django.results import result_of
+from tenure.contrib.django.task_runner import NotJson, TaskRunner, result_of
 
 if TYPE_CHECKING:
-    from tenure.contrib.django.framework import Task
+    from tenure.contrib.django.task_framework import Task
+
+
+_KNOWN: dict[str, Any] = {}
+_lock = threading.Lock()
+
+
+def declare(task: "Task[..., Any]", options: Mapping[str, Any]) -> Any:
+    """Tenure's task for it, made if it is not known yet, with the options of its backend."""
+    with _lock:
+        known = _KNOWN.get(task.module_path)
+        if known is None:
+            known = _KNOWN[task.module_path] = _registered(task, options)
+    return known
+
+
+def _registered(task: "Task[..., Any]", options: Mapping[str, Any]) -> Any:
+    running = TaskRunner(task)
+
+    def run(job: Job, args: list[Any], kwargs: dict[str, Any], **call: Any) -> Any:
+        return running.call(job, args, kwargs, call)
+
+    async def arun(job: AsyncJob, args: list[Any], kwargs: dict[str, Any], **call: Any) -> Any:
+        return await running.acall(job, args, kwargs, call)
+
+    given = {**options, "give_up_on": (*options.get("give_up_on", ()), NotJson)}
+    decorate: Any = app.task(name=task.module_path, queue=task.queue_name, **given)
+    return decorate(arun if iscoroutinefunction(task.func) else run)
+
 
 T = TypeVar("T")
 _NOT_OPTIONS = {"self", "function", "name", "aliases", "queue", "priority"}
@@ -105,7 +139,7 @@ class TenureBackend(BaseTaskBackend):
         if not (result_id.isascii() and result_id.isdigit() and int(result_id) <= _NEWEST_ID):
             raise TaskResultDoesNotExist(result_id)
         engine = app.engine
-        verbs = Admin(engine, runner=engine.over(connections[app.database]))
+        verbs = Admin(engine, runner=engine.on(connections[app.database]))
         job = verbs.job(int(result_id))
         if job is None:
             raise TaskResultDoesNotExist(result_id)

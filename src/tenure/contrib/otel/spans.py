@@ -118,6 +118,6 @@ def _name(error: BaseException) -> str:
 
 def _is_apart() -> bool:
     """Whether this process is there for one handler at a time, and is killed when it is idle."""
-    from tenure.worker.processes import is_apart  # noqa: PLC0415 - programs that only enqueue
+    from tenure.worker.processes import is_handler_process  # noqa: PLC0415 - programs that only enqueue
 
-    return is_apart()
+    return is_handler_process()

@@ -1,18 +1,27 @@
-"""Whether the server lives, which anybody may ask; whether it can serve, and what it has."""
+"""/live, /ready and /metrics."""
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse
+from fastapi import APIRouter, Request, Security
+from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.security import HTTPAuthorizationCredentials
 from pydantic import BaseModel
 
-from tenure.errors import TenureError
-from tenure.server.access import Anybody
-from tenure.server.problems import Problem
+from tenure import _metrics
+from tenure._metrics import CONTENT_TYPE, MetricsPage
+from tenure.errors import StoreError, TenureError
+from tenure.server.auth import Anybody, Caller, bearer, caller
+from tenure.server.metrics import exposition as figures
+from tenure.server.problems import ProblemError
+from tenure.types import Scope
 
 if TYPE_CHECKING:
     from tenure.app import Tenure
+    from tenure.gateway import Remote
+    from tenure.server.auth import TokenCache
+    from tenure.server.metrics.collector import Collector
+
 
 router: APIRouter = APIRouter(tags=["health"])
 _WITHIN = 2.0
@@ -38,9 +47,11 @@ async def ready(request: Request, _caller: Anybody) -> HealthOut:
         async with asyncio.timeout(_WITHIN):
             await app.engine.arun(app.engine.check_schema())
     except TimeoutError:
-        raise Problem("database-away", "the database did not answer in time") from None
+        raise ProblemError("database-away", "the database did not answer in time") from None
     except TenureError as error:
-        raise Problem("database-away", "the database does not answer, or is not fit") from error
+        raise ProblemError(
+            "database-away", "the database does not answer, or is not fit"
+        ) from error
     return HealthOut(status="ready")
 
 
@@ -48,3 +59,42 @@ async def ready(request: Request, _caller: Anybody) -> HealthOut:
 async def document(request: Request, _caller: Anybody) -> JSONResponse:
     """This API as OpenAPI 3.1; docs/reference/openapi.json is the same."""
     return JSONResponse(request.app.openapi())
+
+
+metrics_router: APIRouter = APIRouter(tags=["metrics"])
+
+
+async def scraper(
+    request: Request, sent: Annotated[HTTPAuthorizationCredentials | None, Security(bearer)]
+) -> Caller:
+    """Whoever scrapes. While the database is away, who was let in lately is let in: that it is away
+    is what they are to be told."""
+    try:
+        async with asyncio.timeout(_WITHIN):
+            asking = await caller(request, sent)
+    except (StoreError, TimeoutError):
+        keys: TokenCache = request.app.state.keys
+        row = None if sent is None else keys.remembered(sent.credentials)
+        if row is None:
+            raise ProblemError("database-away", "the database did not answer in time") from None
+        asking = Caller(row.id, row.name, row.grant)
+    asking.must(Scope.READ)
+    return asking
+
+
+@metrics_router.get("/metrics", response_class=PlainTextResponse)
+async def metrics(
+    request: Request, _caller: Annotated[Caller, Security(scraper, scopes=[Scope.READ.value])]
+) -> PlainTextResponse:
+    """Metrics in Prometheus' text format. The database is asked at most every 5 s, for all who
+    scrape; while it is away, `tenure_database_up` is 0."""
+    state = request.app.state
+    rounds: Collector = state.rounds
+    remote: Remote = state.remote
+    page = MetricsPage()
+    figures.write(page, rounds, await rounds.latest())
+    page.put(_metrics.STARTED, state.started_at)
+    for labels, count in state.requests.items():
+        page.put(_metrics.REQUESTS, count, *labels)
+    page.put(_metrics.WAITING, remote.waiting)
+    return PlainTextResponse(page.text(), media_type=CONTENT_TYPE)

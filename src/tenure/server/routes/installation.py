@@ -6,12 +6,20 @@ from uuid import UUID
 
 from fastapi import APIRouter, Body, Query
 
-from tenure.admin import EVERY_QUEUE, AuditRow, QueueRow, Redactor, Scope, WorkerRow, health
-from tenure.server.access import Administrator, Caller, Operator, Reader
-from tenure.server.parts import Hiding, PageSize, PageToken, Verbs, Why, read_id
-from tenure.server.problems import Problem
-from tenure.server.shapes import installation as shapes
-from tenure.server.shapes.base import DoneOut
+from tenure.admin import Redactor, health
+from tenure.server.auth import Administrator, Caller, Operator, Reader
+from tenure.server.dependencies import (
+    AdminDep,
+    PageSize,
+    PageToken,
+    ReasonBody,
+    RedactorDep,
+    read_id,
+)
+from tenure.server.problems import ProblemError
+from tenure.server.schemas import installation as shapes
+from tenure.server.schemas.base import DoneOut
+from tenure.types import EVERY_QUEUE, AuditRow, QueueRow, Scope, WorkerRow
 
 router: APIRouter = APIRouter(prefix="/v1")
 # What a schedule's definition has of the payload of its jobs.
@@ -19,7 +27,7 @@ _PAYLOAD = frozenset({"args", "key", "meta"})
 
 
 @router.get("/queues", tags=["queues"])
-async def queues(caller: Reader, admin: Verbs) -> shapes.QueueListOut:
+async def queues(caller: Reader, admin: AdminDep) -> shapes.QueueListOut:
     """The queues for which operators have set something."""
     rows = await admin.aqueues()
     seen = [_queue(row) for row in rows if caller.may(Scope.READ, row.name)]
@@ -30,7 +38,7 @@ async def queues(caller: Reader, admin: Verbs) -> shapes.QueueListOut:
 async def pause(
     name: str,
     caller: Operator,
-    admin: Verbs,
+    admin: AdminDep,
     asked: Annotated[shapes.PauseIn, Body(default_factory=shapes.PauseIn)],
 ) -> shapes.QueueOut:
     """Let nothing be claimed from a queue (`*`: from any), until then or until resumed."""
@@ -40,7 +48,7 @@ async def pause(
 
 
 @router.post("/queues/{name:path}:resume", tags=["queues"])
-async def resume(name: str, caller: Operator, admin: Verbs, why: Why) -> shapes.QueueOut:
+async def resume(name: str, caller: Operator, admin: AdminDep, why: ReasonBody) -> shapes.QueueOut:
     """Let a paused queue go on."""
     caller.must(Scope.OPERATE, name)
     return _queue(await admin.aresume_queue(name, caller.by(why.reason)))
@@ -48,7 +56,7 @@ async def resume(name: str, caller: Operator, admin: Verbs, why: Why) -> shapes.
 
 @router.post("/queues/{name:path}:limit", tags=["queues"])
 async def limit(
-    name: str, asked: shapes.LimitIn, caller: Operator, admin: Verbs
+    name: str, asked: shapes.LimitIn, caller: Operator, admin: AdminDep
 ) -> shapes.QueueOut:
     """Let at most so many jobs of a queue (`*`: of all) run at once."""
     caller.must(Scope.OPERATE, name)
@@ -58,7 +66,7 @@ async def limit(
 
 @router.post("/queues/{name:path}:configure", tags=["queues"])
 async def configure(
-    name: str, asked: shapes.ConfigureIn, caller: Operator, admin: Verbs
+    name: str, asked: shapes.ConfigureIn, caller: Operator, admin: AdminDep
 ) -> shapes.QueueOut:
     """Give a queue its own lease and attempts."""
     caller.must(Scope.OPERATE, name)
@@ -78,7 +86,7 @@ def _queue(row: QueueRow) -> shapes.QueueOut:
 
 
 @router.get("/workers", tags=["workers"])
-async def workers(caller: Reader, admin: Verbs) -> shapes.WorkerListOut:
+async def workers(caller: Reader, admin: AdminDep) -> shapes.WorkerListOut:
     """All known workers that serve a queue of yours."""
     rows = await admin.aworkers()
     return shapes.WorkerListOut(workers=[_worker(row) for row in rows if _serves(row, caller)])
@@ -105,16 +113,16 @@ def _worker(row: WorkerRow) -> shapes.WorkerOut:
 
 
 @router.post("/workers/{worker_id}:drain", tags=["workers"])
-async def drain(worker_id: UUID, caller: Operator, admin: Verbs, why: Why) -> DoneOut:
+async def drain(worker_id: UUID, caller: Operator, admin: AdminDep, why: ReasonBody) -> DoneOut:
     """Ask a worker to take no new job and to end."""
     caller.must(Scope.OPERATE, EVERY_QUEUE)
     if not await admin.adrain(worker_id, caller.by(why.reason)):
-        raise Problem("not-found", "there is no such worker")
+        raise ProblemError("not-found", "there is no such worker")
     return DoneOut(answer="asked")
 
 
 @router.get("/settings", tags=["settings"])
-async def settings(caller: Reader, admin: Verbs) -> shapes.SettingListOut:
+async def settings(caller: Reader, admin: AdminDep) -> shapes.SettingListOut:
     """All settings as they are in force."""
     caller.must(Scope.READ, EVERY_QUEUE)
     rows = await admin.asettings()
@@ -123,7 +131,7 @@ async def settings(caller: Reader, admin: Verbs) -> shapes.SettingListOut:
 
 @router.put("/settings/{name}", tags=["settings"])
 async def set_setting(
-    name: str, asked: shapes.SettingIn, caller: Administrator, admin: Verbs
+    name: str, asked: shapes.SettingIn, caller: Administrator, admin: AdminDep
 ) -> DoneOut:
     """Change a setting for the whole installation."""
     caller.must(Scope.ADMIN, EVERY_QUEUE)
@@ -132,7 +140,7 @@ async def set_setting(
 
 
 @router.delete("/settings/{name}", tags=["settings"])
-async def reset_setting(name: str, caller: Administrator, admin: Verbs) -> DoneOut:
+async def reset_setting(name: str, caller: Administrator, admin: AdminDep) -> DoneOut:
     """Take a setting back to its built-in value."""
     caller.must(Scope.ADMIN, EVERY_QUEUE)
     await admin.areset_setting(name, caller.by(None))
@@ -142,8 +150,8 @@ async def reset_setting(name: str, caller: Administrator, admin: Verbs) -> DoneO
 @router.get("/audit", tags=["audit"])
 async def audit(
     caller: Reader,
-    admin: Verbs,
-    hiding: Hiding,
+    admin: AdminDep,
+    hiding: RedactorDep,
     target: Annotated[
         str | None, Query(min_length=1, max_length=300, examples=["queue:mail"])
     ] = None,

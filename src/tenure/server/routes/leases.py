@@ -8,25 +8,25 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
 
-from tenure.admin import Scope
-from tenure.remote import (
-    Acquired,
-    Ending,
+from tenure.gateway import (
+    AcquiredJob,
+    AcquireResult,
     Error,
     Failed,
-    Introduction,
     Released,
     Remote,
-    Settled,
-    Settling,
+    SettleCommand,
+    SettleResult,
+    SettleStatus,
     Succeeded,
-    Work,
+    WorkerInfo,
 )
-from tenure.server.access import Worker
-from tenure.server.problems import Problem
-from tenure.server.shapes import leases as shapes
-from tenure.server.shapes.leases import Again
-from tenure.server.traces import read as read_trace
+from tenure.server.auth import Worker
+from tenure.server.dependencies import read_trace
+from tenure.server.problems import ProblemError
+from tenure.server.schemas import leases as shapes
+from tenure.server.schemas.leases import Again
+from tenure.types import Scope
 
 _MILLISECOND = timedelta(milliseconds=1)
 router: APIRouter = APIRouter(prefix="/v1", tags=["leases"])
@@ -52,7 +52,7 @@ async def acquire(
         acquired = await remote.acquire(
             worker.holder,
             asked.queues,
-            Introduction(**asked.worker.model_dump()),
+            WorkerInfo(**asked.worker.model_dump()),
             session=asked.session,
             count=asked.count,
             holding=asked.holding,
@@ -60,8 +60,8 @@ async def acquire(
             gone=gone,
         )
     if gone.is_set():
-        await remote.give_back(worker.holder, acquired)
-        acquired = Acquired(acquired.session, [])
+        await remote.release(worker.holder, acquired)
+        acquired = AcquireResult(acquired.session, [])
     return _acquired(acquired)
 
 
@@ -82,7 +82,7 @@ async def _watched(request: Request) -> AsyncIterator[asyncio.Event]:
         watching.cancel()
 
 
-def _acquired(acquired: Acquired) -> shapes.AcquireOut:
+def _acquired(acquired: AcquireResult) -> shapes.AcquireOut:
     return shapes.AcquireOut(
         session=acquired.session,
         waited_ms=acquired.waited // _MILLISECOND,
@@ -91,7 +91,7 @@ def _acquired(acquired: Acquired) -> shapes.AcquireOut:
     )
 
 
-def _work(work: Work) -> shapes.WorkOut:
+def _work(work: AcquiredJob) -> shapes.WorkOut:
     job, trace = work.job, read_trace(work.notes)
     milliseconds = work.left // _MILLISECOND
     return shapes.WorkOut(
@@ -168,7 +168,7 @@ async def settle(asked: shapes.SettleIn, worker: Worker, remote: Protocol) -> sh
     return shapes.SettleOut(endings=[_settled(one) for one in settled])
 
 
-def _ending(one: shapes.SettleOne) -> Ending:
+def _ending(one: shapes.SettleOne) -> SettleCommand:
     match one.complete, one.fail, one.release:
         case shapes.CompleteIn() as said, None, None:
             return _completed(said)
@@ -177,33 +177,35 @@ def _ending(one: shapes.SettleOne) -> Ending:
         case None, None, shapes.ReleaseIn() as said:
             return _released(said)
         case _:
-            raise Problem("invalid", "an ending is one of complete, fail and release")
+            raise ProblemError("invalid", "an ending is one of complete, fail and release")
 
 
-def _completed(said: shapes.CompleteIn) -> Ending:
-    return Ending(said.lease, Succeeded(said.result, said.reason), said.log)
+def _completed(said: shapes.CompleteIn) -> SettleCommand:
+    return SettleCommand(said.lease, Succeeded(said.result, said.reason), said.log)
 
 
-def _failed(said: shapes.FailIn) -> Ending:
+def _failed(said: shapes.FailIn) -> SettleCommand:
     if (said.retry is Again.AFTER) != (said.after is not None):
-        raise Problem("invalid", "retry `after` and the seconds in `after` go together")
+        raise ProblemError("invalid", "retry `after` and the seconds in `after` go together")
     error = Error(said.error.type, said.error.message, said.error.trace)
     after = None if said.after is None else timedelta(seconds=said.after)
     failed = Failed(error, retryable=said.retry is not Again.NEVER, after=after)
-    return Ending(said.lease, failed, said.log)
+    return SettleCommand(said.lease, failed, said.log)
 
 
-def _released(said: shapes.ReleaseIn) -> Ending:
-    return Ending(said.lease, Released(), said.log)
+def _released(said: shapes.ReleaseIn) -> SettleCommand:
+    return SettleCommand(said.lease, Released(), said.log)
 
 
-def _one(settled: Settled) -> shapes.SettledOut:
-    if settled.answer is Settling.BUSY:
-        raise Problem("database-away", "somebody has the job's row locked; send the same again")
+def _one(settled: SettleResult) -> shapes.SettledOut:
+    if settled.answer is SettleStatus.BUSY:
+        raise ProblemError(
+            "database-away", "somebody has the job's row locked; send the same again"
+        )
     return _settled(settled)
 
 
-def _settled(settled: Settled) -> shapes.SettledOut:
+def _settled(settled: SettleResult) -> shapes.SettledOut:
     return shapes.SettledOut(
         answer=settled.answer.value,
         state=None if settled.state is None else settled.state.value,

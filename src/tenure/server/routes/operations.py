@@ -5,28 +5,21 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from tenure.admin import (
-    EVERY_QUEUE,
-    Admin,
-    Changes,
-    Filter,
-    ItemOutcome,
-    OperationRow,
-    Scope,
-    parse_selector,
-    selected,
-)
-from tenure.server import views
-from tenure.server.access import Caller, Operator, Reader
-from tenure.server.parts import PageSize, PageToken, Verbs, Why, read_id
-from tenure.server.problems import Problem
-from tenure.server.shapes import operations as shapes
+from tenure.admin import Admin, Changes, Filter, parse_selector, selected
+from tenure.server import serializers
+from tenure.server.auth import Caller, Operator, Reader
+from tenure.server.dependencies import AdminDep, PageSize, PageToken, ReasonBody, read_id
+from tenure.server.problems import ProblemError
+from tenure.server.schemas import operations as shapes
+from tenure.types import EVERY_QUEUE, ItemOutcome, OperationRow, Scope
 
 router: APIRouter = APIRouter(prefix="/v1/operations", tags=["operations"])
 
 
 @router.post("", status_code=201)
-async def start(asked: shapes.OperationIn, caller: Operator, admin: Verbs) -> shapes.OperationOut:
+async def start(
+    asked: shapes.OperationIn, caller: Operator, admin: AdminDep
+) -> shapes.OperationOut:
     """Freeze which jobs match, and have workers do this to them at a rate. Without a queue it is
     for the whole installation, and needs the scope for every queue. A filter is an object, or a
     selector."""
@@ -43,7 +36,7 @@ async def start(asked: shapes.OperationIn, caller: Operator, admin: Verbs) -> sh
         rate=asked.rate,
         dry_run=asked.dry_run,
     )
-    return views.operation(row)
+    return serializers.operation(row)
 
 
 def _wanted(said: shapes.FilterIn | str, caller: Caller) -> Filter:
@@ -60,27 +53,27 @@ def _wanted(said: shapes.FilterIn | str, caller: Caller) -> Filter:
 
 @router.get("")
 async def list_operations(
-    caller: Reader, admin: Verbs, page_size: PageSize = 50, page_token: PageToken = None
+    caller: Reader, admin: AdminDep, page_size: PageSize = 50, page_token: PageToken = None
 ) -> shapes.OperationListOut:
     """Operations, newest first; those of queues that you may see."""
     before = None if page_token is None else read_id(page_token)
     rows = await admin.operations.alist(before=before, count=page_size)
     more = str(rows[-1].id) if len(rows) == page_size else None
-    seen = [views.operation(row) for row in rows if caller.may(Scope.READ, _queue(row))]
+    seen = [serializers.operation(row) for row in rows if caller.may(Scope.READ, _queue(row))]
     return shapes.OperationListOut(operations=seen, next_page_token=more)
 
 
 @router.get("/{operation_id}")
-async def show(operation_id: str, caller: Reader, admin: Verbs) -> shapes.OperationOut:
+async def show(operation_id: str, caller: Reader, admin: AdminDep) -> shapes.OperationOut:
     """An operation as it is now."""
-    return views.operation(await _seen(admin, operation_id, caller, Scope.READ))
+    return serializers.operation(await _seen(admin, operation_id, caller, Scope.READ))
 
 
 @router.get("/{operation_id}/items")
 async def items(
     operation_id: str,
     caller: Reader,
-    admin: Verbs,
+    admin: AdminDep,
     outcome: Annotated[ItemOutcome | None, Query()] = None,
     page_size: PageSize = 100,
     page_token: PageToken = None,
@@ -104,32 +97,36 @@ async def items(
 
 
 @router.post("/{operation_id}:pause")
-async def pause(operation_id: str, caller: Operator, admin: Verbs, why: Why) -> shapes.OperationOut:
+async def pause(
+    operation_id: str, caller: Operator, admin: AdminDep, why: ReasonBody
+) -> shapes.OperationOut:
     """Let no more be done until it is resumed."""
     row = await _seen(admin, operation_id, caller, Scope.OPERATE)
-    return views.operation(await admin.operations.apause(row.id, caller.by(why.reason)))
+    return serializers.operation(await admin.operations.apause(row.id, caller.by(why.reason)))
 
 
 @router.post("/{operation_id}:resume")
 async def resume(
-    operation_id: str, caller: Operator, admin: Verbs, why: Why
+    operation_id: str, caller: Operator, admin: AdminDep, why: ReasonBody
 ) -> shapes.OperationOut:
     """Let a paused operation go on where it was."""
     row = await _seen(admin, operation_id, caller, Scope.OPERATE)
-    return views.operation(await admin.operations.aresume(row.id, caller.by(why.reason)))
+    return serializers.operation(await admin.operations.aresume(row.id, caller.by(why.reason)))
 
 
 @router.post("/{operation_id}:abort")
-async def abort(operation_id: str, caller: Operator, admin: Verbs, why: Why) -> shapes.OperationOut:
+async def abort(
+    operation_id: str, caller: Operator, admin: AdminDep, why: ReasonBody
+) -> shapes.OperationOut:
     """End it: once this has answered, nothing more of it is done."""
     row = await _seen(admin, operation_id, caller, Scope.OPERATE)
-    return views.operation(await admin.operations.aabort(row.id, caller.by(why.reason)))
+    return serializers.operation(await admin.operations.aabort(row.id, caller.by(why.reason)))
 
 
 async def _seen(admin: Admin, operation_id: str, caller: Caller, scope: Scope) -> OperationRow:
     row = await admin.operations.aget(read_id(operation_id))
     if row is None or not caller.may(scope, _queue(row)):
-        raise Problem("not-found", "there is no such operation, or none that you may see")
+        raise ProblemError("not-found", "there is no such operation, or none that you may see")
     return row
 
 

@@ -9,19 +9,19 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query, Request
 
-from tenure.admin import EVERY_QUEUE, LeaseRow, Scope, System
-from tenure.server.access import Reader
-from tenure.server.parts import PageSize, Verbs
-from tenure.server.problems import Problem
-from tenure.server.shapes import system as shapes
-from tenure.server.shapes.base import Name
+from tenure.server.auth import Reader
+from tenure.server.dependencies import AdminDep, PageSize
+from tenure.server.problems import ProblemError
+from tenure.server.schemas import system as shapes
+from tenure.server.schemas.base import Name
+from tenure.types import EVERY_QUEUE, LeaseRow, Scope, System
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tenure.admin import Finding
     from tenure.app import Tenure
-    from tenure.server.shared import Shared
+    from tenure.server.cache import SingleFlightCache
+    from tenure.types import Finding
 
 router: APIRouter = APIRouter(prefix="/v1")
 _EXAMINED_WITHIN = 10.0
@@ -30,7 +30,7 @@ _EXAMINED_WITHIN = 10.0
 @router.get("/leases", tags=["leases"])
 async def leases(
     caller: Reader,
-    admin: Verbs,
+    admin: AdminDep,
     worker: Annotated[UUID | None, Query()] = None,
     queue: Annotated[Name | None, Query()] = None,
     page_size: PageSize = 100,
@@ -56,7 +56,7 @@ def _lease(row: LeaseRow) -> shapes.LeaseOut:
 
 
 @router.get("/system", tags=["system"])
-async def system(caller: Reader, admin: Verbs, request: Request) -> shapes.SystemOut:
+async def system(caller: Reader, admin: AdminDep, request: Request) -> shapes.SystemOut:
     """What the installation stands on: schema, server, durability, the sizes of tables, who keeps
     dead rows from being removed, how many days of history there are."""
     caller.must(Scope.READ, EVERY_QUEUE)
@@ -68,7 +68,7 @@ async def system(caller: Reader, admin: Verbs, request: Request) -> shapes.Syste
         release=_release(),
         database=_place(app.engine.url),
         database_schema=app.engine.schema,
-        redis=app.engine.bell is not None,
+        redis=app.engine.notifier is not None,
         server=found.version,
         role=found.role,
         schema_version=shapes.SchemaOut.model_validate(schema),
@@ -124,10 +124,10 @@ def _place(url: str) -> str:
 async def doctor(caller: Reader, request: Request) -> shapes.FindingListOut:
     """What `tenure doctor` finds; at most 15 s old, because all who ask share an examination."""
     caller.must(Scope.READ, EVERY_QUEUE)
-    shared: Shared[Sequence[Finding]] = request.app.state.findings
+    shared: SingleFlightCache[Sequence[Finding]] = request.app.state.findings
     try:
         async with asyncio.timeout(_EXAMINED_WITHIN):
-            found = await shared.latest()
+            found = await shared.get()
     except TimeoutError:
-        raise Problem("too-slow", "the examination took too long; ask again later") from None
+        raise ProblemError("too-slow", "the examination took too long; ask again later") from None
     return shapes.FindingListOut(findings=[shapes.FindingOut.model_validate(one) for one in found])

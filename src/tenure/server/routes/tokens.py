@@ -2,23 +2,24 @@
 
 from fastapi import APIRouter
 
-from tenure.admin import EVERY_QUEUE, Grant, Scope, TokenRow, covers
-from tenure.server.access import Administrator
-from tenure.server.parts import PageSize, PageToken, Verbs, Why, read_id
-from tenure.server.problems import Problem
-from tenure.server.shapes import installation as shapes
-from tenure.server.shapes.base import DoneOut
+from tenure.admin import covers
+from tenure.server.auth import Administrator
+from tenure.server.dependencies import AdminDep, PageSize, PageToken, ReasonBody, read_id
+from tenure.server.problems import ProblemError
+from tenure.server.schemas import installation as shapes
+from tenure.server.schemas.base import DoneOut
+from tenure.types import EVERY_QUEUE, Grant, Scope, TokenRow
 
 router: APIRouter = APIRouter(prefix="/v1/tokens", tags=["tokens"])
 
 
 @router.post("", status_code=201)
 async def create(
-    asked: shapes.TokenIn, caller: Administrator, admin: Verbs
+    asked: shapes.TokenIn, caller: Administrator, admin: AdminDep
 ) -> shapes.TokenCreatedOut:
     """Make an access token; its secret is told by this answer alone."""
     if not covers(caller.grant, Grant(tuple(asked.scopes), tuple(asked.queues))):
-        raise Problem("forbidden", "that is more than your own access token allows")
+        raise ProblemError("forbidden", "that is more than your own access token allows")
     made = await admin.tokens.acreate(
         asked.name,
         caller.by(asked.reason),
@@ -31,7 +32,7 @@ async def create(
 
 @router.get("")
 async def list_tokens(
-    caller: Administrator, admin: Verbs, page_size: PageSize = 100, page_token: PageToken = None
+    caller: Administrator, admin: AdminDep, page_size: PageSize = 100, page_token: PageToken = None
 ) -> shapes.TokenListOut:
     """Access tokens, newest first."""
     caller.must(Scope.ADMIN, EVERY_QUEUE)
@@ -42,12 +43,12 @@ async def list_tokens(
 
 
 @router.post("/{token_id}:revoke")
-async def revoke(token_id: str, caller: Administrator, admin: Verbs, why: Why) -> DoneOut:
+async def revoke(token_id: str, caller: Administrator, admin: AdminDep, why: ReasonBody) -> DoneOut:
     """Let an access token in no more, for good."""
     caller.must(Scope.ADMIN, EVERY_QUEUE)
     [revoked] = await admin.tokens.arevoke([read_id(token_id)], caller.by(why.reason))
     if not revoked:
-        raise Problem("not-found", "there is no such access token, or it was revoked before")
+        raise ProblemError("not-found", "there is no such access token, or it was revoked before")
     return DoneOut(answer="revoked")
 
 

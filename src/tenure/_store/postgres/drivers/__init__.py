@@ -15,7 +15,7 @@ from tenure._store.postgres.drivers.sqlalchemy import (
     SqlalchemySession,
     sqlalchemy_connection,
 )
-from tenure._store.postgres.sessions import AsyncSession, Ring, Session
+from tenure._store.postgres.sessions import AsyncSession, Publish, Session
 from tenure.errors import InvalidValue
 
 _SYNC = "a connection of psycopg or Django, or a Connection or Session of SQLAlchemy"
@@ -43,7 +43,7 @@ _ASYNCPG = (("asyncpg", "Connection"), ("asyncpg.pool", "PoolConnectionProxy"))
 _PSYCOPG2 = (("psycopg2.extensions", "connection"),)
 
 
-def over(connection: Any, *, schema: str, ring: Ring | None = None) -> Runner:
+def session_on(connection: Any, *, schema: str, ring: Publish | None = None) -> Runner:
     """A runner that joins the transaction of a caller's sync connection.
 
     `ring` is told which queues it wakes, where whoever commits can ring for them.
@@ -62,16 +62,16 @@ def over(connection: Any, *, schema: str, ring: Ring | None = None) -> Runner:
     raise _refusal(given, connection, f"it takes {_SYNC}")
 
 
-def aover(connection: Any, *, schema: str, ring: Ring | None = None) -> AsyncRunner:
+def asession_on(connection: Any, *, schema: str, ring: Publish | None = None) -> AsyncRunner:
     """A runner that joins the transaction of a caller's async connection."""
     if isinstance(connection, AsyncConnection):
         return AsyncSession(connection, schema=schema, own=False, ring=ring)
     if _is(connection, _ASYNCPG):
         return AsyncpgSession(connection, schema=schema)
     if _is(connection, _ASYNC_SQLALCHEMY):
-        return SqlalchemySession(connection, lambda driver: aover(driver, schema=schema))
+        return SqlalchemySession(connection, lambda driver: asession_on(driver, schema=schema))
     if _is(connection, _DJANGO):
-        return DjangoSession(connection, lambda driver: over(driver, schema=schema))
+        return DjangoSession(connection, lambda driver: session_on(driver, schema=schema))
     if isinstance(connection, Connection) or _is(connection, _SQLALCHEMY):
         raise _refusal(connection, connection, _IS_SYNC)
     raise _refusal(connection, connection, f"it takes {_ASYNC}")

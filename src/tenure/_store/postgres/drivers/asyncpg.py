@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
-from tenure._store.port import Ddl, Flow, Mark, Op, Query, Rows, Step
-from tenure._store.postgres.literals import literal
-from tenure._store.postgres.performing import DEADLINE, Performing, label
+from tenure._store.postgres.session_base import DEADLINE, SessionBase, label
+from tenure._store.postgres.statements import literal
 from tenure._store.runner import arun
+from tenure._store.steps import Op, Pipeline, Query, RawSql, Rows, Step, TransactionMark
 from tenure.errors import OutcomeUnknown, QueryFailed, Unreachable
 
 T = TypeVar("T")
@@ -18,7 +18,7 @@ _SECONDS = DEADLINE.total_seconds()
 _PARAMETER = re.compile(r"\$(\d+)(?:::(\w+(?:\[\])?))?")
 
 
-class AsyncpgSession(Performing):
+class AsyncpgSession(SessionBase):
     """Performs operations inside a caller's transaction, over asyncpg."""
 
     def __init__(self, connection: Any, *, schema: str) -> None:
@@ -27,14 +27,14 @@ class AsyncpgSession(Performing):
 
     async def run(self, op: Op[T]) -> T:
         """Perform an operation and return its answer."""
-        with self._ended_well():
+        with self._translating_errors():
             return await arun(op, self._perform)
 
     async def _perform(self, step: Step) -> Rows:
-        if isinstance(step, Flow):
+        if isinstance(step, Pipeline):
             return [await self._perform(query) for query in step.queries]
-        self._may(step)
-        with self._named(step):
+        self._check(step)
+        with self._driver_errors(step):
             match step:
                 case Query(name, params):
                     statement = self._statements[name]
@@ -42,10 +42,10 @@ class AsyncpgSession(Performing):
                     records = await self._connection.fetch(
                         as_texts(statement.text), *arguments, timeout=_SECONDS
                     )
-                    return [(tuple if step.tuples else dict)(record) for record in records]
-                case Ddl(text):
+                    return [(tuple if step.as_tuples else dict)(record) for record in records]
+                case RawSql(text):
                     await self._connection.execute(text, timeout=_SECONDS)
-                case Mark():
+                case TransactionMark():
                     await self._connection.execute(self._mark(step), timeout=_SECONDS)
         return []
 
@@ -53,7 +53,7 @@ class AsyncpgSession(Performing):
         return bool(self._connection.is_in_transaction())
 
     @contextmanager
-    def _named(self, step: Step) -> Iterator[None]:
+    def _driver_errors(self, step: Step) -> Iterator[None]:
         """Raise what asyncpg raises as one of our errors."""
         asyncpg: Any = sys.modules["asyncpg"]
         name = label(step)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from tenure._store.engine import Runner
-from tenure._store.port import Op
+from tenure._store.steps import Op
 from tenure.errors import InvalidValue
 
 T = TypeVar("T")

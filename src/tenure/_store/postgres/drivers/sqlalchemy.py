@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from tenure._store.engine import AsyncRunner
-from tenure._store.port import Op
+from tenure._store.steps import Op
 
 T = TypeVar("T")
 

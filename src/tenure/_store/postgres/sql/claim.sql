@@ -1,8 +1,8 @@
--- $1 queues, $2 priorities, $3 returned, $4 floor_ats, $5 floor_ids, $6 names, $7 count, $8 worker, $9 ttl, $10 now, $11 strangers, $12 worker_losses
+-- $1 queues, $2 priorities, $3 returned, $4 floor_ats, $5 floor_ids, $6 names, $7 count, $8 worker, $9 ttl, $10 now, $11 strangers, $12 worker_losses, $13 deaths
 -- Claim up to $7 due jobs from lanes in the order given, each above its floor. A suspect comes
--- alone, and only with fewer worker losses than $12. renewals is -1 until the handler begins. If
--- one of $6 ('*' too) has a limit, nothing: claim_limited does that. Tasks in $11 are left to
--- other workers. No row: gate.sql tells why.
+-- alone, and only with fewer worker losses than $12 and fewer deaths than $13. renewals is -1 until
+-- the handler begins. A limit on one of $6 leaves the claim to claim_limited. Tasks in $11 are left
+-- to other workers. If there is no row, gate.sql finds out why.
 -- Uses job_lane_idx; locks the rows taken, skipping locked ones.
 WITH rule AS MATERIALIZED (
     SELECT q.name, q.lease, q.max_running,
@@ -29,7 +29,7 @@ WITH rule AS MATERIALIZED (
             AND (q.run_at, q.id) > (l.floor_at, l.floor_id)
             AND q.run_at <= coalesce($10, statement_timestamp())
             AND q.task <> ALL ($11::text[])
-            AND (NOT q.suspect OR q.worker_losses < $12::smallint)
+            AND (NOT q.suspect OR (q.worker_losses < $12::smallint AND q.deaths < $13::smallint))
         ORDER BY q.run_at, q.id
         LIMIT $7::integer
         FOR UPDATE SKIP LOCKED
@@ -67,7 +67,10 @@ WHERE j.id = ANY (ARRAY[f.id]) AND (
 RETURNING
     j.id, j.token, j.queue, j.task, j.key, j.args, j.priority, j.attempt, j.max_attempts, j.losses,
     j.run_at, j.created_at, j.claimed_at, j.lease_expires_at, j.cursor, j.progress, j.items, j.meta,
-    j.worker_losses, j.deaths, j.suspect, j.max_losses, f.returned,
+    CASE WHEN j.deaths > 0 OR j.max_losses = 0 OR j.suspect
+        THEN ARRAY[j.worker_losses, j.deaths, j.suspect::integer, j.max_losses]
+    END AS lost,
+    f.returned,
     coalesce($10, statement_timestamp()) AS now,
     (SELECT count(*) FROM found) AS found,
     (SELECT gate.paused_queues FROM gate) AS unread

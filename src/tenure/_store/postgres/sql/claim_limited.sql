@@ -1,4 +1,4 @@
--- $1 queues, $2 priorities, $3 returned, $4 floor_ats, $5 floor_ids, $6 names, $7 count, $8 worker, $9 ttl, $10 locked, $11 now, $12 strangers, $13 worker_losses
+-- $1 queues, $2 priorities, $3 returned, $4 floor_ats, $5 floor_ids, $6 names, $7 count, $8 worker, $9 ttl, $10 locked, $11 now, $12 strangers, $13 worker_losses, $14 deaths
 -- Claim as claim.sql does, but never more than the limits leave: last in a transaction that
 -- has locked the limited queues' rows and rescued their expired leases. All that still runs
 -- is counted, an expired lease that was locked too: a renewal may be reviving it.
@@ -46,7 +46,7 @@ WITH rule AS MATERIALIZED (
             AND (q.run_at, q.id) > (l.floor_at, l.floor_id)
             AND q.run_at <= coalesce($11, statement_timestamp())
             AND q.task <> ALL ($12::text[])
-            AND (NOT q.suspect OR q.worker_losses < $13::smallint)
+            AND (NOT q.suspect OR (q.worker_losses < $13::smallint AND q.deaths < $14::smallint))
         ORDER BY q.run_at, q.id
         LIMIT greatest(l.room, 0)
         FOR UPDATE SKIP LOCKED
@@ -87,7 +87,10 @@ WHERE j.id = ANY (ARRAY[f.id]) AND (
 RETURNING
     j.id, j.token, j.queue, j.task, j.key, j.args, j.priority, j.attempt, j.max_attempts, j.losses,
     j.run_at, j.created_at, j.claimed_at, j.lease_expires_at, j.cursor, j.progress, j.items, j.meta,
-    j.worker_losses, j.deaths, j.suspect, j.max_losses, f.returned,
+    CASE WHEN j.deaths > 0 OR j.max_losses = 0 OR j.suspect
+        THEN ARRAY[j.worker_losses, j.deaths, j.suspect::integer, j.max_losses]
+    END AS lost,
+    f.returned,
     coalesce($11, statement_timestamp()) AS now,
     (SELECT count(*) FROM found) AS found,
     (

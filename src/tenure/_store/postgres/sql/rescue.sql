@@ -1,4 +1,4 @@
--- $1 floor, $2 count, $3 queues, $4 filed_on, $5 now, $6 holder, $7 kept, $8 max_worker_losses, $9 max_deaths, $10 asked_at
+-- $1 floor, $2 count, $3 queues, $4 filed_on, $5 now, $6 holder, $7 kept, $8 max_worker_losses, $9 max_deaths, $10 asked_at, $11 alone_deaths
 -- End leases that ran out, but those that $6 still holds ($7): back to the queue with the
 -- attempt, under a raised token, failed at a cap, or cancelled on request. A worker loss is
 -- counted. Only a death where the handler is not known to have begun (renewals is -1). Nothing
@@ -85,7 +85,11 @@ WITH expired AS MATERIALIZED (
         state = 'queued', returned = true, token = j.token + 1,
         attempt = j.attempt - 1, worker_losses = e.worker_losses_now, deaths = e.deaths_now,
         -- The first loss of a worker is nearly always a machine's; the second in a row is suspect.
-        suspect = j.suspect OR (e.worker_losses_now > j.worker_losses AND e.worker_losses_now >= 2),
+        -- Progress takes worker losses back, so a job with many deaths is suspect, too.
+        suspect = j.suspect OR (
+            e.worker_losses_now > j.worker_losses
+            AND (e.worker_losses_now >= 2 OR e.deaths_now >= $11::integer)
+        ),
         claimed_by = NULL, claimed_at = NULL, renewed_at = NULL, lease_expires_at = NULL,
         limited = false
     FROM ended AS e

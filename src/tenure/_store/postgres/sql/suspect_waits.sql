@@ -1,4 +1,4 @@
--- $1 queues, $2 worker_losses, $3 now
+-- $1 queues, $2 worker_losses, $3 deaths, $4 now
 -- Whether a due suspect waits in one of these queues ('*': in any) that only a process which holds
 -- nothing else may claim.
 -- Uses job_suspect_idx; locks nothing.
@@ -7,6 +7,6 @@ SELECT EXISTS (
     FROM /*schema.*/job AS j
     WHERE j.suspect AND NOT j.held AND j.state = 'queued'
         AND (j.queue = ANY ($1::text[]) OR '*' = ANY ($1))
-        AND j.worker_losses >= $2::smallint
-        AND j.run_at <= coalesce($3::timestamptz, statement_timestamp())
+        AND (j.worker_losses >= $2::smallint OR j.deaths >= $3::smallint)
+        AND j.run_at <= coalesce($4::timestamptz, statement_timestamp())
 ) AS waits

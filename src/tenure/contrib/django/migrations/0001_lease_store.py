@@ -2,8 +2,8 @@
 
 from django.db import migrations, models
 
+from tenure.contrib.django.migration_operations import Step
 from tenure.contrib.django.models import table
-from tenure.contrib.django.steps import Step
 
 
 class Migration(migrations.Migration):

@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from tenure.contrib.django.steps import Step
+from tenure.contrib.django.migration_operations import Step
 
 
 class Migration(migrations.Migration):

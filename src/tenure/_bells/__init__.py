@@ -1,1 +1,0 @@
-"""Ways beside the database by which wakeups travel. They carry no job, and may be down."""

@@ -1,0 +1,92 @@
+"""Enqueueing many calls at once: one operation, in batches, and a handle for each."""
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Generic, TypeVar
+
+from tenure._hooks.middleware import EnqueueScope
+from tenure._model.job import EnqueueResult, NewJob, UniformBatch
+from tenure._store.engine import Engine
+from tenure._store.steps import Op, atomically
+from tenure.errors import InvalidValue
+from tenure.handle import Handle
+from tenure.task import BoundCall
+
+R = TypeVar("R")
+_BATCH = 1000
+# So many batches are on their way at once. More would hardly be faster, and all are kept meanwhile.
+_PIPELINE = 16
+
+
+def enqueue_all(
+    engine: Engine, calls: Iterable[BoundCall[R]], passage: EnqueueScope
+) -> Op[list[Handle[R]]]:
+    """One operation that enqueues them in batches, and answers with the handle of each."""
+
+    def all_of_them() -> Op[list[Handle[R]]]:
+        handles: list[Handle[R]] = []
+        batches = _batched(calls)
+        flow = _PipelinedBatch(batches)
+        while passage.has_no_middleware and flow.goes_on:
+            flow = _PipelinedBatch(batches)
+            answers = iter((yield from engine.store.enqueue_pipelined(flow)))
+            for batch, jobs in flow.sent:
+                stored = list(itertools.islice(answers, len(batch)))
+                passage.after(jobs, stored)
+                handles += _handles(engine, batch, stored)
+        for batch in itertools.chain(flow.left, batches):
+            admitted = passage.before(_jobs(batch))
+            stored = [*(yield from engine.store.enqueue(admitted))]
+            passage.after(admitted, stored)
+            handles += _handles(engine, batch, stored)
+        return handles
+
+    return atomically(all_of_them())
+
+
+class _PipelinedBatch(Generic[R]):
+    """Some batches as the store takes them one behind the other: of calls that are alike and have
+    no key. It ends before a batch that is not so, which is `left`."""
+
+    def __init__(self, batches: Iterator[list[BoundCall[R]]]) -> None:
+        self._batches = batches
+        self.sent: list[tuple[list[BoundCall[R]], UniformBatch]] = []
+        self.left: list[list[BoundCall[R]]] = []
+        self.goes_on = True
+
+    def __iter__(self) -> Iterator[UniformBatch]:
+        for batch in itertools.islice(self._batches, _PIPELINE):
+            jobs = _jobs(batch)
+            if not isinstance(jobs, UniformBatch) or jobs.job.key is not None:
+                self.left.append(batch)
+                break
+            self.sent.append((batch, jobs))
+            yield jobs
+        self.goes_on = len(self.sent) == _PIPELINE
+
+
+def _handles(
+    engine: Engine, batch: Sequence[BoundCall[R]], stored: Sequence[EnqueueResult]
+) -> list[Handle[R]]:
+    return [
+        Handle(engine, answer.id, created=answer.created, returns=call.asked.returns)
+        for call, answer in zip(batch, stored, strict=True)
+    ]
+
+
+def _jobs(batch: Sequence[BoundCall[R]]) -> Sequence[NewJob]:
+    asked = batch[0].asked
+    if all(call.asked is asked for call in batch):
+        return UniformBatch(asked.job, [call.args for call in batch])
+    return [call.job for call in batch]
+
+
+def _batched(calls: Iterable[BoundCall[R]]) -> Iterator[list[BoundCall[R]]]:
+    rest = iter(calls)
+    while batch := list(itertools.islice(rest, _BATCH)):
+        for call in batch:
+            if not isinstance(call, BoundCall):
+                raise InvalidValue(f"{call!r} is no call; write task.bind(…)")
+            if call.asked.connection is not None:
+                raise InvalidValue("give the connection to enqueue_many, not to its calls")
+        yield batch

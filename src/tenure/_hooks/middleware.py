@@ -1,0 +1,354 @@
+"""Middleware around enqueue and around handlers.
+
+What is registered with one app; a mistake is refused here, when it is made.
+
+Listeners are in `listeners`.
+
+Calling a handler inside the middleware around run: in its thread, in its task, in its context.
+
+Middleware looks on and may raise. It cannot change a result, and an error that it swallows goes
+on all the same: a job must not count as done because of an `except` too wide.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    ExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
+from contextvars import Context, copy_context
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Self
+
+from tenure._hooks.listeners import Listeners
+from tenure._model.event import JobEvent, OnShutdown
+from tenure._model.ids import JobId, Json
+from tenure._model.job import EnqueueResult, NewJob, State, fields, with_fields
+from tenure.errors import ConfigError, InvalidValue
+
+
+class Draft:
+    """A job on its way into its queue, as middleware sees it. What is put into `meta` goes with
+    the job; all else is to be read.
+
+    `id` and `created` are known after the yield. They stay None for a follow-up, which is
+    enqueued when the job that wants it completes.
+    """
+
+    def __init__(self, job: NewJob) -> None:
+        self._job = job
+        self.meta: dict[str, Json] = dict(fields(job.meta))
+        self.id: JobId | None = None
+        self.created: bool | None = None
+
+    def __repr__(self) -> str:
+        return f"<Draft {self.task}{'' if self.id is None else f' {self.id}'}>"
+
+    @property
+    def task(self) -> str:
+        """The task's name."""
+        return self._job.task
+
+    @property
+    def queue(self) -> str:
+        """The queue it goes into."""
+        return self._job.queue
+
+    @property
+    def args(self) -> Mapping[str, Json]:
+        """The arguments by name, as they are stored."""
+        args: Mapping[str, Json] = self._job.args
+        return args
+
+    @property
+    def priority(self) -> int:
+        """The priority, 9 the most urgent."""
+        return self._job.priority
+
+    @property
+    def key(self) -> str | None:
+        """The key that makes it unique within its task, if it has one."""
+        return self._job.key
+
+    @property
+    def tags(self) -> list[str]:
+        """The tags given at enqueue."""
+        return list(self._job.meta.get("tags", ()))
+
+
+class EnqueueScope:
+    """Holds middleware open from before the first call is stored until all are. An error of the
+    store is seen by all of it and goes on to the caller, whatever the middleware makes of it."""
+
+    def __init__(
+        self,
+        middleware: Sequence[Callable[[Draft], AbstractContextManager[None]]],
+        listeners: Listeners,
+        *,
+        many: bool,
+    ) -> None:
+        self._middleware = middleware
+        self._listeners = listeners
+        self._many = many
+        self._stack = ExitStack() if middleware else None
+        self._drafts: list[Draft] = []
+        self._stored: list[tuple[NewJob, EnqueueResult]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    @property
+    def has_no_middleware(self) -> bool:
+        """Whether no middleware goes around what is enqueued."""
+        return self._stack is None
+
+    def before(self, jobs: Sequence[NewJob]) -> Sequence[NewJob]:
+        """The jobs as the middleware wants them stored; what it raises refuses them all."""
+        if self._stack is None:
+            return jobs
+        self._drafts = []
+        admitted = []
+        for job in jobs:
+            draft = Draft(job)
+            context = copy_context() if self._many else None
+            for middleware in self._middleware:
+                manager = middleware(draft)
+                self._stack.enter_context(_InOwnContext(manager, context) if context else manager)
+            self._drafts.append(draft)
+            admitted.append(
+                replace(job, meta=with_fields(job.meta, draft.meta)) if draft.meta else job
+            )
+        return admitted
+
+    def after(self, jobs: Sequence[NewJob], answers: Sequence[EnqueueResult]) -> None:
+        """Note what became of the jobs that were admitted last."""
+        for draft, answer in zip(self._drafts, answers if self._drafts else (), strict=True):
+            draft.id, draft.created = answer.id, answer.created
+        if "enqueued" in self._listeners:
+            self._stored += zip(jobs, answers, strict=True)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            for job, answer in self._stored:
+                if answer.created:
+                    self._listeners.deliver(_enqueued(job, answer.id))
+        if self._stack is not None:
+            self._stack.__exit__(kind, error, trace)
+
+
+class _InOwnContext(AbstractContextManager[None]):
+    """Middleware of one job among many, in a context of its own: what is open for one of them (a
+    span, a bound variable) is not around the next."""
+
+    def __init__(self, manager: AbstractContextManager[None], context: Context) -> None:
+        self._manager = manager
+        self._context = context
+
+    def __enter__(self) -> None:
+        self._context.run(self._manager.__enter__)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        return self._context.run(self._manager.__exit__, kind, error, trace)
+
+
+def _enqueued(job: NewJob, job_id: JobId) -> JobEvent:
+    return JobEvent(
+        name="enqueued",
+        job_id=job_id,
+        task=job.task,
+        queue=job.queue,
+        state=State.QUEUED,
+        attempt=0,
+        max_attempts=job.max_attempts,
+        key=job.key,
+        meta=fields(job.meta),
+        at=datetime.now(UTC),
+    )
+
+
+Manager = Callable[[Any], AbstractContextManager[None] | AbstractAsyncContextManager[None]]
+_PLACES = ("enqueue", "run")
+_KINDS = ("def", "async")
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One middleware around run."""
+
+    name: str
+    manager: Manager
+    awaits: bool
+    only: str | None
+
+    def fits(self, *, is_async: bool) -> bool:
+        """Whether it goes around handlers of this kind."""
+        return self.only is None or self.only == ("async" if is_async else "def")
+
+
+class Hooks:
+    """The middleware and the listeners of one app, in the order in which they were registered."""
+
+    def __init__(self, *, at_end: OnShutdown) -> None:
+        self.listeners: Listeners = Listeners(at_end)
+        self._enqueue: list[Callable[[Draft], AbstractContextManager[None]]] = []
+        self._run: list[Layer] = []
+        self._by_kind: dict[bool, Sequence[Layer]] = {True: (), False: ()}
+
+    def passage(self, *, many: bool = False) -> EnqueueScope:
+        """The way into the store for a call that is about to be enqueued, or many."""
+        return EnqueueScope(self._enqueue, self.listeners, many=many)
+
+    def around(self, *, is_async: bool) -> Sequence[Layer]:
+        """What goes around handlers of this kind, the outermost first."""
+        return self._by_kind[is_async]
+
+    def add(self, place: str, function: Callable[..., Any], *, only: str | None) -> None:
+        """Register middleware; InvalidValue if it cannot be any."""
+        if place not in _PLACES:
+            raise InvalidValue(
+                f"there is no middleware around {place!r}; "
+                'write @app.middleware("enqueue") or @app.middleware("run")'
+            )
+        if only is not None and (place == "enqueue" or only not in _KINDS):
+            raise InvalidValue(
+                f"only={only!r} cannot be; it goes with middleware around run, and says for "
+                'which handlers it is: "def" or "async"'
+            )
+        awaits = _awaits(function)
+        if awaits and place == "enqueue":
+            raise InvalidValue(
+                f"{_name(function)} is an async def, and middleware around enqueue serves "
+                "enqueue and aenqueue alike; write it as a def with one yield"
+            )
+        if awaits and only == "def":
+            raise InvalidValue(
+                f"{_name(function)} is an async def and cannot go around a def; "
+                "write it as a def with one yield"
+            )
+        if place == "enqueue":
+            self._enqueue.append(contextmanager(function))
+            return
+        manager = asynccontextmanager(function) if awaits else contextmanager(function)
+        self._run.append(Layer(_name(function), manager, awaits, only))
+        self._by_kind = {
+            kind: tuple(each for each in self._run if each.fits(is_async=kind))
+            for kind in (True, False)
+        }
+
+    def check(self, kinds: Iterable[tuple[str, bool]]) -> None:
+        """ConfigError if a task, told by its name and whether it is async, is a def that
+        middleware cannot go around."""
+        awaiting = [each for each in self._run if each.awaits and each.only is None]
+        if not awaiting:
+            return
+        for task, is_async in kinds:
+            if not is_async:
+                raise ConfigError(
+                    f"middleware {awaiting[0].name} is an async def and cannot go around the task "
+                    f"{task}, which is a def; write it as a def with one yield, which goes around "
+                    'both, or say @app.middleware("run", only="async")'
+                )
+
+
+def _awaits(function: Callable[..., Any]) -> bool:
+    """Whether the middleware is async; what is no generator of one argument is refused."""
+    if not inspect.isgeneratorfunction(function) and not inspect.isasyncgenfunction(function):
+        wrapped = getattr(function, "__wrapped__", None)
+        if inspect.isgeneratorfunction(wrapped) or inspect.isasyncgenfunction(wrapped):
+            raise InvalidValue(
+                f"{_name(function)} is decorated already; leave @contextmanager away"
+            )
+        raise InvalidValue(
+            f"{_name(function)} has no yield; middleware is a function with one yield, "
+            "where what it goes around happens"
+        )
+    try:
+        inspect.signature(function).bind(None)
+    except TypeError as error:
+        raise InvalidValue(
+            f"{_name(function)} must take one argument, what it goes around: {error}"
+        ) from error
+    return inspect.isasyncgenfunction(function)
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__qualname__", repr(function))
+
+
+def around(layers: Sequence[Layer], job: Any, call: Callable[[], Any]) -> Any:
+    """Call inside these, the first outermost."""
+    entered: list[Any] = []
+    raised: BaseException | None = None
+    result = None
+    try:
+        try:
+            for layer in layers:
+                manager: Any = layer.manager(job)
+                manager.__enter__()
+                entered.append(manager)
+            result = call()
+        except BaseException as error:  # noqa: BLE001 - raised again, once all have seen it
+            raised = error
+        while entered:
+            try:
+                entered.pop().__exit__(*_seen(raised))
+            except BaseException as error:  # noqa: BLE001 - its own takes the place of the first
+                raised = error
+        if raised is not None:
+            raise raised
+        return result
+    finally:
+        raised = None  # An error that its own frame refers to would stay until the next GC.
+
+
+async def aaround(layers: Sequence[Layer], job: Any, call: Callable[[], Awaitable[Any]]) -> Any:
+    """The same around what is awaited, with sync and async ones."""
+    entered: list[tuple[Any, bool]] = []
+    raised: BaseException | None = None
+    result = None
+    try:
+        try:
+            for layer in layers:
+                manager: Any = layer.manager(job)
+                if layer.awaits:
+                    await manager.__aenter__()
+                else:
+                    manager.__enter__()
+                entered.append((manager, layer.awaits))
+            result = await call()
+        except BaseException as error:  # noqa: BLE001 - raised again, once all have seen it
+            raised = error
+        while entered:
+            manager, awaits = entered.pop()
+            try:
+                if awaits:
+                    await manager.__aexit__(*_seen(raised))
+                else:
+                    manager.__exit__(*_seen(raised))
+            except BaseException as error:  # noqa: BLE001 - its own takes the place of the first
+                raised = error
+        if raised is not None:
+            raise raised
+        return result
+    finally:
+        raised = None
+
+
+def _seen(error: BaseException | None) -> tuple[Any, Any, Any]:
+    """What a context manager is told of an error."""
+    return (None, None, None) if error is None else (type(error), error, error.__traceback__)

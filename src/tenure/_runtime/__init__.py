@@ -1,0 +1,1 @@
+"""One process that runs jobs: claim, run, renew, settle."""

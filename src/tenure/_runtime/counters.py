@@ -1,0 +1,158 @@
+"""Counters of a worker, and the memory that they share with its parent.
+
+What a child has counted, in memory that it shares with its parent: read without asking it, and
+still there when it was killed.
+"""
+
+import json
+import mmap
+import os
+import struct
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any, ParamSpec
+
+from tenure._model.lease import RescuedLease, SettleResult, SettleStatus
+from tenure._model.outcome import Loss, SettleRequest
+from tenure._runtime.held_leases import HeldLease
+from tenure._services.base import Service
+
+# Written into the half that is not in force, and then put in force by one byte: whoever reads
+# finds a whole one, also of a child that was killed while it wrote.
+_HALF = 512 * 1024
+_SIZE = 8 + 2 * _HALF
+_LENGTH = struct.Struct("=I")
+
+
+class SharedCounters:
+    """One child's sheet. Written by the child, read by the parent."""
+
+    def __init__(self, fd: int) -> None:
+        self._memory = mmap.mmap(fd, _SIZE)
+        self._last: dict[str, Any] = {}
+
+    @staticmethod
+    def make() -> int:
+        """The descriptor of new shared memory, to be inherited by the child. What is not written to
+        takes no room."""
+        fd = os.memfd_create("tenure-sheet")
+        os.ftruncate(fd, _SIZE)
+        return fd
+
+    def write(self, counts: dict[str, Any]) -> None:
+        """Put these counts in the place of the last ones; too many to fit leave the last."""
+        text = json.dumps(counts, ensure_ascii=False).encode(errors="replace")
+        if len(text) > _HALF - _LENGTH.size:
+            return
+        half = 1 - self._memory[0]
+        at = 8 + half * _HALF
+        _LENGTH.pack_into(self._memory, at, len(text))
+        self._memory[at + _LENGTH.size : at + _LENGTH.size + len(text)] = text
+        self._memory[0] = half
+
+    def read(self) -> dict[str, Any]:
+        """The last counts; empty before the first."""
+        at = 8 + self._memory[0] * _HALF
+        [length] = _LENGTH.unpack_from(self._memory, at)
+        text = self._memory[at + _LENGTH.size : at + _LENGTH.size + min(length, _HALF)]
+        # It is broken only if two were written while this was read.
+        with suppress(ValueError):
+            self._last = json.loads(text) if length else self._last
+        return self._last
+
+    def close(self) -> None:
+        """Let go of the memory."""
+        self._memory.close()
+
+
+_PAUSE = timedelta(seconds=1)
+# So many tasks are counted by their names, the first that came; the others together.
+_MOST_TASKS = 100
+OTHERS = "(others)"
+P = ParamSpec("P")
+
+
+class WorkerCounters:
+    """Counts what begins and ends here. From the thread that runs handlers, but for rescues, which
+    the keeper's does too; a number may be read from any."""
+
+    def __init__(self) -> None:
+        self.started: Counter[str] = Counter()
+        self.ended: Counter[tuple[str, str]] = Counter()
+        self.lost = 0
+        self.rescued: int = 0
+        self._tasks: set[str] = set()
+
+    def _name(self, task: str) -> str:
+        if task not in self._tasks:
+            if len(self._tasks) >= _MOST_TASKS:
+                return OTHERS
+            self._tasks.add(task)
+        return task
+
+    def start(self, held: HeldLease) -> None:
+        """A handler has begun."""
+        self.started[self._name(held.job.task)] += 1
+
+    def complete(self, held: HeldLease) -> None:
+        """A job was completed by its handler's own transaction, or by reaching its target."""
+        self.ended[self._name(held.job.task), "completed"] += 1
+
+    def settle(self, held: HeldLease, ended: SettleRequest, answer: SettleResult) -> None:
+        """A running period has ended in the store, or had ended there before."""
+        refused = answer.answer is SettleStatus.REFUSED
+        loss = ended.settlement.loss
+        if refused or held.lease_state.lost or (loss is not None and loss is not Loss.BEGUN):
+            self.lost += 1
+        if not refused:
+            ending = str(ended.settlement.ending)
+            self.ended[self._name(held.job.task), ending] += 1
+
+    def rescue(self, jobs: Sequence[RescuedLease]) -> None:
+        """Leases that had run out were ended here."""
+        self.rescued += len(jobs)
+
+    def counts(self) -> dict[str, Any]:
+        """All of it, for a sheet."""
+        ended: dict[str, dict[str, int]] = {}
+        for (task, ending), count in dict(self.ended).items():
+            ended.setdefault(task, {})[ending] = count
+        return {
+            "started": dict(self.started),
+            "ended": ended,
+            "lost": self.lost,
+            "rescued": self.rescued,
+        }
+
+
+def fan_out(one: Callable[P, None], other: Callable[P, None]) -> Callable[P, None]:
+    """Both are told."""
+
+    def tell(*args: P.args, **kwargs: P.kwargs) -> None:
+        one(*args, **kwargs)
+        other(*args, **kwargs)
+
+    return tell
+
+
+class CountersWriter(Service):
+    """Writes the counts of its process on its sheet. On the keeper's thread: a blocked loop is not
+    to look like one that does nothing."""
+
+    name = "tallier"
+
+    def __init__(self, sheet: SharedCounters, counts: Callable[[], dict[str, Any]]) -> None:
+        super().__init__(_PAUSE)
+        self._sheet = sheet
+        self._counts = counts
+
+    async def tick(self) -> int:
+        """Write them once."""
+        self._sheet.write(self._counts())
+        return 0
+
+    async def close(self) -> None:
+        """Write them for the last time."""
+        self._sheet.write(self._counts())

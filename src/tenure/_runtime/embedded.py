@@ -1,0 +1,70 @@
+"""Working inside another program: the same services and rules, without a parent.
+
+Nobody ends a handler that neither heeds its cancel nor lets this process run, so the promise
+that other effects are stopped before the lease ends does not hold here.
+"""
+
+import os
+import socket
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from uuid import uuid4
+from weakref import WeakKeyDictionary
+
+from tenure._model.ids import WorkerId
+from tenure._model.worker import WorkerState
+from tenure._runtime import log_capture
+from tenure._runtime.held_leases import HeldLease, StopReason
+from tenure._runtime.host import WorkerHost, finish_loading
+from tenure._runtime.runtime import RuntimeOptions, WorkerRuntime
+from tenure._services.base import log, log_fields
+
+_RUNNING: WeakKeyDictionary[WorkerHost, list[WorkerRuntime]] = WeakKeyDictionary()
+
+
+@asynccontextmanager
+async def inside(
+    app: WorkerHost,
+    *,
+    queues: Sequence[str] | None,
+    slots: int,
+    grace: float,
+    name: str | None,
+    schedules: bool,
+) -> AsyncIterator[None]:
+    """Work on this event loop as long as the block lasts; then drain."""
+    finish_loading(app)
+    await app.engine.arun(app.engine.check_schema())
+    shape = RuntimeOptions(
+        worker=WorkerId(uuid4()),
+        name=name or f"{socket.gethostname()}-{os.getpid()}",
+        queues=queues or app.tasks.queues,
+        slots=slots,
+        schedules=schedules,
+    )
+    core = WorkerRuntime(app, shape, on_unstoppable=_doomed)
+    running = _RUNNING.setdefault(app, [])
+    with log_capture.capture_logs():
+        core.start()
+        running.append(core)
+        try:
+            yield
+        finally:
+            running.remove(core)
+            await core.drain(grace)
+            await core.stop()
+
+
+def presences(app: WorkerHost) -> Sequence[WorkerState]:
+    """How the workers that run here for this app fare; offline is one that holds no lease any
+    more because its keeper has ended."""
+    return [core.presence for core in _RUNNING.get(app, ())]
+
+
+def _doomed(held: HeldLease, why: StopReason) -> None:
+    log.error(
+        "job %s does not stop (%s), and there is no parent to end it here",
+        held.job.id,
+        why.value,
+        extra=log_fields(held.job),
+    )

@@ -1,0 +1,116 @@
+"""Says that the worker is there, and how it fares; brings back what was set at run time."""
+
+import resource
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from tenure._clock import boottime
+from tenure._model.worker import HeartbeatResult, NewWorker, WorkerRow, WorkerState
+from tenure._rules import runtime_settings
+from tenure._rules.redaction import Redactor
+from tenure._runtime.dispatcher import WorkerSettings
+from tenure._runtime.held_leases import HeldLeases
+from tenure._runtime.watchdog import Watchdog
+from tenure._services.base import Service
+from tenure._store.engine import ServiceConnection
+from tenure._store.port import Store
+from tenure._store.steps import Op
+from tenure.config import Defaults
+
+_LOOK_AROUND_EVERY = 6
+_STATM = Path("/proc/self/statm")
+
+
+class Heartbeat(Service):
+    """Beats. On the keeper's thread, so that a blocked loop is reported while it is blocked."""
+
+    name = "presence"
+
+    def __init__(
+        self,
+        store: Store,
+        link: ServiceConnection,
+        *,
+        me: NewWorker,
+        holdings: HeldLeases,
+        watcher: Watchdog,
+        notes: WorkerSettings,
+        on_drain: Callable[[], None],
+        defaults: Defaults,
+    ) -> None:
+        super().__init__(defaults.heartbeat_interval)
+        self._store = store
+        self._link = link
+        self._me = me
+        self._holdings = holdings
+        self._watcher = watcher
+        self._notes = notes
+        self._on_drain = on_drain
+        self._defaults = defaults
+        self._beats = 0
+        self.state = WorkerState.ACTIVE
+        self.beat_at = 0.0
+
+    async def tick(self) -> int:
+        """One beat; now and then a look at settings and neighbours."""
+        await self._send_heartbeat()
+        if self._beats % _LOOK_AROUND_EVERY == 0:
+            changed = await self._link.run(self._store.settings())
+            self._notes.backoff = runtime_settings.backoff(changed, self._defaults.backoff)
+            self._notes.redactor = Redactor(changed.get("redact", ()))
+            workers = await self._link.run(self._store.workers())
+            self._notes.peer_count = self._count_peers(workers)
+        self._beats += 1
+        return 0
+
+    async def _send_heartbeat(self) -> None:
+        meta: dict[str, Any] = {}
+        if (blocked := self._watcher.blocked) is not None:
+            meta["blocked"] = blocked
+        if self._notes.unknown_tasks:
+            meta["unknown_tasks"] = list(self._notes.unknown_tasks)
+
+        if (memory := _memory()) is not None:
+            meta["memory"] = memory
+
+        def beat() -> Op[HeartbeatResult]:
+            return self._store.heartbeat(
+                self._me.id, state=self.state, running=self._holdings.running, meta=meta or None
+            )
+
+        answer = await self._link.run(beat())
+        if not answer.known:
+            await self._link.run(self._store.register(self._me))
+            await self._link.run(beat())
+        self.beat_at = boottime()
+        if answer.drain_requested and self.state is WorkerState.ACTIVE:
+            self._on_drain()
+
+    def _count_peers(self, workers: Sequence[WorkerRow]) -> int:
+        """How many processes share the scans of these queues."""
+        fresh = 3 * self._defaults.heartbeat_interval + timedelta(seconds=1)
+        mine = set(self._me.queues)
+        return sum(
+            worker.state is not WorkerState.OFFLINE
+            and worker.beat_age < fresh
+            and bool(mine & set(worker.queues))
+            for worker in workers
+        )
+
+    async def sign_off(self) -> None:
+        """The last beat; then the connection is closed."""
+        self.state = WorkerState.OFFLINE
+        try:
+            await self._send_heartbeat()
+        finally:
+            await self._link.close()
+
+
+def _memory() -> int | None:
+    """The bytes that this process has in memory; None where the system does not say."""
+    try:
+        return int(_STATM.read_text().split()[1]) * resource.getpagesize()
+    except (OSError, ValueError, IndexError):
+        return None

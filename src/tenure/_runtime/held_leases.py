@@ -1,0 +1,247 @@
+"""The leases this process holds, from claim to settle: what every service looks at.
+
+Read and written from the loop that runs handlers and from the keeper's thread, under one lock.
+"""
+
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+from tenure._clock import boottime
+from tenure._model.lease import ClaimedJob
+from tenure._rules.leasing import LeaseTimes
+from tenure._runtime.lease_board import ACTIVE_PHASES, NEVER, LeaseBoard, Phase
+from tenure.job import LeaseState, ignore_extension
+from tenure.task import Definition, time_limit
+
+if TYPE_CHECKING:
+    from tenure._model.ids import JobId, Token
+    from tenure._model.job import JobRow
+    from tenure._model.lease import Lease
+
+
+class StopReason(Enum):
+    """Why a handler is asked to stop; a later one takes the place of an earlier one."""
+
+    CANCEL = "a cancel was requested"
+    TIMEOUT = "its time is up"
+    DRAIN = "the worker is draining"
+    LEASE = "its lease is lost or at risk"
+
+    @property
+    def rank(self) -> int:
+        """Its place in this order."""
+        return list(StopReason).index(self)
+
+
+class RunningHandler(Protocol):
+    """A handler that runs, however it does."""
+
+    def stop(self, why: StopReason) -> None:
+        """Ask it to end now. From any thread; does not wait."""
+
+    def cancel_requested(self) -> None:
+        """Let the handler see that a cancel was requested."""
+
+    def kill(self) -> bool:
+        """End it by force, if that can be done without ending the whole child."""
+
+
+class HeldLease:
+    """One lease and the running period it stands for."""
+
+    __slots__ = (
+        "_board",
+        "asked_at",
+        "cancel_seen_at",
+        "confirm",
+        "ended_at",
+        "job",
+        "lease",
+        "lease_state",
+        "phase",
+        "renew_at",
+        "running",
+        "slot_index",
+        "started_at",
+        "stop_asked_at",
+        "stopping",
+        "suspect",
+        "task",
+        "terms",
+        "time_limit",
+        "timeout_at",
+        "trusted_until",
+    )  # fmt: skip
+
+    def __init__(
+        self, claimed: ClaimedJob, task: Definition, terms: LeaseTimes, asked_at: float
+    ) -> None:
+        job = claimed.job
+        self.job: JobRow = job
+        self.lease: Lease = claimed.lease
+        self.task: Definition = task
+        self.terms: LeaseTimes = terms
+        self.time_limit: timedelta | None = time_limit(task, job.meta)
+        self.suspect: bool = job.suspect
+        self.confirm: bool = claimed.confirm or task.on_loss == "fail"
+        self.lease_state: LeaseState = LeaseState(claimed.lease, extended=self.extend)
+        self.running: RunningHandler | None = None
+        self.phase: Phase = Phase.UNSTARTED
+        self.started_at: float | None = None
+        self.ended_at: float | None = None
+        self.timeout_at: float = NEVER
+        self.cancel_seen_at: float = NEVER
+        self.stopping: StopReason | None = None
+        self.stop_asked_at: float = NEVER
+        self.slot_index: int | None = None
+        self._board: LeaseBoard | None = None
+        self.asked_at: float = asked_at
+        self.renew_at: float = asked_at + terms.renew_after
+        self.trusted_until: float = asked_at + terms.trusted_for
+
+    def extend(self, asked_at: float) -> None:
+        """Trust the lease anew: it was asked for at this instant, and granted.
+
+        A renewal and a report may cross; the store's expiry is that of the later one at least.
+        """
+        asked_at = self.asked_at = max(asked_at, self.asked_at)
+        self.renew_at = asked_at + self.terms.renew_after
+        self.trusted_until = asked_at + self.terms.trusted_for
+        if self._board is not None:
+            with self._board.lock:
+                if self.slot_index is not None:
+                    self._board.extend(self.slot_index, self.must_end_at)
+
+    def begin(self, phase: Phase, now: float) -> None:
+        """Note that the handler begins now, in this phase; its time runs from here. From the
+        loop's thread, which alone takes places back."""
+        self.started_at = now
+        limit = self.time_limit
+        self.timeout_at = NEVER if limit is None else now + limit.total_seconds()
+        self.phase = phase
+        if self._board is not None and self.slot_index is not None:
+            self._board.begin(self.slot_index, phase, now)
+
+    @property
+    def begun(self) -> bool:
+        """Whether its handler has begun."""
+        return self.started_at is not None
+
+    def end(self, now: float) -> None:
+        """Note that the running period is over; its lease has yet to be settled."""
+        if self.ended_at is None:
+            self.ended_at = now
+        self.phase = Phase.ENDED
+        if self._board is not None and self.slot_index is not None:
+            self._board.end(self.slot_index, now, begun=self.started_at is not None)
+
+    @property
+    def took(self) -> timedelta | None:
+        """How long the attempt ran; None if it had not begun, or has not ended."""
+        if self.started_at is None or self.ended_at is None:
+            return None
+        return timedelta(seconds=self.ended_at - self.started_at)
+
+    @property
+    def must_end_at(self) -> float:
+        """When the parent ends it, if nothing else has."""
+        return self.trusted_until + self.terms.stop_within
+
+    def show(self, board: LeaseBoard) -> None:
+        """Put the lease where the parent sees it. With the board's lock."""
+        self._board = board
+        job = self.job
+        self.slot_index = board.put(
+            self.lease, stop_at=self.must_end_at, attempt=job.attempt, limit=job.max_attempts
+        )
+
+    def mark(self, phase: Phase) -> None:
+        """Note how far it has come, also where the parent sees it. From the loop's thread, which
+        alone takes places back."""
+        self.phase = phase
+        if self._board is not None and self.slot_index is not None:
+            self._board.mark(self.slot_index, phase)
+
+    def time_out(self, retry_after: timedelta) -> None:
+        """Note that it should have ended and has not, and how long its job is to wait then. From
+        the keeper's thread: by now the place may be another's."""
+        self.phase = Phase.TIMED_OUT
+        if self._board is not None:
+            with self._board.lock:
+                if self.slot_index is not None:
+                    self._board.time_out(self.slot_index, retry_after)
+
+    def let_go(self) -> None:
+        """Take the lease off the board: it is settled. With the board's lock."""
+        # They refer to each other, and would stay until the next garbage collection.
+        self.lease_state.extended = ignore_extension
+        if self._board is not None and self.slot_index is not None:
+            self._board.clear(self.slot_index)
+            self.slot_index = None
+
+    def stop(self, why: StopReason, now: float) -> None:
+        """Ask the handler to stop, once for each reason."""
+        if self.stopping is why or (self.stopping or why).rank > why.rank:
+            return
+        self.stopping = why
+        self.stop_asked_at = now
+        if why is StopReason.LEASE:
+            self.lease_state.lost = True
+        if self.running is not None:
+            self.running.stop(why)
+
+
+class HeldLeases:
+    """All leases of one process."""
+
+    def __init__(self, board: LeaseBoard | None = None) -> None:
+        self._lock = threading.Lock()
+        self._held: dict[tuple[JobId, Token], HeldLease] = {}
+        self.suspects: set[HeldLease] = set()
+        self._board = board
+        self._board_lock = threading.Lock() if board is None else board.lock
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __iter__(self) -> Iterator[HeldLease]:
+        with self._lock:
+            return iter(list(self._held.values()))
+
+    @property
+    def capacity(self) -> int:
+        """How many more leases can be held."""
+        return 1_000_000 if self._board is None else self._board.capacity
+
+    @property
+    def running(self) -> int:
+        """How many handlers run."""
+        return sum(held.phase in ACTIVE_PHASES for held in self)
+
+    @property
+    def at_risk(self) -> list["Lease"]:
+        """The leases that may be over in the store and that this process has yet to give back."""
+        now = boottime()
+        return [held.lease for held in self if now >= held.trusted_until]
+
+    def add(self, *taken: HeldLease) -> None:
+        """Take up leases that were just claimed."""
+        with self._lock, self._board_lock:
+            for held in taken:
+                if self._board is not None:
+                    held.show(self._board)
+                self._held[held.lease.job_id, held.lease.token] = held
+                if held.suspect:
+                    self.suspects.add(held)
+
+    def drop(self, *settled: HeldLease) -> None:
+        """Let go of leases that are settled."""
+        with self._lock, self._board_lock:
+            for held in settled:
+                if self._held.pop((held.lease.job_id, held.lease.token), None) is not None:
+                    if held.suspect:
+                        self.suspects.discard(held)
+                    held.let_go()

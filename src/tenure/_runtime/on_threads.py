@@ -1,0 +1,135 @@
+"""Runs `def` handlers in threads. A handler that must end gets `Stopped` raised into its thread."""
+
+import asyncio
+import contextlib
+import os
+import socket
+import threading
+from collections import deque
+from contextvars import Context
+from queue import SimpleQueue
+
+from tenure._hooks.middleware import Hooks
+from tenure._model.outcome import Outcome
+from tenure._runtime import execution, log_capture
+from tenure._runtime.execution import HandlerCall, OnFinished
+from tenure._runtime.held_leases import HeldLease, StopReason
+from tenure._runtime.thread_interrupt import Interrupt
+from tenure._store.engine import Engine
+from tenure.errors import Stopped
+from tenure.job import CURRENT
+
+
+class ThreadExecutor:
+    """Handlers in threads, as many as there are slots at the most. What has ended is told to the
+    loop together: waking it takes longer than many a handler does."""
+
+    def __init__(self, engine: Engine, hooks: Hooks, *, slots: int) -> None:
+        self._engine = engine
+        self._hooks = hooks
+        self._slots = slots
+        self._loop = asyncio.get_running_loop()
+        self._pid = os.getpid()
+        self._begun: SimpleQueue[tuple[ThreadRun, OnFinished] | None] = SimpleQueue()
+        self._ended: deque[tuple[OnFinished, HeldLease, Outcome, str | None]] = deque()
+        self._rung = False
+        self._running = 0
+        self._threads = 0
+
+    def start(self, held: HeldLease, tell: OnFinished) -> "ThreadRun":
+        """Begin to run the handler in a thread."""
+        if self._running >= self._threads and self._threads < self._slots:
+            name = f"tenure-job_{self._threads}"
+            threading.Thread(target=self._work, name=name, daemon=True).start()
+            self._threads += 1
+        running = ThreadRun(held)
+        self._running += 1
+        self._begun.put((running, tell))
+        return running
+
+    def _work(self) -> None:
+        """Run handlers one after another, in one thread."""
+        while (begun := self._begun.get()) is not None:
+            running, tell = begun
+            # A context of its own, so that what one job sets is not there for the next.
+            outcome, log = Context().run(self._run, running)
+            if os.getpid() != self._pid:
+                # A copy that the handler forked comes back from it: the job is not the copy's.
+                os._exit(0)
+            self._ended.append((tell, running.held, outcome, log))
+            if not self._rung:
+                self._rung = True
+                with contextlib.suppress(RuntimeError):  # the loop is gone, and nobody listens
+                    self._loop.call_soon_threadsafe(self._tell)
+
+    def _tell(self) -> None:
+        """Tell what has ended. What ends from here on rings again."""
+        self._rung = False
+        while self._ended:
+            tell, held, outcome, log = self._ended.popleft()
+            self._running -= 1
+            tell(held, outcome, log)
+
+    def _run(self, running: "ThreadRun") -> tuple[Outcome, str | None]:
+        held = running.held
+        call: HandlerCall | None = None
+        outcome: Outcome
+        try:
+            call = HandlerCall(held.task, held.job, held.lease_state, self._engine, self._hooks)
+            CURRENT.set(call.handle)
+            log_capture.CURRENT.set(call.excerpt)
+            call.excerpt.check = held.lease_state.interrupt = running.interrupt.check
+            try:
+                running.enter()
+                outcome = execution.outcome_of_return(call())
+            finally:
+                running.leave()
+        except BaseException as error:  # noqa: BLE001 - whatever it was, it ended the handler
+            outcome = execution.outcome_of_exception(
+                error, held.task, held.stopping, held.time_limit
+            )
+        running.leave()
+        return outcome, call.excerpt.text() if call else None
+
+    async def close(self) -> None:
+        """Take no more work. A thread that does not end is left to the end of the process."""
+        for _ in range(self._threads):
+            self._begun.put(None)
+
+
+class ThreadRun:
+    """A handler that runs in a thread."""
+
+    def __init__(self, held: HeldLease) -> None:
+        self.held = held
+        self.interrupt: Interrupt = Interrupt()
+
+    def enter(self) -> None:
+        """From here on the thread can be raised into; at once, if it was to be before."""
+        self.interrupt.enter()
+        if self.held.stopping is not None:
+            raise Stopped(self.held.stopping.value)
+
+    def leave(self) -> None:
+        """From here on it cannot."""
+        self.interrupt.leave()
+
+    def stop(self, why: StopReason) -> None:  # noqa: ARG002 - the outcome says why
+        """Have it raised into the thread, once, and cut off the SQL that it waits for."""
+        self.interrupt.request()
+        _cut_off(self.held.lease_state.connection)
+
+    def cancel_requested(self) -> None:
+        """Its handle reads the same flag."""
+
+    def kill(self) -> bool:
+        """A thread cannot be ended alone."""
+        return False
+
+
+def _cut_off(connection: object) -> None:
+    """Shut the socket of the job's transaction: its thread waits there, out of reach."""
+    with contextlib.suppress(Exception):
+        fileno = connection.fileno()  # type: ignore[attr-defined]
+        with socket.socket(fileno=os.dup(fileno)) as copy:
+            copy.shutdown(socket.SHUT_RDWR)

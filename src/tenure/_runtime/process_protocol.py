@@ -1,0 +1,85 @@
+"""What a child and the process of one handler say to each other: JSON, one message per line.
+
+No pickle: a message holds plain values, and each side rebuilds only what it names itself.
+"""
+
+import json
+from dataclasses import fields
+from datetime import datetime, timedelta
+from operator import attrgetter
+from typing import Any
+from uuid import UUID
+
+from tenure._model.ids import Json, WorkerId
+from tenure._model.job import JobRow, NewJob, State
+from tenure._model.lease import Lease
+from tenure._model.outcome import (
+    SUCCEEDED,
+    Cancelled,
+    Failed,
+    Outcome,
+    Released,
+    Snoozed,
+    Succeeded,
+)
+from tenure._rules import serialization
+from tenure.job import LeaseState
+
+_JSON = json.JSONEncoder(ensure_ascii=True, default=str)
+_OUTCOMES: dict[str, type[Outcome]] = {
+    kind.__name__: kind for kind in (Succeeded, Failed, Snoozed, Released, Cancelled)
+}
+
+_FIELDS = [field.name for field in fields(JobRow)]
+_INSTANTS = [field.name for field in fields(JobRow) if field.type in (datetime, datetime | None)]
+_values = attrgetter(*_FIELDS)
+
+
+def encode(message: dict[str, Json]) -> bytes:
+    """One message as a line."""
+    return _JSON.encode(message).encode() + b"\n"
+
+
+def decode(line: bytes) -> dict[str, Any]:
+    """The message in a line."""
+    message: dict[str, Any] = json.loads(line)
+    return message
+
+
+def run(row: JobRow, lease: Lease) -> dict[str, Json]:
+    """To the process: run this job under this lease. In the order of the fields, each as it is:
+    going by their annotations took longer than running a short handler."""
+    return {"run": _values(row), "lease": [lease.claimed_by.hex, lease.ttl.total_seconds()]}
+
+
+def read_run(message: dict[str, Any]) -> tuple[JobRow, Lease]:
+    """The job and the lease of a `run`."""
+    owner, ttl = message["lease"]
+    worker = WorkerId(UUID(owner))
+    said = dict(zip(_FIELDS, message["run"], strict=True))
+    said |= {name: at and datetime.fromisoformat(at) for name in _INSTANTS for at in [said[name]]}
+    row = JobRow(**said | {"state": State(said["state"]), "claimed_by": worker})
+    return row, Lease(row.id, row.token, worker, timedelta(seconds=ttl))
+
+
+def ended(outcome: Outcome, log: str | None, grip: LeaseState) -> dict[str, Json]:
+    """To the child: the handler has ended so."""
+    return {
+        "ended": type(outcome).__name__,
+        "outcome": None if outcome is SUCCEEDED else serialization.dump(outcome),
+        "log": log,
+        "settled": grip.settled,
+        "handed_over": grip.completed_in_caller_transaction,
+        "follow_ups": [serialization.dump(job) for job in grip.follow_ups],
+    }
+
+
+def read_ended(message: dict[str, Any], grip: LeaseState) -> tuple[Outcome, str | None]:
+    """The outcome and log of an `ended`; what the handler did through its handle is noted."""
+    grip.settled = message["settled"]
+    grip.completed_in_caller_transaction = message["handed_over"]
+    grip.follow_ups = [serialization.load(job, NewJob) for job in message["follow_ups"]]
+    if message["outcome"] is None:
+        return SUCCEEDED, message["log"]
+    outcome: Outcome = serialization.load(message["outcome"], _OUTCOMES[message["ended"]])
+    return outcome, message["log"]

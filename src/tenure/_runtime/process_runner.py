@@ -1,0 +1,141 @@
+"""Inside the process of a handler: takes jobs from the child, one at a time, and runs them.
+
+The main thread runs handlers; another reads what the child says meanwhile.
+"""
+
+import asyncio
+import os
+import queue
+import socket
+import threading
+from contextvars import Context
+from typing import TYPE_CHECKING, Any
+
+from tenure import _log
+from tenure._hooks.middleware import Hooks
+from tenure._model.job import JobRow
+from tenure._model.lease import Lease
+from tenure._registry import Registry
+from tenure._runtime import execution, log_capture, process_protocol
+from tenure._runtime.execution import HandlerCall
+from tenure._runtime.held_leases import StopReason
+from tenure._runtime.os_process import limited
+from tenure._runtime.thread_interrupt import raise_into, take_back
+from tenure._store.engine import Engine
+from tenure.errors import Stopped
+from tenure.job import CURRENT, LeaseState
+from tenure.task import Definition, time_limit
+
+if TYPE_CHECKING:
+    from tenure._model.outcome import Outcome
+
+
+_LAST_LINES = 1.0
+
+
+class HandlerRunner:
+    """Runs the handlers that the child sends, one at a time, in the main thread."""
+
+    def __init__(
+        self, tasks: Registry, engine: Engine, hooks: Hooks, channel: socket.socket
+    ) -> None:
+        self._tasks = tasks
+        self._engine = engine
+        self._hooks = hooks
+        self._channel = channel
+        self._pid = os.getpid()
+        self._jobs: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._why: StopReason | None = None
+        self._grip: LeaseState | None = None
+        self._cancel: Any = None
+
+    def run(self) -> None:
+        """Run what is sent until the child is gone."""
+        self._send({"ready": True})
+        threading.Thread(target=self._read, daemon=True).start()
+        while True:
+            row, lease = process_protocol.read_run(self._jobs.get())
+            # A context of its own, so that what one job sets is not there for the next.
+            ended = Context().run(self._handle, row, lease)
+            if os.getpid() != self._pid:
+                # A copy that the handler forked comes back from it: the job is not the copy's.
+                os._exit(0)
+            # It may be killed as soon as the child knows.
+            _log.flush(_LAST_LINES)
+            self._send(ended)
+
+    def _read(self) -> None:
+        """Take jobs and words about the running one; the end of the child is the end of us."""
+        with self._channel.makefile("rb") as lines:
+            for line in lines:
+                message = process_protocol.decode(line)
+                if "run" in message:
+                    self._why = None
+                    self._jobs.put(message)
+                elif "stop" in message:
+                    self._stop(StopReason[message["stop"]])
+                elif self._grip is not None:
+                    self._grip.cancel_requested = True
+        os._exit(0)
+
+    def _stop(self, why: StopReason) -> None:
+        with self._lock:
+            self._why = why
+            if self._grip is not None:
+                self._grip.lost = self._grip.lost or why is StopReason.LEASE
+            if self._cancel is not None:
+                self._cancel()
+
+    def _handle(self, row: JobRow, lease: Lease) -> dict[str, Any]:
+        task = self._tasks[row.task]
+        grip = LeaseState(lease, extended=lambda at: self._send({"extended": at}))
+        call: HandlerCall | None = None
+        outcome: Outcome
+        try:
+            call = HandlerCall(task, row, grip, self._engine, self._hooks)
+            CURRENT.set(call.handle)
+            log_capture.CURRENT.set(call.excerpt)
+            with limited(task.memory):
+                result = self._call(call, task, grip)
+            outcome = execution.fit_to_send(execution.outcome_of_return(result))
+        except BaseException as error:  # noqa: BLE001 - whatever it was, it ended the handler
+            outcome = execution.outcome_of_exception(
+                error, task, self._why, time_limit(task, row.meta)
+            )
+        return process_protocol.ended(outcome, call.excerpt.text() if call else None, grip)
+
+    def _call(self, call: HandlerCall, task: Definition, grip: LeaseState) -> object:
+        if task.is_async:
+            return asyncio.run(self._acall(call, grip))
+        thread = threading.get_ident()
+        self._enter(grip, lambda: raise_into(thread))
+        try:
+            return call()
+        finally:
+            self._leave()
+            take_back(thread)
+
+    async def _acall(self, call: HandlerCall, grip: LeaseState) -> object:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        if task is not None:
+            self._enter(grip, lambda: loop.call_soon_threadsafe(task.cancel))
+        try:
+            return await call()
+        finally:
+            self._leave()
+            await self._engine.aclose()
+
+    def _enter(self, grip: LeaseState, cancel: Any) -> None:
+        with self._lock:
+            self._grip, self._cancel = grip, cancel
+        if self._why is not None:
+            raise Stopped(self._why.value)
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._grip = self._cancel = None
+
+    def _send(self, message: dict[str, Any]) -> None:
+        if os.getpid() == self._pid:
+            self._channel.sendall(process_protocol.encode(message))

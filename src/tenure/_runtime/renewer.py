@@ -1,0 +1,104 @@
+"""Renews leases until they are settled. On a thread and a connection of its own (see
+`_services/thread`), so that a handler that blocks the event loop keeps its lease."""
+
+from datetime import timedelta
+
+from tenure._clock import boottime
+from tenure._model.lease import RenewResult, RenewStatus
+from tenure._runtime.held_leases import HeldLease, HeldLeases, StopReason
+from tenure._runtime.lease_board import NEVER, Phase
+from tenure._services.base import Service, log, log_fields
+from tenure._store.engine import ServiceConnection
+from tenure._store.port import Store
+from tenure.config import Defaults
+
+_BATCH = 1000
+
+
+class Renewer(Service):
+    """Extends what is held, a third of a lease after it was asked for."""
+
+    name = "renewer"
+
+    def __init__(
+        self, store: Store, link: ServiceConnection, holdings: HeldLeases, *, defaults: Defaults
+    ) -> None:
+        # A try that failed is made good at once: the trust runs out meanwhile.
+        super().__init__(
+            defaults.lease / 30, retry=defaults.lease / 300, longest=defaults.lease / 10
+        )
+        self._store = store
+        self._link = link
+        self._holdings = holdings
+        self._lease = self._shortest = defaults.lease
+        self.renewed: int = 0
+        self.late: int = 0
+
+    async def tick(self) -> int:
+        """Renew what is due."""
+        now = boottime()
+        self._hurry()
+        due = [held for held in self._holdings if _due(held, now)][:_BATCH]
+        if not due:
+            if self._holdings:
+                await self._link.open()
+            return 0
+        due.sort(key=lambda held: held.lease.job_id)
+        asked_at = boottime()
+        answers = await self._link.run(
+            self._store.renew([held.lease for held in due], began=[held.begun for held in due])
+        )
+        for held, answer in zip(due, answers, strict=True):
+            self._answered(held, answer, asked_at)
+        return len(due) if len(due) == _BATCH else 0
+
+    def _hurry(self) -> None:
+        """Let a renewal take no longer than the shortest lease that is held allows."""
+        shortest = min((held.lease.ttl for held in self._holdings), default=self._lease)
+        if shortest != self._shortest:
+            self._shortest = shortest
+            self._link.set_deadline(deadline(shortest))
+
+    def _next_delay(self) -> float:
+        """Until the next lease is due, where that is sooner than the next look; what is due already
+        is locked by somebody, or could not be asked for."""
+        least, rest = self._retry, super()._next_delay()
+        if self._failures:
+            return max(min(rest, self._shortest.total_seconds() / 10), least)
+        due = min((held.renew_at for held in self._holdings if _wanted(held)), default=NEVER)
+        return min(rest, max(due - boottime(), least))
+
+    def _answered(self, held: HeldLease, answer: RenewResult, asked_at: float) -> None:
+        if answer.answer is RenewStatus.RENEWED:
+            self.renewed += 1
+            # Due after a third of the lease.
+            self.late += asked_at > held.renew_at + held.terms.renew_after / 2
+            held.extend(asked_at)
+            held.lease_state.cancel_requested |= answer.cancel_requested
+        elif answer.answer is RenewStatus.LOST and held.lease_state.completed_in_caller_transaction:
+            # Its own transaction has completed it: nothing is left to renew or to settle.
+            held.lease_state.settled = True
+        elif answer.answer is RenewStatus.LOST and not (
+            held.phase is Phase.ENDED or held.lease_state.settled  # while this was on its way
+        ):
+            log.warning(
+                "job %s: the lease is lost; it is stopped", held.job.id, extra=log_fields(held.job)
+            )
+            held.stop(StopReason.LEASE, boottime())
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._link.close()
+
+
+def _wanted(held: HeldLease) -> bool:
+    return not (held.lease_state.lost or held.lease_state.settled)
+
+
+def _due(held: HeldLease, now: float) -> bool:
+    return _wanted(held) and held.renew_at <= now
+
+
+def deadline(lease: timedelta) -> timedelta:
+    """How long a renewal may take before it is tried on a new connection."""
+    return min(timedelta(seconds=15), lease / 6)

@@ -1,0 +1,220 @@
+"""Settles what has ended: one alone at once, many together while the last batch was on its way."""
+
+import asyncio
+import itertools
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from tenure._clock import boottime
+from tenure._model.attempt import AttemptOutcome
+from tenure._model.job import NewJob, State
+from tenure._model.lease import SettleResult, SettleStatus
+from tenure._model.outcome import Settlement, SettleRequest
+from tenure._rules.sanitize import as_unstorable, sanitized
+from tenure._runtime.held_leases import HeldLease, HeldLeases
+from tenure._services.base import Service, log, log_fields
+from tenure._store.engine import ServiceConnection
+from tenure._store.port import Store
+from tenure._store.steps import atomically
+from tenure.errors import Error, InvalidValue, LeaseLost, PayloadError, QueryFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_BATCH = 500
+# What is busy is asked again after the first of these, then ever more slowly.
+_BUSY, _BUSY_LONGEST = 0.05, 1.0
+
+
+@dataclass(slots=True, eq=False)
+class _Item:
+    """One running period that is over, and what is special about it."""
+
+    held: HeldLease | None
+    ended: SettleRequest
+    follow_ups: Sequence[NewJob] = ()
+    completed_in_caller_transaction: bool = False
+    tries: int = 0
+    again_at: float = 0.0
+
+    @property
+    def about(self) -> dict[str, str | int]:
+        """The fields of a record about it."""
+        if self.held is not None:
+            return log_fields(self.held.job)
+        return {"job": self.ended.lease.job_id, "token": self.ended.lease.token}
+
+    @property
+    def plain(self) -> bool:
+        return not self.follow_ups and not self.completed_in_caller_transaction
+
+
+class Settler(Service):
+    """Ends leases in the store. Nothing is forgotten until the store has answered for it: a
+    settle that is sent again is harmless, and one that comes too late is refused."""
+
+    name = "settler"
+
+    def __init__(self, store: Store, link: ServiceConnection, holdings: HeldLeases) -> None:
+        super().__init__(timedelta(seconds=1))
+        self._store = store
+        self._link = link
+        self._holdings = holdings
+        self._items: deque[_Item] = deque()
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self.on_settled: Callable[[HeldLease, SettleRequest, SettleResult], None] = (
+            lambda _held, _ended, _how: None
+        )
+
+    def put(
+        self,
+        held: HeldLease | None,
+        ended: SettleRequest,
+        *,
+        follow_ups: Sequence[NewJob] = (),
+        completed_in_caller_transaction: bool = False,
+    ) -> None:
+        """Settle this soon. `handed_over`: the handler says that a transaction of its own has."""
+        self._add(_Item(held, ended, follow_ups, completed_in_caller_transaction))
+
+    def _add(self, item: _Item) -> None:
+        self._items.append(item)
+        self._empty.clear()
+        self.run_soon()
+
+    async def emptied(self) -> None:
+        """Return once everything is settled."""
+        await self._empty.wait()
+
+    async def tick(self) -> int:
+        """Settle what there is, up to a batch; where all of it is busy, wait for its turn."""
+        now = boottime()
+        batch = list(itertools.islice((i for i in self._items if i.again_at <= now), _BATCH))
+        if not batch:
+            return await self._wait(now)
+        plain = [item for item in batch if item.plain]
+        if plain:
+            over: list[_Item] = []
+            answers = await self._link.run(self._store.settle([item.ended for item in plain]))
+            for item, answer in zip(plain, answers, strict=True):
+                if self._answered(item, answer):
+                    over.append(item)
+            self._holdings.drop(*(item.held for item in over if item.held is not None))
+        for item in batch:
+            if item.plain:
+                continue
+            if not self._answered(item, await self._settle_alone(item)):
+                # A lock was waited for: what has ended meanwhile comes first.
+                break
+            if item.held is not None:
+                self._holdings.drop(item.held)
+        if not self._items:
+            self._empty.set()
+        return len(batch)
+
+    async def _wait(self, now: float) -> int:
+        """Until the first of what is busy may be asked again, or something else has ended."""
+        if self._items:
+            await self.sleep(min(item.again_at for item in self._items) - now)
+        else:
+            self._empty.set()
+        return len(self._items)
+
+    def _answered(self, item: _Item, answer: SettleResult) -> bool:
+        """Take note of the store's answer; True if the lease is over. What somebody has locked is
+        asked again behind the others."""
+        self._items.remove(item)
+        if answer.answer is SettleStatus.BUSY:
+            pause = min(_BUSY_LONGEST, _BUSY * 2.0 ** min(item.tries, 10))
+            item.tries, item.again_at = item.tries + 1, boottime() + pause
+            self._items.append(item)
+            return False
+        refused = answer.answer is SettleStatus.REFUSED
+        if refused:
+            log.warning(
+                "job %s: its result came too late and was refused; its lease had ended as %s",
+                item.ended.lease.job_id,
+                answer.ending or "unknown",
+                extra=item.about,
+            )
+        if item.held is not None:
+            came, asked = answer.state, item.ended.settlement.state
+            if came is State.FAILED and asked is State.COMPLETED and not refused:
+                _report(item.held, sanitized(item.ended))
+            self.on_settled(item.held, item.ended, answer)
+        return True
+
+    async def _settle_alone(self, item: _Item) -> SettleResult:
+        try:
+            if item.completed_in_caller_transaction:
+                return await self._verify(item, item.ended)
+            return await self._settle_followed(item, item.ended)
+        except QueryFailed as error:
+            if not error.is_conflict:
+                raise
+            return SettleResult(SettleStatus.BUSY)
+
+    async def _settle_followed(self, item: _Item, ended: SettleRequest) -> SettleResult:
+        """Settle and enqueue what follows, both or neither: nothing follows a result that cannot
+        be stored."""
+        fit = sanitized(ended)
+        if fit.settlement.state is not ended.settlement.state:
+            return await self._settle_one(item, fit)
+        op = self._store.settle_within(
+            ended.lease, ended.settlement, also=item.follow_ups, log=ended.log, hurried=True
+        )
+        try:
+            await self._link.run(atomically(op))
+        except LeaseLost:
+            # Sent before without an answer, or lost: the plain form tells which, and keeps the
+            # evidence.
+            return await self._settle_one(item, ended)
+        except (PayloadError, InvalidValue) as error:
+            return await self._settle_one(item, as_unstorable(ended, str(error)))
+        return SettleResult(SettleStatus.SETTLED)
+
+    async def _settle_one(self, item: _Item, ended: SettleRequest) -> SettleResult:
+        [answer] = await self._link.run(self._store.settle([ended]))
+        if answer.answer is not SettleStatus.BUSY:
+            refused = answer.answer is SettleStatus.REFUSED
+            if item.held is not None and ended is not item.ended and not refused:
+                _report(item.held, ended)
+            item.ended = ended
+        return answer
+
+    async def _verify(self, item: _Item, ended: SettleRequest) -> SettleResult:
+        """See whether the transaction that the handler completed its job in was committed."""
+        try:
+            await self._link.run(self._store.check(ended.lease))
+        except LeaseLost:
+            return SettleResult(SettleStatus.REPEATED)
+        told = Error(
+            "NotCommitted",
+            "the handler completed its job in a transaction and returned, but the transaction "
+            "was not committed",
+        )
+        failed = Settlement(State.QUEUED, AttemptOutcome.FAILED, error=told, after=timedelta(0))
+        return await self._settle_one(item, SettleRequest(ended.lease, failed, ended.log))
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._link.close()
+
+
+def _report(held: HeldLease, ended: SettleRequest) -> None:
+    """Say in the log that an attempt failed whose handler had returned."""
+    error = ended.settlement.error
+    told = f"{error.type}: {error.message}" if error else "the store refused its result"
+    log.warning(
+        "job %s (%s): attempt %d of %d failed: %s",
+        held.job.id,
+        held.job.task,
+        held.job.attempt,
+        held.job.max_attempts,
+        told,
+        extra=log_fields(held.job),
+    )

@@ -1,0 +1,68 @@
+"""What every process of ours does with its app: waits for a schema that fits, hears wakeups."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+from urllib.parse import urlsplit
+
+from tenure._runtime.host import WorkerHost
+from tenure._services.base import Service, log
+from tenure._services.wakeups import Wakeups
+from tenure.errors import StoreError
+
+_STOP_WITHIN = 0.5
+
+
+def package_version() -> str:
+    """Which release this is."""
+    try:
+        return version("tenure")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def redact_url(url: str) -> str:
+    """Where a database is; whoever connects to it, and by which password, is left out."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+async def wait_for_schema(app: WorkerHost) -> None:
+    """Return once the schema is known to fit; wait while the database is away. SchemaError if it
+    does not fit."""
+    while True:
+        try:
+            await app.engine.arun(app.engine.check_schema())
+        except StoreError as error:
+            log.warning("waiting for the database: %s", error)
+            await asyncio.sleep(app.defaults.poll.total_seconds())
+        else:
+            return
+
+
+async def run_unless_stopped(told: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
+    """Do this, unless told to stop before it is done; whether it was done."""
+    doing, stop = asyncio.create_task(work), asyncio.create_task(told.wait())
+    await asyncio.wait({doing, stop}, return_when=asyncio.FIRST_COMPLETED)
+    stop.cancel()
+    if doing.done():
+        await doing
+        return True
+    doing.cancel()
+    await asyncio.wait({doing}, timeout=_STOP_WITHIN)
+    return False
+
+
+def wakeups(app: WorkerHost, name: str, hear: Callable[[str], None]) -> Sequence[Service]:
+    """What hears wakeups for this app: the database's, a bell's, both, or nothing."""
+    engine = app.engine
+    services: list[Service] = []
+    if app.listen is not False:
+        link = engine.service_connection(f"tenure {name} wakeups")
+        listen = partial(link.listen, engine.channel, anyway=app.listen is True)
+        services.append(Wakeups(listen, hear, close=link.close))
+    if engine.notifier is not None:
+        services.append(Wakeups(engine.notifier.listen, hear))
+    return services

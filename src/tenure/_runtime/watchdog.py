@@ -1,0 +1,151 @@
+"""Watches over handlers: stops what has run out of time or trust, reports a blocked event loop.
+
+Runs on the keeper's thread. What a handler does not heed goes down the ladder: cancel flag and
+LeaseLost at its next call, a cancel or an exception, the end of its process, the end of the
+child. What holds the GIL stops this thread too; then the parent, which sees the same deadlines
+in shared memory, ends the child.
+"""
+
+import asyncio
+import sys
+import traceback
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from tenure._clock import boottime
+from tenure._runtime.held_leases import HeldLease, HeldLeases, StopReason
+from tenure._runtime.lease_board import ACTIVE_PHASES, NEVER, LeaseBoard, Phase
+from tenure._services.base import Service, log, log_fields
+from tenure.config import Defaults
+
+_DEEPEST = 30
+_SHARE = 0.8
+
+
+class Watchdog(Service):
+    """One look at every handler, several times per second."""
+
+    name = "watcher"
+
+    def __init__(
+        self,
+        holdings: HeldLeases,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        thread: int,
+        release: Callable[[HeldLease], None],
+        retry_after: Callable[[HeldLease], timedelta],
+        on_unstoppable: Callable[[HeldLease, StopReason], None],
+        defaults: Defaults,
+        board: LeaseBoard | None = None,
+    ) -> None:
+        super().__init__(min(timedelta(seconds=0.1), defaults.stop_within / 4))
+        self._holdings = holdings
+        self._board = board
+        self._loop = loop
+        self._thread = thread
+        self._release = release
+        self._retry_after = retry_after
+        self._on_doomed = on_unstoppable
+        self._blocked_after = defaults.blocked_after.total_seconds()
+        self._asked_at = NEVER
+        self._heard_at = NEVER
+        self.blocked: dict[str, Any] | None = None
+
+    async def tick(self) -> int:
+        """Look at every handler, and at the loop they run on."""
+        now = boottime()
+        if self._board is not None:
+            self._board.record_service_heartbeat(now)
+        for held in self._holdings:
+            if held.phase in ACTIVE_PHASES:
+                self._watch(held, now)
+            elif held.phase is Phase.UNSTARTED and now >= held.trusted_until:
+                held.stop(StopReason.LEASE, now)
+                self._on_loop(partial(self._release, held))
+        self._check_event_loop(now)
+        return 0
+
+    def _watch(self, held: HeldLease, now: float) -> None:
+        stop_within = held.terms.stop_within
+        if held.lease_state.cancel_requested and held.cancel_seen_at == NEVER:
+            held.cancel_seen_at = now
+            if held.running is not None:
+                held.running.cancel_requested()
+        if now >= held.trusted_until and held.stopping is not StopReason.LEASE:
+            log.warning(
+                "job %s: its lease could not be renewed; it is stopped",
+                held.job.id,
+                extra=log_fields(held.job),
+            )
+            held.stop(StopReason.LEASE, now)
+        elif held.stopping in (None, StopReason.CANCEL) and now >= held.timeout_at:
+            log.warning(
+                "job %s: its time is up; it is stopped", held.job.id, extra=log_fields(held.job)
+            )
+            held.stop(StopReason.TIMEOUT, now)
+        elif held.stopping is None and now >= held.cancel_seen_at + stop_within:
+            log.info(
+                "job %s: a cancel was requested; it is stopped",
+                held.job.id,
+                extra=log_fields(held.job),
+            )
+            held.stop(StopReason.CANCEL, now)
+        elif held.stopping is not None:
+            # For the lease's sake a little earlier, before the parent has to.
+            share = _SHARE if held.stopping is StopReason.LEASE else 1
+            if now >= held.stop_asked_at + share * stop_within:
+                self._force(held, held.stopping)
+
+    def _force(self, held: HeldLease, why: StopReason) -> None:
+        """It has not heeded: end its process if it has one, else the child must end."""
+        running = held.running
+        if running is None or running.kill():
+            held.stop_asked_at = NEVER
+        elif why in (StopReason.LEASE, StopReason.TIMEOUT):
+            held.stop_asked_at = NEVER
+            if why is StopReason.TIMEOUT:
+                held.time_out(self._retry_after(held))
+            self._on_doomed(held, why)
+
+    def _check_event_loop(self, now: float) -> None:
+        """Ask the loop for a sign of life; report it with its stack while none comes."""
+        if self._heard_at != NEVER:
+            if self.blocked is not None:
+                blocked = self._heard_at - self._asked_at
+                log.info("the event loop moves again, after %.1f s", blocked)
+            self._asked_at, self.blocked = NEVER, None
+        if self._asked_at == NEVER:
+            self._asked_at, self._heard_at = now, NEVER
+            self._on_loop(self._alive)
+        elif now - self._asked_at >= self._blocked_after:
+            stack = self._stack()
+            if self.blocked is None:
+                log.warning(
+                    "the event loop is blocked for %.1f s; leases are kept, but nothing else "
+                    "moves. Move the blocking call to a thread. It is here:\n%s",
+                    now - self._asked_at,
+                    stack,
+                )
+            self.blocked = {"seconds": round(now - self._asked_at, 1), "stack": stack}
+
+    def _alive(self) -> None:
+        # All that the loop's thread writes here: the rest is the watcher's own.
+        self._heard_at = boottime()
+        if self._board is not None:
+            self._board.record_loop_heartbeat(self._heard_at)
+
+    def _stack(self) -> str:
+        frame = sys._current_frames().get(self._thread)  # noqa: SLF001 - the only way to see it
+        stack = traceback.extract_stack(frame)
+        # What lies below the handler's own code is ours and asyncio's.
+        ours = [n for n, f in enumerate(stack) if f.filename.endswith("_runtime/on_loop.py")]
+        return "".join(traceback.format_list(stack[ours[-1] + 1 if ours else 0 :][-_DEEPEST:]))
+
+    def _on_loop(self, call: Callable[[], None]) -> None:
+        try:
+            self._loop.call_soon_threadsafe(call)
+        except RuntimeError:  # the loop is closed: the process is about to end
+            self.stop()

@@ -1,0 +1,68 @@
+"""Does the chunks of operations as they fall due. Anyone may; another goes on where one ended."""
+
+import random
+from datetime import datetime
+
+from tenure._clock import boottime
+from tenure._services.base import Service, log
+from tenure._store.engine import ServiceConnection
+from tenure._store.port import Store
+from tenure.config import Defaults
+
+# The first of many to look does the chunk; the others come when it is done.
+_SPREAD = 0.01
+_SHORTEST_SLEEP = 0.001
+_AFTER_ANOTHER = 0.1
+
+
+class OperationRunner(Service):
+    """Looks over a connection that it shares; works over its own, kept while there is work."""
+
+    name = "advancer"
+
+    def __init__(
+        self,
+        store: Store,
+        looking: ServiceConnection,
+        working: ServiceConnection,
+        *,
+        defaults: Defaults,
+    ) -> None:
+        super().__init__(defaults.poll)
+        self._store = store
+        self._looking = looking
+        self._working = working
+        self._due_at: float | None = None
+
+    async def tick(self) -> int:
+        """One chunk, if one is due."""
+        asked_at = boottime()
+        next_at, now = await self._looking.run(self._store.next_operation())
+        self._due_at = _due_at(next_at, now, asked_at)
+        if next_at is None:
+            await self._working.close()
+            return 0
+        if next_at > now:
+            return 0
+        did = await self._working.run(self._store.run_chunk())
+        if did:
+            log.debug("advancer: %d items done", did)
+        else:
+            self._due_at = asked_at + _AFTER_ANOTHER
+        return did
+
+    def _next_delay(self) -> float:
+        """Until the next chunk is due, and at most for the usual pause."""
+        wait = super()._next_delay()
+        if self._failures or self._due_at is None:
+            return wait
+        spread = random.uniform(0, _SPREAD)  # noqa: S311 - spreads load
+        return min(wait, max(self._due_at - boottime(), _SHORTEST_SLEEP) + spread)
+
+    async def close(self) -> None:
+        """Close the connection of its own; the other one is another's."""
+        await self._working.close()
+
+
+def _due_at(next_at: datetime | None, now: datetime, asked_at: float) -> float | None:
+    return None if next_at is None else asked_at + (next_at - now).total_seconds()

@@ -1,0 +1,34 @@
+"""Folds ended attempts into counts per minute. Any number may try; one at a time folds."""
+
+from datetime import timedelta
+
+from tenure._services.base import Service
+from tenure._store.engine import ServiceConnection
+from tenure._store.port import Store
+
+_PAUSE = timedelta(seconds=30)
+_MINUTES = 60
+
+
+class RollupService(Service):
+    """Folds what is closed, minute by minute."""
+
+    name = "folder"
+
+    def __init__(self, store: Store, link: ServiceConnection) -> None:
+        super().__init__(_PAUSE)
+        self._store = store
+        self._link = link
+
+    async def tick(self) -> int:
+        """A bounded number of minutes; the connection is not kept until the next."""
+        folded = 0
+        try:
+            while folded < _MINUTES:
+                minutes = await self._link.run(self._store.roll_up())
+                if not minutes:
+                    return 0
+                folded += minutes
+        finally:
+            await self._link.close()
+        return folded

@@ -1,0 +1,323 @@
+"""Connect: hosts, keepalives, pooler detection.
+
+Connections that know whether a pooler stands before the server, and do without a session then.
+
+A pooler in transaction mode gives every transaction another server process: what one leaves in
+its session (settings, prepared statements, LISTEN) is another's to find. It is told by the
+process id, which the pooler made up for its client and the server knows better.
+"""
+
+import asyncio
+import contextlib
+import ipaddress
+import os
+import random
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Self, TypeVar
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+
+import psycopg
+from psycopg import AsyncConnection, Connection, OperationalError, conninfo
+from psycopg.abc import PQGen
+from psycopg.rows import TupleRow
+
+from tenure._store.postgres.session_base import DEADLINE
+from tenure.errors import Unreachable
+
+_PLACE = {"host": "PGHOST", "hostaddr": "PGHOSTADDR", "port": "PGPORT"}
+
+
+def count_hosts(url: str) -> int:
+    """How many hosts the URL names."""
+    return len(list(_places(url)))
+
+
+async def addresses(url: str, *, within: float) -> list[str]:
+    """The URL as a connection string for each address of each host, in the order given. A name that
+    is not told within so many seconds is left as it is: who connects to it says what is wrong."""
+    found = [
+        _at(url, place | told) for place in _places(url) for told in await _told(place, within)
+    ]
+    if conninfo.conninfo_to_dict(url).get("load_balance_hosts") == "random":
+        random.shuffle(found)
+    return found
+
+
+def _at(url: str, place: dict[str, str]) -> str:
+    given = conninfo.conninfo_to_dict(url)
+    rest = {name: value for name, value in given.items() if name not in _PLACE}
+    return conninfo.make_conninfo("", **rest, **place)
+
+
+def _places(url: str) -> Iterator[dict[str, str]]:
+    """Host, address and port of each; one port stands for all."""
+    given = conninfo.conninfo_to_dict(url)
+    lists = {
+        name: str(given.get(name) or os.environ.get(variable) or "").split(",")
+        for name, variable in _PLACE.items()
+    }
+    count = max(len(lists["host"]), len(lists["hostaddr"]))
+    for nth in range(count):
+        place = {
+            name: values[nth] if nth < len(values) else values[0] for name, values in lists.items()
+        }
+        yield {name: value for name, value in place.items() if value}
+
+
+async def _told(place: dict[str, str], within: float) -> list[dict[str, str]]:
+    host = place.get("host", "")
+    if "hostaddr" in place or not host or host.startswith(("/", "@")):
+        return [{}]
+    with contextlib.suppress(ValueError):
+        return [{"hostaddr": str(ipaddress.ip_address(host))}]
+    try:
+        async with asyncio.timeout(within):
+            found = await _look_up(host)
+    except (OSError, UnicodeError):
+        return [{}]
+    return [{"hostaddr": address} for address in found]
+
+
+def _look_up(host: str) -> asyncio.Future[list[str]]:
+    """The addresses of a name. In a thread of our own: the loop's executor is the handlers' too,
+    and one that they have filled or shut down would keep results from being settled."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[list[str]] = loop.create_future()
+
+    def tell(act: Callable[[Any], None], value: object) -> None:
+        if not answer.done():
+            act(value)
+
+    def look_up() -> None:
+        act: Callable[[Any], None] = answer.set_result
+        value: object
+        try:
+            found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            value = [str(sockaddr[0]) for *_, sockaddr in found]
+        except Exception as error:  # noqa: BLE001 - it is raised where it is awaited
+            act, value = answer.set_exception, error
+        with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody waits
+            loop.call_soon_threadsafe(tell, act, value)
+
+    threading.Thread(target=look_up, name="tenure-names", daemon=True).start()
+    return answer
+
+
+RV = TypeVar("RV")
+_SECONDS = DEADLINE.total_seconds()
+_ASK = "SELECT pg_backend_pid()"
+# What our options begin with; before it stand those of the URL.
+OUR_OPTIONS = "-c enable_seqscan="
+_REFUSED = "unsupported startup parameter"
+# Addresses whose pooler takes no options: asked once each, not at every connection.
+_without_options: set[tuple[object, ...]] = set()
+
+
+class DetectingConnection(Connection[TupleRow]):
+    """A connection that has learned how it was reached."""
+
+    behind_pooler = False
+    deadline: float | None = None
+
+    @classmethod
+    def connect(cls, conninfo: str = "", **kwargs: Any) -> Self:
+        """Connect, without options if a pooler refuses them, and ask who answers."""
+        fit = _fit(conninfo)
+        try:
+            connection = super().connect(fit, **kwargs)
+        except OperationalError as error:
+            connection = super().connect(_bare(fit, error), **kwargs)
+        with _or_closed(connection):
+            connection.detect_pooler()
+        return connection
+
+    def detect_pooler(self) -> None:
+        """Ask who answers; through a pooler prepare nothing, here and for handlers' SQL."""
+        lasting, self.deadline = self.deadline, _SECONDS
+        row = self.execute(_ASK).fetchone()
+        self.deadline = lasting
+        if not self.autocommit:
+            self.rollback()
+        self.behind_pooler = row != (self.pgconn.backend_pid,)
+        if self.behind_pooler:
+            self.prepare_threshold = None
+
+    def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
+        """Wait as psycopg does, but past no deadline; what came too late is unknown."""
+        if timeout is not None or self.deadline is None:
+            return super().wait(gen, interval, timeout)
+        try:
+            return super().wait(gen, interval, self.deadline)
+        except psycopg.errors._WaitTimeout as error:  # noqa: SLF001 - no public name
+            self.pgconn.finish()
+            raise psycopg.OperationalError("no answer within the deadline") from error
+
+
+class AsyncDetectingConnection(AsyncConnection[TupleRow]):
+    """The same in the async world."""
+
+    behind_pooler = False
+
+    @classmethod
+    async def connect(cls, conninfo: str = "", **kwargs: Any) -> Self:
+        """Connect, without options if a pooler refuses them, and ask who answers."""
+        fit = _fit(conninfo)
+        try:
+            connection = await super().connect(fit, **kwargs)
+        except OperationalError as error:
+            connection = await super().connect(_bare(fit, error), **kwargs)
+        with _or_closed(connection):
+            await connection.detect_pooler()
+        return connection
+
+    async def detect_pooler(self) -> None:
+        """Ask who answers; through a pooler prepare nothing, here and for handlers' SQL."""
+        try:
+            async with asyncio.timeout(_SECONDS):
+                row = await (await self.execute(_ASK)).fetchone()
+        except TimeoutError as error:
+            raise OperationalError("no answer within the deadline") from error
+        if not self.autocommit:
+            await self.rollback()
+        self.behind_pooler = row != (self.pgconn.backend_pid,)
+        if self.behind_pooler:
+            self.prepare_threshold = None
+
+
+@contextmanager
+def _or_closed(connection: Connection[Any] | AsyncConnection[Any]) -> Iterator[None]:
+    """Leave nothing open that nobody was given."""
+    try:
+        yield
+    except BaseException:
+        connection.pgconn.finish()
+        raise
+
+
+def _fit(text: str) -> str:
+    """The connection string as it was last found to be taken there."""
+    return _stripped(text) if _place(text) in _without_options else text
+
+
+def _bare(text: str, error: OperationalError) -> str:
+    """The connection string without our options, if those were refused; else the error. Several
+    may learn it at once."""
+    if _REFUSED not in str(error) or OUR_OPTIONS not in text:
+        raise error
+    _without_options.add(_place(text))
+    return _stripped(text)
+
+
+def _stripped(text: str) -> str:
+    given = conninfo.conninfo_to_dict(text)
+    callers, _, _ = str(given.get("options") or "").partition(OUR_OPTIONS)
+    return conninfo.make_conninfo("", **(given | {"options": callers.strip() or None}))
+
+
+def _place(text: str) -> tuple[object, ...]:
+    given = conninfo.conninfo_to_dict(text)
+    return tuple(given.get(name) for name in ("host", "hostaddr", "port", "dbname", "user"))
+
+
+# Half-open connections end quickly, seen from here and from the server: default libpq
+# hung for over 40 s on a dropped peer, with these it is 3.4 s.
+_CLIENT: dict[str, str | int] = {
+    "connect_timeout": 3,
+    "tcp_user_timeout": 3000,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "target_session_attrs": "read-write",
+}
+# Statistics of a small table make a sequential scan of every one of our statements; a
+# disabled scan looks so dear that JIT would compile it, at a thousand times the price.
+_SERVER = {
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "plan_cache_mode": "force_generic_plan",
+    "jit": "off",
+    "default_transaction_isolation": "read\\ committed",
+    "statement_timeout": "10s",
+    "lock_timeout": "5s",
+    "idle_in_transaction_session_timeout": "30s",
+    "tcp_user_timeout": "3000",
+    "tcp_keepalives_idle": "5",
+    "tcp_keepalives_interval": "2",
+    "tcp_keepalives_count": "3",
+}
+
+
+# The same where a pooler hands out sessions: with each transaction, and for it alone.
+BEGIN_WITH_SETTINGS = "; ".join(
+    [
+        "BEGIN ISOLATION LEVEL READ COMMITTED",
+        *(
+            f"SET LOCAL {name} = '{value}'"
+            for name, value in _SERVER.items()
+            if not name.startswith(("tcp_", "default_"))
+        ),
+    ]
+)
+
+
+def own(url: str, *, name: str = "tenure", **settings: str) -> str:
+    """The connection string of one of our own connections; `settings` override the server's."""
+    given = conninfo.conninfo_to_dict(url)
+    options = " ".join(f"-c {key}={value}" for key, value in (_SERVER | settings).items())
+    merged: dict[str, str | int | None] = {**_CLIENT, "application_name": name, **given}
+    merged["options"] = f"{given.get('options') or ''} {options}".strip()
+    return conninfo.make_conninfo("", **merged)
+
+
+def callers(url: str, *, name: str) -> str:
+    """The connection string of a connection for users' SQL: our deadlines on the link, the
+    server's own settings for plans and statements."""
+    given = conninfo.conninfo_to_dict(url)
+    return conninfo.make_conninfo("", **{**_CLIENT, "application_name": name, **given})
+
+
+def connect(url: str, *, name: str = "tenure", **settings: str) -> DetectingConnection:
+    """A connection of our own, in autocommit."""
+    with _unreachable():
+        return DetectingConnection.connect(own(url, name=name, **settings), autocommit=True)
+
+
+async def aconnect(url: str, *, name: str = "tenure", **settings: str) -> AsyncDetectingConnection:
+    """The same for the async world."""
+    with _unreachable():
+        return await AsyncDetectingConnection.connect(
+            own(url, name=name, **settings), autocommit=True
+        )
+
+
+@contextmanager
+def _unreachable() -> Iterator[None]:
+    try:
+        yield
+    except OperationalError as error:
+        if "startup parameter" in str(error):
+            raise Unreachable(
+                f"a pooler refuses what the database's URL asks for: {error}; take it out of the "
+                "URL, or let PgBouncer drop it: ignore_startup_parameters = options"
+            ) from error
+        raise Unreachable(
+            f"no connection to a writable PostgreSQL: {error}; "
+            "check that the server runs, that the address is right and that it is not a standby"
+        ) from error
+
+
+def database_name(url: str) -> str:
+    """The name of the database; empty if the URL leaves it to libpq."""
+    return str(conninfo.conninfo_to_dict(url).get("dbname") or "")
+
+
+def beside(url: str, database: str) -> str:
+    """The URL of another database on the same server."""
+    if "://" not in url:
+        return conninfo.make_conninfo(url, dbname=database)
+    parts = urlsplit(url)
+    kept = [(name, value) for name, value in parse_qsl(parts.query) if name != "dbname"]
+    return parts._replace(path=f"/{quote(database)}", query=urlencode(kept)).geturl()

@@ -1,0 +1,173 @@
+"""One reconnecting connection; LISTEN and its check."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from time import monotonic
+from typing import TYPE_CHECKING, TypeVar
+from uuid import uuid4
+
+import psycopg
+from psycopg import sql
+from psycopg.types.json import set_json_loads
+
+from tenure._log import Log
+from tenure._model.ids import Json
+from tenure._model.stats import ListenCheck
+from tenure._store.postgres.connections import aconnect, addresses, connect
+from tenure._store.postgres.session_base import DEADLINE
+from tenure._store.postgres.sessions import AsyncSession, Publish
+from tenure._store.steps import Op
+from tenure.errors import Unreachable
+
+if TYPE_CHECKING:
+    from tenure._store.postgres.connections import AsyncDetectingConnection
+
+
+T = TypeVar("T")
+log = Log("tenure")
+_JSON = json.JSONDecoder()
+_SIGN_OF_LIFE = 5.0
+_LOOK_AGAIN = 60.0
+_UNHEARD = (
+    "%s: a pooler stands before the server, so LISTEN is not used; workers poll, "
+    "or hear of jobs by Redis"
+)
+
+
+def _read_json(data: str | bytes) -> Json:
+    """The value of a jsonb: UTF-8 without a space before it, which `json.loads` would look for."""
+    text = data if isinstance(data, str) else str(data, "utf-8")
+    value, _ = _JSON.raw_decode(text)
+    return value
+
+
+class PostgresServiceConnection:
+    """A connection for one service or a few: operations take their turn."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        schema: str,
+        name: str,
+        deadline: timedelta | None,
+        ring: Publish | None = None,
+    ) -> None:
+        self._url = url
+        self._schema = schema
+        self._name = name
+        self._ring = ring
+        self._connection: AsyncDetectingConnection | None = None
+        self._session: AsyncSession | None = None
+        self._lock = asyncio.Lock()
+        self.set_deadline(deadline or DEADLINE)
+
+    def set_deadline(self, deadline: timedelta) -> None:
+        """From now on each statement has so long to be answered."""
+        self._deadline: timedelta = deadline
+        # For each address. Who is in a hurry tries again sooner than libpq's timeout would let it.
+        self._connecting: float = min(3.0, max(1.0, 2 * deadline.total_seconds()))
+        if self._session is not None:
+            self._session.set_deadline(deadline)
+
+    async def run(self, op: Op[T]) -> T:
+        """Perform an operation; the connection is made first if there is none."""
+        async with self._lock:
+            session = await self._opened()
+            return await session.run(op)
+
+    async def open(self) -> None:
+        """Make the connection now, if there is none."""
+        async with self._lock:
+            await self._opened()
+
+    async def _opened(self) -> AsyncSession:
+        if self._session is None or self._connection is None or self._connection.closed:
+            return await self._open()
+        return self._session
+
+    async def _open(self) -> AsyncSession:
+        await self.close()
+        self._connection = await self._reached()
+        set_json_loads(_read_json, self._connection)
+        self._session = AsyncSession(
+            self._connection, schema=self._schema, deadline=self._deadline, ring=self._ring
+        )
+        return self._session
+
+    async def _reached(self) -> "AsyncDetectingConnection":
+        """A connection to the first address that gives one. Each has a time of its own: one that
+        is silent keeps nobody from the next."""
+        failures: list[Unreachable] = []
+        for address in await addresses(self._url, within=self._connecting):
+            try:
+                async with asyncio.timeout(self._connecting):
+                    return await aconnect(address, name=self._name)
+            except TimeoutError as error:
+                silent = Unreachable(f"{self._name}: no connection in {self._connecting:g} s")
+                silent.__cause__ = error
+                failures.append(silent)
+            except Unreachable as error:
+                failures.append(error)
+        if len(failures) == 1:
+            raise failures[0]
+        raise Unreachable("; ".join(map(str, failures))) from failures[-1]
+
+    async def listen(self, channel: str, *, anyway: bool = False) -> AsyncIterator[str]:
+        """What arrives on a channel, and now and then an empty text as a sign of life.
+
+        A link that was cut without a word shows at the next sign, by the deadline. Through a
+        pooler nothing is listened for, unless `anyway`: a LISTEN left in a session that others
+        are handed would reach them, and not us.
+        """
+        connection = await self._connected()
+        if connection.behind_pooler and not anyway:
+            log.warning(_UNHEARD, self._name)
+            while connection.behind_pooler:
+                await self.close()
+                await asyncio.sleep(_LOOK_AGAIN)
+                connection = await self._connected()
+        try:
+            await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+            while True:
+                yield ""
+                async for notify in connection.notifies(timeout=_SIGN_OF_LIFE):
+                    yield notify.payload
+                await AsyncSession(connection, own=False, deadline=self._deadline).ping()
+        except psycopg.Error as error:
+            raise Unreachable(f"the connection of {self._name} broke: {error}") from error
+
+    async def _connected(self) -> "AsyncDetectingConnection":
+        await self._open()
+        if self._connection is None:
+            raise AssertionError("just opened")
+        return self._connection
+
+    async def close(self) -> None:
+        """Close the connection, if there is one."""
+        connection, self._connection, self._session = self._connection, None, None
+        if connection is not None:
+            await connection.close()
+
+
+_PATIENCE = 3.0
+
+
+def check_listen(url: str) -> ListenCheck:
+    """Try it over two connections; not through a pooler, where a LISTEN would be left behind in a
+    session that others are handed."""
+    channel = f"tenure_doctor_{uuid4().hex}"
+    with connect(url, name="tenure doctor") as ear, connect(url, name="tenure doctor") as mouth:
+        if ear.behind_pooler:
+            return ListenCheck(behind_pooler=True)
+        try:
+            ear.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+            notified_at = monotonic()
+            mouth.execute("SELECT pg_notify(%s, '')", [channel])
+            if any(True for _ in ear.notifies(timeout=_PATIENCE, stop_after=1)):
+                return ListenCheck(lag=timedelta(seconds=monotonic() - notified_at))
+            return ListenCheck()
+        except psycopg.Error as error:
+            raise Unreachable(f"the connection broke while listening: {error}") from error

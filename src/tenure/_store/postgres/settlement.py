@@ -1,0 +1,260 @@
+"""Settling: how running periods end. One bad or busy row never holds up its neighbours."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import TypeVar
+
+from tenure._model.attempt import AttemptOutcome
+from tenure._model.job import NewJob, State
+from tenure._model.lease import Lease, SettleResult, SettleStatus
+from tenure._model.outcome import Settlement, SettleRequest
+from tenure._rules.lifecycle import MAX_DEATHS, MAX_WORKER_LOSSES
+from tenure._rules.sanitize import as_unstorable, refused_result, sanitized
+from tenure._store.postgres.base import (
+    Name,
+    check_isolation,
+    name_arrays,
+    name_of,
+    row_name,
+)
+from tenure._store.postgres.jobs import JobQueries
+from tenure._store.postgres.statements import Jsonb
+from tenure._store.steps import Op, RawSql, Rows, atomically
+from tenure.errors import LeaseLost, QueryFailed
+
+T = TypeVar("T")
+_SOON = RawSql("SET LOCAL lock_timeout = '100ms'")
+_IN_TIME = SettleResult(SettleStatus.SETTLED, State.COMPLETED)
+_LATE = SettleResult(SettleStatus.SETTLED, State.COMPLETED, late=True)
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Endings on their way, and the answers so far."""
+
+    answers: dict[Name, SettleResult] = field(default_factory=dict)
+
+    def unanswered(self, ended: Sequence[SettleRequest]) -> list[SettleRequest]:
+        return [e for e in ended if name_of(e.lease) not in self.answers]
+
+    def read(self, ended: Sequence[SettleRequest], rows: Rows) -> list[SettleRequest]:
+        """Note the answers in these rows of settle.sql; what is left over waits for a key."""
+        by_name = {name_of(e.lease): e for e in ended}
+        busy = []
+        for row in rows:
+            if row["state"] is None:
+                busy.append(by_name[row_name(row)])
+            else:
+                state = State(row["state"])
+                self.answers[row_name(row)] = SettleResult(
+                    SettleStatus.SETTLED, state, row["late"], reason=row["reason"]
+                )
+        return busy
+
+
+class SettlementQueries(JobQueries):
+    """The part of the store that ends running periods by their whole lease."""
+
+    def settle(self, ended: Sequence[SettleRequest]) -> Op[Sequence[SettleResult]]:
+        """End running periods; answers in the order asked. Sending the same again is harmless."""
+        names = [name_of(e.lease) for e in ended]
+        first = dict(zip(reversed(names), reversed(ended), strict=True))
+        fit = sorted(map(sanitized, first.values()), key=lambda e: e.lease.job_id)
+        batch = _Batch()
+        yield from self._settle_batch(fit, batch)
+        if rest := batch.unanswered(fit):
+            batch.answers |= yield from self._repeat(rest)
+        again = SettleResult(SettleStatus.REPEATED)
+        return [
+            batch.answers[name] if e is first[name] else again
+            for name, e in zip(names, ended, strict=True)
+        ]
+
+    def _settle_batch(
+        self, ended: Sequence[SettleRequest], batch: _Batch, *, hurried: bool = False
+    ) -> Op[None]:
+        """Settle a batch; halve it while one row of it is refused or locked, until that row
+        stands alone."""
+        try:
+            busy = yield from self._settle_once(ended, batch, hurried=hurried)
+        except QueryFailed as error:
+            if not (error.is_data_error or error.is_conflict):
+                raise
+            if len(ended) > 1:
+                middle = len(ended) // 2
+                for half in (ended[:middle], ended[middle:]):
+                    if rest := batch.unanswered(half):
+                        yield from self._settle_batch(rest, batch, hurried=error.is_conflict)
+                return
+            [one] = ended
+            if error.is_conflict:
+                batch.answers[name_of(one.lease)] = SettleResult(SettleStatus.BUSY)
+                return
+            if one.settlement.reason == "unstorable":
+                raise
+            yield from self._settle_batch([as_unstorable(one, str(error))], batch)
+            return
+        # A caller's transaction has the row of this job's key. Its neighbours are settled; this
+        # one stands in line for a moment, or a key in demand would never be its turn. Not longer:
+        # meanwhile its row is locked to renewals, and what ends next waits.
+        for one in busy[1:]:
+            batch.answers[name_of(one.lease)] = SettleResult(SettleStatus.BUSY)
+        for one in busy[:1]:
+            try:
+                settled = yield from atomically(_hurried(self._settle_one(one)))
+            except QueryFailed as error:
+                if not error.is_conflict:
+                    raise
+                settled = SettleResult(SettleStatus.BUSY)
+            if settled:
+                batch.answers[name_of(one.lease)] = settled
+
+    def _settle_once(
+        self, ended: Sequence[SettleRequest], batch: _Batch, *, hurried: bool
+    ) -> Op[list[SettleRequest]]:
+        """Send a batch once; answers with what waits for a key.
+
+        Completions go by the short statement first; what it leaves, and all else, goes by
+        the whole one.
+        """
+        if completed := [e for e in ended if e.settlement.state is State.COMPLETED]:
+            rows = yield from self._file("complete", _completions(completed), hurried=hurried)
+            for place, late, _ in rows:
+                name = name_of(completed[place - 1].lease)
+                batch.answers[name] = _LATE if late else _IN_TIME
+            if len(rows) == len(ended):
+                return []
+        rest = batch.unanswered(ended)
+        if not rest:
+            return []
+        rows = yield from self._file("settle", _endings(rest), hurried=hurried)
+        return batch.read(rest, rows)
+
+    @property
+    def ended_channel(self) -> str:
+        """The channel that carries the id of a job that has ended and is waited for."""
+        return f"{self.schema}_ended"
+
+    def _file(self, name: str, params: dict[str, object], *, hurried: bool) -> Op[Rows]:
+        """Send a statement that files; `hurried` gives up on a lock soon, so that the search for
+        the one that is locked does not take as long again for each half."""
+
+        def send(day: date | None) -> Op[Rows]:
+            op = self._send(
+                name, tuples=name == "complete", filed_on=day, channel=self.ended_channel, **params
+            )
+            return atomically(_hurried(op)) if hurried else op
+
+        return (yield from self._with_partition_fallback(send))
+
+    def _repeat(self, rest: Sequence[SettleRequest]) -> Op[dict[Name, SettleResult]]:
+        """Ask, in a new snapshot, how the running periods ended that a settle did not find.
+
+        The same end again is a repeat. Any other is refused, and kept as evidence.
+        """
+        rows = yield self._query(
+            "repeat",
+            **name_arrays([e.lease for e in rest]),
+            outcomes=[e.settlement.ending for e in rest],
+            refused=[refused_result(e) for e in rest],
+        )
+        found = {row_name(row): AttemptOutcome(row["outcome"]) for row in rows}
+        answers = {}
+        for ended in rest:
+            outcome = found.get(name_of(ended.lease))
+            same = outcome is ended.settlement.ending
+            answer = SettleStatus.REPEATED if same else SettleStatus.REFUSED
+            answers[name_of(ended.lease)] = SettleResult(answer, ending=outcome)
+        return answers
+
+    def check(self, lease: Lease) -> Op[None]:
+        """LeaseLost unless the lease is still the job's. No lock."""
+        held, _ = yield from self._check(lease)
+        if not held:
+            raise _lost(lease)
+
+    def _check(self, lease: Lease) -> Op[tuple[bool, date]]:
+        rows = yield self._query(
+            "check_lease", id=lease.job_id, token=lease.token, owner=lease.claimed_by
+        )
+        check_isolation(rows[0])
+        return rows[0]["held"], rows[0]["filed_on"]
+
+    def settle_within(
+        self,
+        lease: Lease,
+        settlement: Settlement,
+        *,
+        also: Sequence[NewJob] = (),
+        log: str | None = None,
+        hurried: bool = False,
+    ) -> Op[None]:
+        """End one running period as the last statements of a caller's transaction.
+
+        The row is locked from the settle to the COMMIT: a holder that falls asleep between
+        them is thrown out by the server after a lease.
+        """
+        wait = int(lease.ttl.total_seconds() * 1000)
+        yield RawSql(f"SET LOCAL idle_in_transaction_session_timeout = {wait}")
+        if hurried:
+            yield _SOON
+        if also:
+            yield from self.enqueue(also)
+        if (yield from self._settle_one(sanitized(SettleRequest(lease, settlement, log)))) is None:
+            raise _lost(lease)
+
+    def _settle_one(self, ended: SettleRequest) -> Op[SettleResult | None]:
+        """Settle one lease within a transaction, which an error would end: so the day is asked
+        for first, and a key that is locked is waited for. None if the lease is lost."""
+        held, day = yield from self._check(ended.lease)
+        if not held:
+            return None
+        for _ in range(2):
+            batch = _Batch()
+            rows = yield self._within(
+                "settle", filed_on=day, channel=self.ended_channel, **_endings([ended])
+            )
+            if not batch.read([ended], rows):
+                return batch.answers.get(name_of(ended.lease))
+            yield self._within("await_key", task=rows[0]["task"], key=rows[0]["key"])
+        raise AssertionError("a key that this transaction has locked was skipped as locked")
+
+
+def _hurried(op: Op[T]) -> Op[T]:
+    """The same in a transaction that gives up on a lock soon."""
+    yield _SOON
+    return (yield from op)
+
+
+def _lost(lease: Lease) -> LeaseLost:
+    return LeaseLost(f"job {lease.job_id}: the lease is lost; roll back and stop")
+
+
+def _completions(batch: Sequence[SettleRequest]) -> dict[str, object]:
+    """A batch of completions as the parameter arrays of complete.sql."""
+    said = [e.settlement for e in batch]
+    return name_arrays([e.lease for e in batch]) | {
+        "reasons": [s.reason for s in said],
+        "results": [None if s.result is None else Jsonb(s.result) for s in said],
+        "logs": [e.log for e in batch],
+    }
+
+
+def _endings(batch: Sequence[SettleRequest]) -> dict[str, object]:
+    """A batch of endings as the parameter arrays of settle.sql."""
+    said = [e.settlement for e in batch]
+    errors = [s.error for s in said]
+    return _completions(batch) | {
+        "states": [s.state for s in said],
+        "outcomes": [s.ending for s in said],
+        "delays": [s.after for s in said],
+        "charged": [s.charged for s in said],
+        "losses": [s.loss for s in said],
+        "max_worker_losses": MAX_WORKER_LOSSES,
+        "max_deaths": MAX_DEATHS,
+        "error_types": [e and e.type for e in errors],
+        "error_messages": [e and e.message for e in errors],
+        "error_traces": [e and e.trace for e in errors],
+        "error_signatures": [e and e.signature for e in errors],
+    }

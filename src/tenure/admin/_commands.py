@@ -1,0 +1,131 @@
+"""One text for two faces: a verb is written once, as an operation, and called sync or async."""
+
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+
+from tenure._model.audit import By
+from tenure._store.engine import Engine, Runner
+from tenure._store.steps import Op, TransactionMark
+from tenure.errors import InvalidValue, StoreError
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+class CommandGroup:
+    """What the groups of verbs share: the database, and who performs an operation on it."""
+
+    def __init__(self, engine: Engine, *, runner: Runner | None = None) -> None:
+        self._engine = engine
+        self._store = engine.store
+        self._runner = runner or engine
+
+    def perform(self, op: Op[T]) -> T:
+        """Perform an operation and return its answer."""
+        return self._runner.run(op)
+
+    async def aperform(self, op: Op[T]) -> T:
+        """The same in the async world."""
+        return await self._engine.arun(op)
+
+
+async def on_a_thread(act: Callable[[], T]) -> T:
+    """The async face of what has none of its own: it goes on even if nobody awaits it."""
+    import asyncio  # noqa: PLC0415 - who calls this has loaded it, who does not need not
+
+    return await asyncio.to_thread(act)
+
+
+V = TypeVar("V", bound=CommandGroup)
+
+
+class AdminCommand(Generic[V, P, T]):
+    """A verb, called in the sync world, from the method that describes its operation."""
+
+    def __init__(self, describe: Callable[Concatenate[V, P], Op[T]]) -> None:
+        self.describe: Callable[Concatenate[V, P], Op[T]] = requires_actor(describe)
+        self.__doc__ = describe.__doc__
+        self.__wrapped__ = describe
+
+    @overload
+    def __get__(self, verbs: None, kind: type, /) -> "AdminCommand[V, P, T]": ...
+    @overload
+    def __get__(self, verbs: V, kind: type, /) -> Callable[P, T]: ...
+    def __get__(self, verbs: V | None, kind: type, /) -> "AdminCommand[V, P, T] | Callable[P, T]":
+        if verbs is None:
+            return self
+        describe = self.describe
+
+        @wraps(describe)
+        def face(*args: P.args, **kwargs: P.kwargs) -> T:
+            return verbs.perform(describe(verbs, *args, **kwargs))
+
+        return face
+
+
+class AsyncTwin(Generic[V, P, T]):
+    """The async face of a verb. Kept as `Final`, so that every type checker infers the same."""
+
+    def __init__(self, verb: AdminCommand[V, P, T]) -> None:
+        self._describe = verb.describe
+        self.__doc__ = verb.__doc__
+        self.__wrapped__: Callable[Concatenate[V, P], Op[T]] = verb.__wrapped__
+
+    @overload
+    def __get__(self, verbs: None, kind: type, /) -> "AsyncTwin[V, P, T]": ...
+    @overload
+    def __get__(self, verbs: V, kind: type, /) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def __get__(
+        self, verbs: V | None, kind: type, /
+    ) -> "AsyncTwin[V, P, T] | Callable[P, Coroutine[Any, Any, T]]":
+        if verbs is None:
+            return self
+        describe = self._describe
+
+        @wraps(describe)
+        async def face(*args: P.args, **kwargs: P.kwargs) -> T:
+            return await verbs.aperform(describe(verbs, *args, **kwargs))
+
+        return face
+
+
+def requires_actor(describe: Callable[P, T]) -> Callable[P, T]:
+    """The same, and what is to be who calls and why is refused where it is something else, before
+    anything is asked of the database."""
+    code = describe.__code__
+    taken = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    if "by" not in taken:
+        return describe
+    place = taken.index("by")
+
+    @wraps(describe)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        if len(args) > place or "by" in kwargs:
+            check_actor(kwargs.get("by") if len(args) <= place else args[place])
+        return describe(*args, **kwargs)
+
+    return checked
+
+
+def check_actor(by: object) -> None:
+    """InvalidValue for what does not say who, in the way that the audit has it."""
+    if not isinstance(by, By):
+        said = by if isinstance(by, str) else "me"
+        raise InvalidValue(f"by is {by!r}; it says who, for the audit: write By({said!r})")
+
+
+def as_dry_run(op: Op[T]) -> Op[T]:
+    """The same transaction, rolled back where it would commit: the answer says what would be."""
+    try:
+        step = next(op)
+        while True:
+            try:
+                rows = yield TransactionMark.ROLLBACK if step is TransactionMark.COMMIT else step
+            except StoreError as error:
+                step = op.throw(error)
+            else:
+                step = op.send(rows)
+    except StopIteration as stop:
+        answer: T = stop.value
+        return answer

@@ -1,0 +1,224 @@
+"""A job and a list of jobs, printed."""
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from tenure.cli.output import (
+    print_fields,
+    print_json,
+    print_lines,
+    print_note,
+    print_table,
+    safe,
+    safe_lines,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from uuid import UUID
+
+    from tenure.admin import Admin
+    from tenure.types import AttemptRow, AuditRow, JobRow, Membership, Selector
+
+
+# A page may come short where jobs are sparse; this many are asked for before saying so.
+_PAGES = 100
+# Of an error this much is shown in a list.
+_WIDEST_ERROR = 200
+
+
+def print_found(
+    admin: "Admin", selector: "Selector", *, count: int, after: str | None, as_json: bool
+) -> None:
+    """Print the jobs that a selector means, and say what was searched and where more are."""
+    jobs: list[JobRow] = []
+    searched, took = 0, timedelta()
+    for _ in range(_PAGES):
+        page = admin.search(selector, count=count - len(jobs), after=after)
+        jobs += page.jobs
+        after = page.next
+        searched, took = searched + page.searched, took + page.took
+        if after is None or len(jobs) == count:
+            break
+    print_note(f"searched {searched:,} in {took / timedelta(milliseconds=1):,.0f} ms")
+    print_jobs(admin, jobs, after=after, as_json=as_json, searched=searched)
+
+
+def print_jobs(
+    admin: "Admin", jobs: "Sequence[JobRow]", *, after: str | None, as_json: bool, **also: int
+) -> None:
+    """Print a list of jobs, and say where the next one goes on."""
+    errors = {} if as_json else error_of(admin, jobs)
+    jobs = [*map(admin.redactor().job, jobs)]
+    if as_json:
+        print_json({"jobs": jobs, "next": after, **also})
+    elif jobs:
+        print_table(
+            (
+                "id",
+                "state",
+                "task",
+                "queue",
+                "priority",
+                "attempt",
+                "due",
+                "ended",
+                "reason",
+                "error",
+            ),
+            [
+                (
+                    job.id,
+                    state(job),
+                    job.task,
+                    job.queue,
+                    job.priority,
+                    f"{job.attempt} of {job.max_attempts}",
+                    job.run_at,
+                    job.ended_at,
+                    job.done_reason,
+                    _cut(errors.get(job.id)),
+                )
+                for job in jobs
+            ],
+        )
+    if after:
+        print_note(f"{len(jobs)} shown; more may follow: --after {after}")
+    else:
+        print_note(f"{len(jobs)} shown; no more")
+
+
+def error_of(admin: "Admin", jobs: "Sequence[JobRow]") -> "Mapping[int, str]":
+    """The last error of each of these jobs that has failed, in words, by the job's id."""
+    failed = {job.id: job for job in jobs if job.state == "failed"}
+    if not failed:
+        return {}
+    shown = admin.redactor()
+    last = [shown.attempt(one, of=failed[one.job_id]) for one in admin.last_attempts([*failed])]
+    return {one.job_id: text for one in last if (text := error_text(one)) is not None}
+
+
+def error_text(attempt: "AttemptRow") -> str | None:
+    """An attempt's error, by its type and message."""
+    if attempt.error_type is None:
+        return None
+    return f"{attempt.error_type}: {attempt.error_message}"
+
+
+def _cut(error: str | None) -> str | None:
+    if error is None:
+        return None
+    line = safe(error)
+    return line if len(line) <= _WIDEST_ERROR else f"{line[: _WIDEST_ERROR - 1]}…"
+
+
+def state(job: "JobRow") -> str:
+    """The state, with what an operator or a request has added to it."""
+    held = ", held" if job.held else ""
+    return f"{job.state}{held}{', cancel requested' if job.cancel_requested else ''}"
+
+
+def print_job(
+    job: "JobRow",
+    attempts: "Sequence[AttemptRow]",
+    audit: "Sequence[AuditRow]",
+    operations: "Sequence[Membership]",
+    workers: "Mapping[UUID, str]",
+) -> None:
+    """Print all that is known of a job; the trace and the log of its last attempt, and of the
+    others what they ended with. `workers` are the names of those that are still known."""
+    print_fields(
+        {
+            "job": job.id,
+            "task": job.task,
+            "arguments": job.args,
+            "state": state(job),
+            "reason": job.done_reason,
+            "queue": job.queue,
+            "priority": job.priority,
+            "key": job.key,
+            "attempt": f"{job.attempt} of {job.max_attempts}",
+            "losses": _losses(job),
+            "created": job.created_at,
+            "due": job.run_at,
+            "claimed": job.claimed_at,
+            "claimed by": job.claimed_by and workers.get(job.claimed_by, job.claimed_by),
+            "lease ends": job.lease_expires_at,
+            "ended": job.ended_at,
+            "result": job.result,
+            "progress": job.progress,
+            "cursor": job.cursor,
+            "items": job.items or None,
+            "schedule": (job.meta or {}).get("schedule"),
+            "tick": _tick(job),
+            "meta": job.meta,
+        }
+    )
+    if attempts:
+        _print_attempts(attempts, workers)
+    if audit:
+        print_lines([""])
+        print_table(
+            ("at", "by", "from", "action", "reason"),
+            [(row.at, row.actor, row.source, row.action, row.reason) for row in audit],
+        )
+    _print_operations(operations)
+
+
+def _losses(job: "JobRow") -> str:
+    """How often its own process died, how often anything else that ran it, and how often in all."""
+    if not job.deaths:
+        return "0"
+    return f"{job.losses} own, {job.worker_losses} of workers, {job.deaths} in all"
+
+
+def _print_attempts(attempts: "Sequence[AttemptRow]", workers: "Mapping[UUID, str]") -> None:
+    print_lines([""])
+    print_table(
+        ("token", "attempt", "outcome", "worker", "started", "ended", "renewals", "error"),
+        [
+            (
+                attempt.token,
+                attempt.attempt,
+                f"{attempt.outcome}, late" if attempt.late else attempt.outcome,
+                workers.get(attempt.claimed_by, attempt.claimed_by),
+                attempt.started_at,
+                attempt.ended_at,
+                attempt.renewals,
+                error_text(attempt),
+            )
+            for attempt in attempts
+        ],
+    )
+    last = attempts[-1]
+    for name, text in (("trace", last.error_trace), ("log", last.log)):
+        if text:
+            print_lines(["", f"{name} of the last attempt:"])
+            print_lines(f"  {line}" for line in safe_lines(text))
+
+
+def _print_operations(operations: "Sequence[Membership]") -> None:
+    """What operations on many jobs did to this one: that is not in its own audit."""
+    if operations:
+        print_lines([""])
+        print_table(
+            ("operation", "kind", "outcome", "by", "from", "reason", "started"),
+            [
+                (
+                    member.operation.id,
+                    member.operation.kind,
+                    member.outcome or "to come",
+                    member.operation.actor,
+                    member.operation.source,
+                    member.operation.reason,
+                    member.operation.created_at,
+                )
+                for member in operations
+            ],
+        )
+
+
+def _tick(job: "JobRow") -> datetime | None:
+    """The tick of its schedule that the job is for."""
+    at = (job.meta or {}).get("tick_at")
+    return None if at is None else datetime.fromisoformat(at)

@@ -1,0 +1,125 @@
+"""JSON, tables, messages and the progress bar."""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+def safe(text: object) -> str:
+    """The text in one line, with signs that would steer a terminal written out."""
+    return _written_out(" ".join(str(text).split()))
+
+
+def safe_lines(text: str) -> list[str]:
+    """The text line by line as it is indented, with signs that would steer a terminal written
+    out."""
+    return [_written_out(line) for line in text.expandtabs().splitlines()]
+
+
+def _written_out(line: str) -> str:
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in line)
+
+
+def print_note(text: str) -> None:
+    """One line on stderr."""
+    sys.stderr.write(f"{safe(text)}\n")
+
+
+def print_error(what: str, why: str, todo: str) -> None:
+    """An error in three lines: what, why, what to do."""
+    sys.stderr.write(f"error: {safe(what)}\nwhy:   {safe(why)}\ndo:    {safe(todo)}\n")
+
+
+_WIDEST = 10_000
+
+
+def print_json(value: object) -> None:
+    """One JSON document, in ASCII, so that any pipe carries it."""
+    from tenure.admin import to_json
+
+    sys.stdout.write(json.dumps(to_json(value)) + "\n")
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """One line each."""
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A table as wide as the terminal, or as wide as it needs where nobody looks; without the
+    columns that have nothing in any row."""
+    kept = [i for i in range(len(columns)) if any(row[i] is not None for row in rows)]
+    _print(
+        [columns[i] for i in kept],
+        [[row[i] for i in kept] for row in rows],
+    )
+
+
+def print_fields(fields: Mapping[str, object]) -> None:
+    """Names and values, without those that have none."""
+    _print(None, [(name, value) for name, value in fields.items() if value not in (None, "")])
+
+
+def _print(columns: Sequence[str] | None, rows: Iterable[Sequence[object]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*columns or (), box=None, pad_edge=False, show_header=columns is not None)
+    for column in table.columns:
+        column.overflow = "fold"
+    for row in rows:
+        table.add_row(*(Text(shown(cell)) for cell in row))
+    if sys.stdout.isatty():
+        Console(highlight=False).print(table)
+        return
+    console = Console(width=_WIDEST, highlight=False)
+    with console.capture() as captured:
+        console.print(table)
+    print_lines(line.rstrip() for line in captured.get().splitlines())
+
+
+def shown(value: Any) -> str:
+    """A value as a cell shows it: an instant in UTC, what JSON has as JSON, nothing as a dash."""
+    match value:
+        case None:
+            return "-"
+        case datetime():
+            return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
+        case bool():
+            return "yes" if value else "no"
+        case dict() | list():
+            return safe(json.dumps(value, ensure_ascii=False))
+        case _:
+            return safe(value)
+
+
+@contextmanager
+def bar(what: str) -> "Iterator[Callable[[int, int], None]]":
+    """A bar that is told how much is done, and of how much."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(
+        *columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal
+    ) as progress:
+        task = progress.add_task(what, total=None)
+
+        def advance(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+
+        yield advance

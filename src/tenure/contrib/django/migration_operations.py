@@ -1,0 +1,98 @@
+"""Operations of Django migrations."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from django.db.migrations import RunSQL
+from django.db.migrations.exceptions import IrreversibleError
+
+from tenure import admin
+from tenure.contrib.django import conf
+
+if TYPE_CHECKING:
+    from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+
+
+class Step(RunSQL):
+    """From the version before to this one, and back; recorded in Tenure's own schema too.
+
+    Does nothing on a database that is not Tenure's, and nothing that `tenure db migrate` has
+    done already: whichever comes second finds the work done.
+    """
+
+    def __init__(self, version: int) -> None:
+        self.version = version
+        said = conf.read()
+        self._schema = said.schema
+        self._database = said.database
+        super().__init__(
+            admin.sql(said.schema, since=version - 1, to=version),
+            admin.sql(said.schema, since=version, to=version - 1),
+            hints={"tenure": True},
+        )
+
+    def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
+        """The step by its version; the text is the package's."""
+        return type(self).__qualname__, [self.version], {}
+
+    def describe(self) -> str:
+        """What `migrate --plan` shows."""
+        return f"Tenure's schema, version {self.version}"
+
+    def database_forwards(
+        self,
+        app_label: str,
+        schema_editor: "BaseDatabaseSchemaEditor",
+        from_state: Any,
+        to_state: Any,
+    ) -> None:
+        """Bring the schema to this version, unless it is there or beyond."""
+        if self._is_elsewhere(schema_editor):
+            return
+        if schema_editor.collect_sql or self._found(schema_editor) < self.version:
+            super().database_forwards(app_label, schema_editor, from_state, to_state)
+
+    def database_backwards(
+        self,
+        app_label: str,
+        schema_editor: "BaseDatabaseSchemaEditor",
+        from_state: Any,
+        to_state: Any,
+    ) -> None:
+        """Take the schema back to the version before, unless it is there already."""
+        if self._is_elsewhere(schema_editor):
+            return
+        found = self.version if schema_editor.collect_sql else self._found(schema_editor)
+        if found > self.version:
+            raise IrreversibleError(
+                f"schema {self._schema} is at version {found}, and this takes {self.version} away; "
+                f"go back first: tenure db migrate --to {self.version}"
+            )
+        if found == self.version:
+            super().database_backwards(app_label, schema_editor, from_state, to_state)
+
+    def _is_elsewhere(self, schema_editor: "BaseDatabaseSchemaEditor") -> bool:
+        return schema_editor.connection.alias != self._database
+
+    def _found(self, schema_editor: "BaseDatabaseSchemaEditor") -> int:
+        """The version that Tenure has recorded; 0 if it has none."""
+        with schema_editor.connection.cursor() as cursor:
+            cursor.execute("SELECT to_regclass(%s)", [f"{self._schema}.schema_version"])
+            if cursor.fetchone() == (None,):
+                return 0
+            cursor.execute(f"SELECT max(version) FROM {self._schema}.schema_version")  # noqa: S608 - admin.sql refuses a schema that needs quoting
+            [version] = cursor.fetchone()
+        return version or 0
+
+
+def make_partitions(using: str, plan: Sequence[Any] = (), **_signal: object) -> None:
+    """After a migration of ours was applied, make the partitions of the days ahead."""
+    from tenure.contrib.django import app  # noqa: PLC0415 - Django loads this before its apps
+
+    ours = any(step.app_label == "tenure" and not backwards for step, backwards in plan)
+    if using != app.database or not ours:
+        return
+    engine = app.engine
+    with admin.connect(engine.url, schema=engine.schema, check=False) as verbs:
+        if verbs.schema().fits:
+            verbs.maintain()

@@ -1,0 +1,74 @@
+"""Dead letters by task and error: how many, since when, one of them, and what brings them back."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from tenure.server.dashboard.charts import failures
+from tenure.server.dashboard.rendering import render
+from tenure.server.dashboard.session import Looking
+from tenure.server.dashboard.timeline import named
+from tenure.server.dashboard.views import queues
+from tenure.server.dependencies import AdminDep, RedactorDep
+from tenure.server.routes import installation, stats
+from tenure.server.schemas.installation import WorkerOut
+from tenure.types import EVERY_QUEUE, Scope
+
+router: APIRouter = APIRouter()
+_AT_ONCE = 50
+
+
+@router.get("/failed")
+async def groups(
+    request: Request,
+    caller: Looking,
+    admin: AdminDep,
+    hiding: RedactorDep,
+    queue: Annotated[str, Query(max_length=200)] = "",
+    task: Annotated[str, Query(max_length=200)] = "",
+    after: Annotated[str | None, Query(max_length=2000)] = None,
+) -> Response:
+    """The groups, of all queues or of one."""
+    depths = (await stats.depths(caller, request)).queues
+    page = None
+    if caller.may(Scope.READ, queue or EVERY_QUEUE):
+        page = await stats.groups(
+            caller, admin, hiding, queue or None, task or None, _AT_ONCE, after
+        )
+    about: dict[str, Any] = {"depth": None, "pause": None, "serving": []}
+    if queue:
+        set_for = (await installation.queues(caller, admin)).queues
+        found = (await installation.workers(caller, admin)).workers
+        about = {
+            "depth": next((one for one in depths if one.queue == queue), None),
+            "pause": queues.paused(next((one for one in set_for if one.name == queue), None)),
+            "serving": _serving(queues.takers(found, queue)),
+        }
+    return render(
+        request,
+        caller,
+        "failed.html",
+        page=page,
+        queue=queue,
+        task=task,
+        first=after is None,
+        failures=failures,
+        queues=[one for one in depths if one.failed.value or one.queue == queue],
+        asking=lambda **said: urlencode({name: text for name, text in said.items() if text}),
+        **about,
+    )
+
+
+def _serving(workers: Sequence[WorkerOut]) -> list[str]:
+    """Who works on it, and how much of it is taken: those of one name together."""
+    by_name: dict[str, list[WorkerOut]] = {}
+    for one in workers:
+        by_name.setdefault(named(one), []).append(one)
+    return [
+        f"{name}{f' ×{len(ones)}' if len(ones) > 1 else ''}"
+        f" ({sum(one.running for one in ones)} of {sum(one.slots for one in ones)})"
+        for name, ones in by_name.items()
+    ]

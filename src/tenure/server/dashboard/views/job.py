@@ -1,0 +1,166 @@
+"""One job: its life, its lease, why it does not run, what it carries, what can be done to it."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from tenure.admin import Admin
+from tenure.server.auth import Caller
+from tenure.server.dashboard import filters, forms, timeline
+from tenure.server.dashboard.filters import shown_as, who
+from tenure.server.dashboard.rendering import back, render
+from tenure.server.dashboard.session import Looking, Operating, Sent
+from tenure.server.dependencies import AdminDep, RedactorDep
+from tenure.server.problems import ProblemError
+from tenure.server.routes import installation, jobs, stats
+from tenure.server.schemas.installation import AuditOut
+from tenure.server.schemas.jobs import AttemptOut, JobOut, MembershipOut, MoveIn
+from tenure.types import EVERY_QUEUE, Scope
+
+router: APIRouter = APIRouter()
+TABS = ("arguments", "result", "items", "errors", "log", "events", "raw")
+_ITEMS = 100
+_DELETED = "The job is deleted."
+
+
+@router.get("/jobs/{job_id}")
+async def show(
+    request: Request,
+    job_id: str,
+    caller: Looking,
+    admin: AdminDep,
+    hiding: RedactorDep,
+    tab: str = "arguments",
+    every: bool = False,
+    after: str = "",
+) -> Response:
+    """The job as it is now."""
+    job = await jobs.show(job_id, caller, admin, hiding)
+    attempts = (await jobs.attempts(job_id, caller, admin, hiding)).attempts
+    stands = await stats.why(job_id, caller, admin)
+    found = (await installation.workers(caller, admin)).workers
+    workers = {one.id: timeline.named(one) for one in found}
+    changes = await _changes(job, caller, admin, hiding)
+    now = stands.now or datetime.now(UTC)
+    tab = tab if tab in TABS else TABS[0]
+    more: dict[str, Any] = {}
+    if tab == "items" and job.payload:
+        more["items"] = (await jobs.items(job_id, caller, admin, hiding, after[:400], _ITEMS)).items
+    if tab == "events":
+        joined = (await jobs.operations(job_id, caller, admin)).operations
+        more["events"] = _events(attempts, changes or [], joined)
+    enqueued = next((one for one in changes or [] if one.action == "enqueue"), None)
+    return render(
+        request,
+        caller,
+        "job.html",
+        job=job,
+        shown=shown_as(job, now),
+        now=now,
+        stands=stands,
+        steps=list(timeline.steps(job, attempts, enqueued, workers)),
+        attempts=attempts,
+        raw_attempts=[one.model_dump(mode="json") for one in attempts],
+        own=filters.own,
+        every=every,
+        tab=tab,
+        tabs=TABS,
+        audited=changes is not None,
+        page_of=_ITEMS,
+        site=str(request.base_url).rstrip("/"),
+        **more,
+    )
+
+
+async def _changes(
+    job: JobOut, caller: Caller, admin: Admin, hiding: RedactorDep
+) -> list[AuditOut] | None:
+    """What was done to the job, newest first; None for who may not see the audit."""
+    if not caller.may(Scope.READ, EVERY_QUEUE):
+        return None
+    found = await installation.audit(caller, admin, hiding, target=f"job:{job.id}")
+    return found.changes
+
+
+def _events(
+    attempts: list[AttemptOut], changes: list[AuditOut], joined: list[MembershipOut]
+) -> list[Mapping[str, Any]]:
+    """All that is known to have happened, oldest first."""
+    events: list[dict[str, Any]] = [
+        {
+            "at": one.at,
+            "what": one.action,
+            "who": f"{who(one.actor)}, {one.source}",
+            "why": one.reason,
+        }
+        for one in changes
+    ]
+    for one in attempts:
+        what = f"attempt {one.attempt} (token {one.fence})"
+        by = "" if one.worker is None else f"worker {one.worker[:8]}"
+        events.append({"at": one.started_at, "what": f"{what} began", "who": by, "why": None})
+        ended = f"{what} ended: {one.outcome}".replace("_", " ")
+        events.append({"at": one.ended_at, "what": ended, "who": by, "why": one.error_type})
+    events += [
+        {
+            "at": one.created_at,
+            "what": f"operation {one.operation_id}: {one.kind}, {one.outcome or 'not yet'}",
+            "who": f"{who(one.actor)}, {one.source}",
+            "why": one.reason,
+            "to": f"/operations/{one.operation_id}",
+        }
+        for one in joined
+    ]
+    return sorted(events, key=lambda event: event["at"])
+
+
+_JOB_ACTIONS: Mapping[str, tuple[Callable[..., Awaitable[Any]], str]] = {
+    "retry": (jobs.retry, "It is back in its queue."),
+    "cancel": (jobs.cancel, "It is cancelled, or its holder is asked to end it."),
+    "revoke": (jobs.revoke, "It was taken from its holder, and has ended."),
+    "hold": (jobs.hold, "It is held."),
+    "resume": (jobs.resume, "It is no longer held."),
+}
+
+
+@router.post("/jobs/{job_id}/{deed}")
+async def act(
+    request: Request, job_id: str, deed: str, caller: Operating, admin: AdminDep, fields: Sent
+) -> Response:
+    """Do something to the job, and show what became of it."""
+    try:
+        said = await _do(deed, job_id, caller, admin, fields)
+    except ProblemError as problem:
+        if problem.code != "wrong-state":
+            raise
+        said = f"Nothing was done: {problem.detail}."
+    return back(request, "/jobs" if said == _DELETED else f"/jobs/{job_id}", said)
+
+
+async def _do(
+    deed: str, job_id: str, caller: Caller, admin: Admin, fields: Mapping[str, str]
+) -> str:
+    if deed == "move":
+        await jobs.move(job_id, _move(fields), caller, admin)
+        return "It was moved."
+    if deed == "delete":
+        await jobs.delete(job_id, caller, admin, forms.why(fields).reason)
+        return _DELETED
+    if deed not in _JOB_ACTIONS:
+        raise ProblemError("not-found", "that cannot be done to a job")
+    do, said = _JOB_ACTIONS[deed]
+    await do(job_id, caller, admin, forms.why(fields))
+    return said
+
+
+def _move(fields: Mapping[str, str]) -> MoveIn:
+    return forms.asked(
+        MoveIn,
+        queue=forms.written(fields, "queue"),
+        priority=forms.written(fields, "priority"),
+        run_at=forms.instant(fields, "run_at"),
+        reason=forms.written(fields, "reason"),
+    )

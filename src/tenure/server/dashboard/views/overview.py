@@ -1,0 +1,40 @@
+"""The Overview: seven numbers, three charts, what needs attention, what was completed last."""
+
+from typing import TYPE_CHECKING
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from tenure.server.dashboard.charts import SPANS
+from tenure.server.dashboard.rendering import render
+from tenure.server.dashboard.session import Looking
+from tenure.server.routes import stats
+from tenure.types import EVERY_QUEUE, Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tenure.server.cache import SingleFlightCache
+    from tenure.server.dashboard.charts import Charts
+
+router: APIRouter = APIRouter()
+
+
+@router.get("/")
+async def overview(request: Request, caller: Looking, over: str = "1h") -> Response:
+    """The installation at a glance; who may see some queues alone is shown those."""
+    if not caller.may(Scope.READ, EVERY_QUEUE):
+        some = await stats.depths(caller, request)
+        return render(request, caller, "overview-some.html", depths=some.queues)
+    found = await stats.overview(caller, request)
+    charts: Mapping[str, SingleFlightCache[Charts]] = request.app.state.charts
+    over = over if over in SPANS else "1h"
+    return render(
+        request,
+        caller,
+        "overview.html",
+        found=found,
+        charts=await charts[over].get(),
+        over=over,
+        spans=list(SPANS),
+    )

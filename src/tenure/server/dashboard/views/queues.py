@@ -1,0 +1,205 @@
+"""The pages of queues."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from urllib.parse import quote
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from tenure.admin import Admin, accepts_jobs_from, is_paused
+from tenure.server.auth import Caller
+from tenure.server.dashboard import forms
+from tenure.server.dashboard.charts import Spark, spark
+from tenure.server.dashboard.filters import lease_countdown
+from tenure.server.dashboard.forms import asked, to, why, written
+from tenure.server.dashboard.rendering import back, render
+from tenure.server.dashboard.session import Looking, Operating, Sent
+from tenure.server.dependencies import AdminDep, RedactorDep
+from tenure.server.routes import installation, stats, system
+from tenure.server.schemas.installation import LimitIn, QueueOut, WorkerOut
+from tenure.server.schemas.stats import CountOut, DepthOut, PaceOut
+from tenure.types import EVERY_QUEUE, Scope
+
+_NONE = CountOut(value=0, more=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue as a page shows it. `pause` is what is set for it where that holds now."""
+
+    name: str
+    depth: DepthOut
+    pause: QueueOut | None
+    limit: int | None
+    workers: Sequence[WorkerOut]
+    pace: PaceOut | None
+
+    @property
+    def is_served(self) -> bool:
+        """Whether a worker takes jobs from it."""
+        return bool(self.workers)
+
+    @property
+    def spark(self) -> Spark | None:
+        """Its pace as a picture."""
+        return None if self.pace is None else spark(self.pace.completed, self.pace.failed)
+
+    @property
+    def ended(self) -> int:
+        """How many attempts ended over the minutes that are shown."""
+        return 0 if self.pace is None else sum(self.pace.completed) + self.failed
+
+    @property
+    def failed(self) -> int:
+        """How many of them failed."""
+        return 0 if self.pace is None else sum(self.pace.failed)
+
+    @property
+    def per_minute(self) -> float:
+        """How many ended in a minute."""
+        return 0.0 if self.pace is None else self.ended / len(self.pace.completed)
+
+    @property
+    def failing(self) -> float | None:
+        """Which share of them failed, in percent."""
+        return 100 * self.failed / self.ended if self.ended else None
+
+
+def paused(queue: QueueOut | None) -> QueueOut | None:
+    """What is set for a queue, if by that it is paused now."""
+    return queue if is_paused(queue, datetime.now(UTC)) else None
+
+
+def takers(workers: Iterable[WorkerOut], queue: str) -> list[WorkerOut]:
+    """The workers that take new jobs from a queue."""
+    return [one for one in workers if accepts_jobs_from(one.health, one.queues, queue)]
+
+
+def empty(name: str) -> DepthOut:
+    """The figures of a queue that nobody knows."""
+    counts = dict.fromkeys(("due", "later", "running", "held", "failed"), _NONE)
+    return DepthOut(queue=name, backlog=0, oldest_due_age=None, **counts)
+
+
+router: APIRouter = APIRouter()
+_ERRORS = 5
+_LEASES = 20
+_MINUTES = 30
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of all queues that the visitor may see."""
+
+    depths: Mapping[str, DepthOut]
+    set_for: Mapping[str, QueueOut]
+    paces: Mapping[str, PaceOut]
+    workers: list[WorkerOut]
+
+    def queue(self, name: str) -> Queue:
+        """One of them."""
+        row = self.set_for.get(name)
+        return Queue(
+            name=name,
+            depth=self.depths.get(name) or empty(name),
+            pause=paused(row),
+            limit=None if row is None else row.max_running,
+            workers=takers(self.workers, name),
+            pace=self.paces.get(name),
+        )
+
+    @property
+    def all(self) -> QueueOut | None:
+        """What is set for the whole installation."""
+        return self.set_for.get(EVERY_QUEUE)
+
+
+async def _known(request: Request, caller: Caller, admin: Admin) -> _Known:
+    depths = await stats.depths(caller, request)
+    paces = await stats.paces(caller, admin, request, minutes=_MINUTES)
+    rows = await installation.queues(caller, admin)
+    workers = await installation.workers(caller, admin)
+    return _Known(
+        {one.queue: one for one in depths.queues},
+        {one.name: one for one in rows.queues},
+        {one.queue: one for one in paces.queues},
+        workers.workers,
+    )
+
+
+@router.get("/queues")
+async def queues(request: Request, caller: Looking, admin: AdminDep) -> Response:
+    """Every known queue."""
+    known = await _known(request, caller, admin)
+    return render(
+        request,
+        caller,
+        "queues.html",
+        queues=[known.queue(name) for name in known.depths],
+        all_paused=paused(known.all),
+        all_limit=None if known.all is None else known.all.max_running,
+        minutes=_MINUTES,
+    )
+
+
+@router.get("/queues/{name:path}")
+async def queue(
+    name: str, request: Request, caller: Looking, admin: AdminDep, hiding: RedactorDep
+) -> Response:
+    """One queue: what is late since when, who works on it, why jobs fail."""
+    caller.must(Scope.READ, name)
+    known = await _known(request, caller, admin)
+    groups = await stats.groups(caller, admin, hiding, queue=name, page_size=200)
+    leases = await system.leases(caller, admin, queue=name, page_size=_LEASES)
+    return render(
+        request,
+        caller,
+        "queue.html",
+        queue=known.queue(name),
+        known=name in known.depths,
+        all_paused=paused(known.all),
+        errors=sorted(groups.groups, key=lambda one: -one.count.value)[:_ERRORS],
+        leases=[lease_countdown(one) for one in leases.leases],
+        names={one.id: one.name for one in known.workers},
+        minutes=_MINUTES,
+    )
+
+
+@router.post("/queues/{name:path}:pause")
+async def pause(
+    name: str, request: Request, caller: Operating, admin: AdminDep, fields: Sent
+) -> Response:
+    """Let nothing be claimed from a queue."""
+    await installation.pause(name, caller, admin, forms.pause(fields))
+    return back(request, to(fields, _path(name)), f"{_named(name)} paused.")
+
+
+@router.post("/queues/{name:path}:resume")
+async def resume(
+    name: str, request: Request, caller: Operating, admin: AdminDep, fields: Sent
+) -> Response:
+    """Let a paused queue go on."""
+    await installation.resume(name, caller, admin, why(fields))
+    return back(request, to(fields, _path(name)), f"{_named(name)} let go on.")
+
+
+@router.post("/queues/{name:path}:limit")
+async def limit(
+    name: str, request: Request, caller: Operating, admin: AdminDep, fields: Sent
+) -> Response:
+    """Let at most so many jobs of a queue run at once."""
+    most = written(fields, "max_running")
+    body = asked(LimitIn, max_running=most, reason=written(fields, "reason"))
+    await installation.limit(name, body, caller, admin)
+    said = "no limit any more" if most is None else f"at most {most} at once"
+    return back(request, _path(name), f"{_named(name)} limited: {said}.")
+
+
+def _path(name: str) -> str:
+    return "/queues" if name == EVERY_QUEUE else f"/queues/{quote(name)}"
+
+
+def _named(name: str) -> str:
+    return "All queues are" if name == EVERY_QUEUE else f"Queue {name} is"

@@ -1,0 +1,79 @@
+"""Workers: who is there, how each fares, what each holds; and asking one to end."""
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from tenure.server.dashboard.filters import lease_countdown
+from tenure.server.dashboard.forms import why
+from tenure.server.dashboard.rendering import back, render
+from tenure.server.dashboard.session import Looking, Operating, Sent
+from tenure.server.dependencies import AdminDep
+from tenure.server.problems import ProblemError
+from tenure.server.routes import installation, system
+from tenure.server.schemas.installation import WorkerOut
+from tenure.types import Health
+
+if TYPE_CHECKING:
+    from tenure.server.dashboard.filters import LeaseCountdown
+
+router: APIRouter = APIRouter()
+_SHOWN = 200
+_LEASES = 200
+# Who needs a look comes before who does not, and who is gone comes last.
+_ORDER = (Health.STALE, Health.DRAINING, Health.ACTIVE, Health.IDLE, Health.OFFLINE)
+_GONE = (Health.STALE, Health.OFFLINE)
+
+
+@router.get("/workers")
+async def workers(
+    request: Request, caller: Looking, admin: AdminDep, show: Health | None = None
+) -> Response:
+    """Every known worker, or those that fare so."""
+    known = (await installation.workers(caller, admin)).workers
+    leases = await system.leases(caller, admin, page_size=_LEASES)
+    holds: defaultdict[str, list[LeaseCountdown]] = defaultdict(list)
+    for lease in leases.leases:
+        holds[lease.worker_id].append(lease_countdown(lease))
+    there = [one for one in known if one.health not in _GONE]
+    wanted = known if show is None else [one for one in known if one.health is show]
+    wanted = sorted(wanted, key=lambda one: (_ORDER.index(one.health), one.name, one.id))
+    return render(
+        request,
+        caller,
+        "workers.html",
+        workers=wanted[:_SHOWN],
+        more=max(0, len(wanted) - _SHOWN),
+        known=len(known),
+        counts=Counter(one.health for one in known),
+        kinds=_ORDER,
+        show=show,
+        holds=holds,
+        slots=sum(one.slots for one in there),
+        running=sum(one.running for one in there),
+        usual=_usual(there),
+    )
+
+
+def _usual(workers: list[WorkerOut]) -> dict[str, str]:
+    """The version that most of the live workers of a language have."""
+    versions: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for one in workers:
+        versions[one.language][one.version] += 1
+    return {language: counted.most_common(1)[0][0] for language, counted in versions.items()}
+
+
+@router.post("/workers/{worker_id}:drain")
+async def drain(
+    worker_id: str, request: Request, caller: Operating, admin: AdminDep, fields: Sent
+) -> Response:
+    """Ask a worker to take no new job and to end."""
+    try:
+        worker = UUID(worker_id)
+    except ValueError:
+        raise ProblemError("not-found", "there is no such worker") from None
+    await installation.drain(worker, caller, admin, why(fields))
+    return back(request, "/workers", "The worker is asked to end; it learns of it within seconds.")

@@ -1,0 +1,246 @@
+"""`inline`: what is enqueued runs at once, where it is enqueued."""
+
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from datetime import timedelta
+from typing import Any, TypeVar, cast
+
+from tenure._model.ids import JobId
+from tenure._model.job import EnqueueResult, JobRow, NewJob, State, UniformBatch
+from tenure._model.lease import ClaimResult, Lease, ProgressResult
+from tenure._model.outcome import Released, Settlement, SettleRequest
+from tenure._model.queue import Floor, Lane
+from tenure._rules import lifecycle
+from tenure._store.engine import AsyncRunner, Engine, Runner
+from tenure._store.port import Store
+from tenure._store.steps import Op, atomically
+from tenure.app import Tenure
+from tenure.config import LONGEST_LEASE
+from tenure.testing.engines import EngineProxy, OverConnection
+from tenure.testing.runner import WORKER, JobRunner
+
+T = TypeVar("T")
+_GIVEN_BACK = lifecycle.settle(Released(), attempt=1, limit=1, backoff=timedelta(0))
+
+
+@contextmanager
+def inline(app: Tenure) -> Iterator[None]:
+    """Run every job where and when it is enqueued, as long as the block lasts.
+
+    The job is stored, claimed and settled for real: the handler has a lease, and its arguments
+    and result go through JSON. When it fails, the job is settled as failed or to be tried again,
+    and the handler's own error is raised by the enqueue. What is delayed is stored and left.
+    """
+    with app.with_engine(cast("Engine", _Inline(app, app.engine))):
+        yield
+
+
+class _RecordingStore:
+    """A store that notes which jobs were enqueued, follow-ups too."""
+
+    def __init__(self, inner: Store, noted: list[JobId]) -> None:
+        self._inner = inner
+        self._noted = noted
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def enqueue(self, jobs: Sequence[NewJob], *, wake: bool = True) -> Op[Sequence[EnqueueResult]]:
+        """Enqueue, and note what is new."""
+        answers = yield from self._inner.enqueue(jobs, wake=wake)
+        self._noted.extend(answer.id for answer in answers if answer.created)
+        return answers
+
+    def enqueue_pipelined(self, batches: Iterable[UniformBatch]) -> Op[Sequence[EnqueueResult]]:
+        """The same, batch behind batch."""
+        answers = yield from self._inner.enqueue_pipelined(batches)
+        self._noted.extend(answer.id for answer in answers)
+        return answers
+
+    def settle_within(
+        self,
+        lease: Lease,
+        settlement: Settlement,
+        *,
+        also: Sequence[NewJob] = (),
+        log: str | None = None,
+        hurried: bool = False,
+    ) -> Op[None]:
+        """Settle, and note what follows."""
+        yield from self._inner.settle_within(lease, settlement, log=log, hurried=hurried)
+        if also:
+            yield from self.enqueue(also)
+
+    def progress(
+        self, lease: Lease, *, also: Sequence[NewJob] = (), **report: Any
+    ) -> Op[ProgressResult]:
+        """Report, and note what follows if that completes the job."""
+        return (yield from atomically(self._progress(lease, also, report)))
+
+    def _progress(
+        self, lease: Lease, also: Sequence[NewJob], report: Mapping[str, Any]
+    ) -> Op[ProgressResult]:
+        reported = yield from self._inner.progress(lease, **report)
+        if reported.reached and also:
+            yield from self.enqueue(also)
+        return reported
+
+
+class _Inline(EngineProxy):
+    """An engine that runs what was enqueued, after each operation that enqueued something."""
+
+    def __init__(self, app: Tenure, inner: Engine, noted: list[JobId] | None = None) -> None:
+        super().__init__(inner)
+        self._app = app
+        self._noted: list[JobId] = [] if noted is None else noted
+        self._store = cast("Store", _RecordingStore(inner.store, self._noted))
+        self._own: list[Any] = []
+
+    @property
+    def store(self) -> Store:
+        """The operations, enqueue among them as it is here."""
+        return self._store
+
+    def run(self, op: Op[T]) -> T:
+        """Perform an operation, and then run what it enqueued."""
+        with self._noting() as noted:
+            answer = self.inner.run(op)
+        self._run(noted)
+        return answer
+
+    async def arun(self, op: Op[T]) -> T:
+        """The same in the async world."""
+        with self._noting() as noted:
+            answer = await self.inner.arun(op)
+        await self._arun(noted)
+        return answer
+
+    def on(self, connection: Any) -> Runner:
+        """A caller's connection: what is enqueued over it runs over it, before its commit. What is
+        enqueued over a handler's own transaction runs after that."""
+        if any(own is connection for own in self._own):
+            return self.inner.on(connection)
+        return _Over(self._over(connection, is_async=False))
+
+    def aon(self, connection: Any) -> AsyncRunner:
+        """The same in the async world."""
+        if any(own is connection for own in self._own):
+            return self.inner.aon(connection)
+        return _AsyncOver(self._over(connection, is_async=True))
+
+    def _over(self, connection: Any, *, is_async: bool) -> "_Inline":
+        over = OverConnection(self.inner, connection, is_async=is_async)
+        return _Inline(self._app, cast("Engine", over), self._noted)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Any]:
+        """A handler's transaction; what is enqueued with it runs after its commit."""
+        with self._noting() as noted, self.inner.transaction() as connection:
+            self._own.append(connection)
+            try:
+                yield connection
+            finally:
+                self._own.remove(connection)
+        self._run(noted)
+
+    @asynccontextmanager
+    async def atransaction(self) -> AsyncIterator[Any]:
+        """The same in the async world."""
+        with self._noting() as noted:
+            async with self.inner.atransaction() as connection:
+                self._own.append(connection)
+                try:
+                    yield connection
+                finally:
+                    self._own.remove(connection)
+        await self._arun(noted)
+
+    def wait(self, job_id: JobId, timeout: float | None) -> JobRow | None:  # noqa: ARG002 - see below
+        """The job as it is: what has not run by now is delayed, and will not."""
+        return self.inner.run(self.store.get(job_id))
+
+    async def wait_async(self, job_id: JobId, timeout: float | None) -> JobRow | None:  # noqa: ARG002, ASYNC109 - as above
+        """The same in the async world."""
+        return await self.inner.arun(self.store.get(job_id))
+
+    @contextmanager
+    def _noting(self) -> Iterator[deque[JobId]]:
+        """What is enqueued meanwhile is in the answer at the end; after an error, in which it was
+        rolled back, nothing."""
+        before = len(self._noted)
+        noted: deque[JobId] = deque()
+        try:
+            yield noted
+            noted.extend(self._noted[before:])
+        finally:
+            del self._noted[before:]
+
+    def _run(self, jobs: deque[JobId]) -> None:
+        """Run jobs, and after each what follows from it."""
+        while jobs:
+            claims = self.inner.run(_claim(self.inner.store, jobs.popleft()))
+            if claims is None:
+                continue
+            with self._noting() as noted, self._app.with_engine(cast("Engine", self)):
+                ran = JobRunner(self._app, settle_by=self.inner, is_async=False).run(claims)
+            jobs.extend(noted)
+            if ran.error is not None:
+                raise ran.error
+
+    async def _arun(self, jobs: deque[JobId]) -> None:
+        """The same in the async world."""
+        while jobs:
+            claims = await self.inner.arun(_claim(self.inner.store, jobs.popleft()))
+            if claims is None:
+                continue
+            with self._noting() as noted, self._app.with_engine(cast("Engine", self)):
+                ran = await JobRunner(self._app, settle_by=self.inner, is_async=True).arun(claims)
+            jobs.extend(noted)
+            if ran.error is not None:
+                raise ran.error
+
+
+class _Over:
+    """A runner over a caller's connection."""
+
+    def __init__(self, engine: _Inline) -> None:
+        self._engine = engine
+
+    def run(self, op: Op[T]) -> T:
+        """Perform an operation, and then run what it enqueued."""
+        return self._engine.run(op)
+
+
+class _AsyncOver:
+    """The same in the async world."""
+
+    def __init__(self, engine: _Inline) -> None:
+        self._engine = engine
+
+    async def run(self, op: Op[T]) -> T:
+        """Perform an operation, and then run what it enqueued."""
+        return await self._engine.arun(op)
+
+
+def _claim(store: Store, job_id: JobId) -> Op[ClaimResult | None]:
+    """Claim this one job, if it is due; None if it is not, is held, or its queue is paused."""
+    row = yield from store.get(job_id)
+    if row is None or row.state is not State.QUEUED:
+        return None
+    # The first above this place is the job itself; only what was given back comes before it.
+    lane = Lane(row.queue, row.priority, Floor(row.run_at, JobId(job_id - 1)))
+    others: list[SettleRequest] = []
+    found: ClaimResult | None = None
+    while found is None:
+        claims = yield from store.claim([lane], count=1, worker=WORKER, ttl=LONGEST_LEASE)
+        if not claims.jobs:
+            break
+        [claimed] = claims.jobs
+        if claimed.job.id == job_id:
+            found = claims
+        else:
+            others.append(SettleRequest(claimed.lease, _GIVEN_BACK))
+    if others:
+        yield from store.settle(others)
+    return found
