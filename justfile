@@ -13,15 +13,15 @@ pytest := bin + "/python -m pytest"
 parallel := "--numprocesses=2 -m 'not timing'"
 
 # Each file of tests/ belongs to one of these; tests/package/test_recipes.py holds it. tests/crash is for `just prove`.
-inner := "tests/rules tests/services tests/conformance tests/store_files tests/sources tests/package"
+inner := "tests/rules tests/services tests/conformance tests/sql_files tests/settings tests/package"
 inner_slow := "tests/rules/test_timing_oracle.py tests/package/test_typed.py"
-core := "tests/admin tests/app tests/bells tests/bench tests/docs tests/machine tests/migrations tests/plans tests/pooler tests/private tests/races tests/remote tests/roles tests/sessions tests/support tests/typing tests/worker"
-server := "tests/edges/server tests/edges/pages tests/deploy tests/worker/test_metrics.py"
-cli := "tests/edges/cli tests/edges/test_mistakes.py tests/doctor"
+core := "tests/admin tests/app tests/redis tests/bench tests/docs tests/stateful tests/migrations tests/query_plans tests/pooler tests/local_postgres tests/races tests/gateway tests/roles tests/connections tests/support tests/typing tests/worker"
+server := "tests/server tests/dashboard tests/deploy tests/worker/test_metrics.py"
+cli := "tests/cli tests/doctor"
 integrations := "tests/contrib tests/drivers tests/testing"
 docs := "tests/docs/test_snippets.py tests/docs/test_first_minutes.py"
-mutations := "tests/proof tests/bugs"
-pg18 := "tests/conformance tests/races tests/plans tests/migrations tests/roles"
+mutations := "tests/proof tests/mutations"
+pg18 := "tests/conformance tests/races tests/query_plans tests/migrations tests/roles"
 
 # List the recipes.
 default:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-from proof import leaving
+from proof import shutdown
 
 SUBJECTS = {
     "models": "proof.models.suite",
@@ -16,7 +16,7 @@ SUBJECTS = {
     "pauses": "proof.pauses.suite",
     "partitions": "proof.partitions.suite",
     "poison": "proof.poison.suite",
-    "bugs": "proof.bugs.suite",
+    "bugs": "proof.mutations.suite",
     "schedules": "proof.schedules.suite",
     "operations": "proof.operations",
     "horizon": "proof.horizon",
@@ -41,7 +41,7 @@ OURSELVES: tuple[str, ...] = (sys.executable, "-m", "proof")
 def main() -> int:
     """Hand over to the subject; what follows its name is its own. Without one, to all of them.
     Whoever is told to end meanwhile leaves by the way on which everything is ended."""
-    leaving.leave_when_told()
+    shutdown.leave_when_told()
     subject, *rest = sys.argv[1:] or [""]
     if subject in SUBJECTS:
         return _prove(subject, rest)
@@ -63,7 +63,7 @@ def _prove(subject: str, words: list[str]) -> int:
 def _alone(subject: str, words: list[str]) -> int:
     """In a process of its own: subjects take some environment into their hands."""
     print(f"\n# {subject}", flush=True)
-    return leaving.run([*OURSELVES, subject, *words])
+    return shutdown.run([*OURSELVES, subject, *words])
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 
-from proof import leaving
+from proof import shutdown
 from proof.crowd import suite as crowd
 from support.binaries import ROOT
 
@@ -27,7 +27,7 @@ def _all() -> list[str]:
 def _pytest(form: str, *arguments: str) -> int:
     command = [sys.executable, "-m", "pytest", *arguments]
     # At a SIGTERM pytest would be gone at once, and its fixtures would leave what they hold.
-    return leaving.run(
+    return shutdown.run(
         command, by=signal.SIGINT, environment=os.environ | {"TENURE_BATTERIES": form}
     )
 

@@ -14,7 +14,7 @@ import httpx
 import psycopg
 
 from proof.report import Report
-from proof.trying import tried
+from proof.second_try import tried
 from proof.via_http.forging import VERBS, attempt, forgeries
 from proof.via_http.server import Server
 from support.binaries import ROOT

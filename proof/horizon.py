@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from proof.report import Report
-from proof.trying import tried
+from proof.second_try import tried
 from support.binaries import ROOT
 from support.cluster import Cluster
 from support.databases import Databases

@@ -16,7 +16,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from proof.report import Report
-from proof.trying import tried
+from proof.second_try import tried
 from support.binaries import ROOT
 from support.cluster import Cluster
 from support.databases import Databases

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from proof.told import markdown, versions
+from proof.markdown_report import markdown, versions
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,8 +14,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from proof.looking import LOOKS
-from proof.trying import FIRST
+from proof.poller import LOOKS
+from proof.second_try import FIRST
 from support.binaries import ROOT
 from support.markdown import fill, table
 

@@ -23,7 +23,7 @@ AXE = Path(".cache/axe/node_modules/axe-core/axe.min.js")
 DESK = 1280, 800
 PHONE = 390, 844
 # Milliseconds until something counts as not there: far more than it takes on any machine. What is
-# to be there soon is measured by `tests/edges/pages/test_live.py`.
+# to be there soon is measured by `tests/dashboard/test_live.py`.
 WITHIN = 30_000
 # A refused page is one of ours, and the browser says so on its console.
 _REFUSED = "Failed to load resource"

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from support import binaries, guarding, segments
+from support import binaries, process_reaper, segments
 from support.cluster import SETTINGS, kept_port, memory
 from support.daemons import Daemon, DaemonError
 from support.etcd import Etcd
@@ -65,7 +65,7 @@ class Member(Daemon):
 
     def command(self, program: str) -> list[str]:
         """The guard, and under it Patroni, both by the system's Python, which has its modules."""
-        source = Path(guarding.__file__).read_text()
+        source = Path(process_reaper.__file__).read_text()
         return [_PYTHON, "-c", source, _PYTHON, program, *self.arguments()]
 
     def arguments(self) -> list[str]:

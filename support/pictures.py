@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import httpx
 
 from support.browsing import DESK, PHONE, chromium
+from support.png_palette import shrunk
 from support.processes import die_with_parent, wait_for
-from support.shrinking import shrunk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

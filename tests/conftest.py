@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from proof import bugs
+from proof import mutations
 from support.cluster import Cluster
 from support.databases import Databases
 from support.store import Database, install
@@ -33,12 +33,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=15,
         help="the PostgreSQL major version to test on",
     )
-    parser.addoption("--bug", default=None, help="a bug of proof/bugs to apply, to see it caught")
+    parser.addoption("--bug", default=None, help="apply this bug of proof/mutations")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if bug := config.getoption("--bug"):
-        bugs.apply(bug)
+        mutations.apply(bug)
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from proof.crash.history import REFUSED
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proof.crash.bed import Bed
+    from proof.crash.harness import Bed
     from proof.report import Report
 
 _COMPLETED = """

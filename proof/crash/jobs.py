@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 
-from proof import bugs
+from proof import mutations
 from proof.crash.history import REFUSED, Pen
 from tenure import AsyncJob, Job, Tenure
 from tenure.config import DEFAULTS, Backoff
@@ -28,7 +28,7 @@ OFTEN = 50
 
 app = Tenure(defaults=SCALED, imports=["proof.crash.through"])
 if os.environ.get("PROOF_BUG"):
-    bugs.apply(os.environ["PROOF_BUG"])
+    mutations.apply(os.environ["PROOF_BUG"])
 
 
 @cache

@@ -14,7 +14,7 @@ from proof.crash.losses import Blow
 from support.processes import send
 
 if TYPE_CHECKING:
-    from proof.crash.bed import Bed
+    from proof.crash.harness import Bed
     from proof.crash.way import Way
     from proof.report import Report
 

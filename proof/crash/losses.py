@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from proof.crash.bed import Bed
+    from proof.crash.harness import Bed
     from proof.report import Report
 
 _ENDED = """

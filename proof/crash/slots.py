@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
-    from proof.crash.bed import Bed
+    from proof.crash.harness import Bed
     from proof.crash.losses import Blow
 
 _STEP = timedelta(milliseconds=20)

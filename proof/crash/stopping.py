@@ -15,8 +15,8 @@ from support.processes import children, send
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proof.crash.bed import Bed
     from proof.crash.fleet import Worker
+    from proof.crash.harness import Bed
     from proof.crash.history import Line
     from proof.crash.way import Way
     from proof.report import Report

@@ -11,13 +11,13 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from proof.crash import jobs, killing, stopping
-from proof.crash.bed import Bed
+from proof.crash.harness import Bed
 from proof.crash.through import THROUGH
 from proof.crash.way import DIRECT
 from proof.report import Report
-from proof.trying import tried
+from proof.second_try import tried
 from proof.via_http import serving
-from proof.via_http.bed import HTTP, HttpBed
+from proof.via_http.harness import HTTP, HttpBed
 from support.binaries import ROOT
 from support.cluster import Cluster
 from support.databases import Databases
@@ -127,7 +127,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--short", action="store_true", help="a tenth of the counts")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000))
     parser.add_argument("--via", choices=["http"], help="workers that reach a server alone")
-    parser.add_argument("--bug", help="a bug of proof/bugs for the children, to see it caught")
+    parser.add_argument("--bug", help="a bug of proof/mutations for the children, to see it caught")
     said = parser.parse_args(argv)
     http = said.via == "http"
     return tried(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from random import Random
 
-    from proof.crash.bed import Bed, Maker
+    from proof.crash.harness import Bed, Maker
     from proof.report import Report
     from tenure._model.job import NewJob
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from proof.crowd import expiring, idle, running
 from proof.report import Report
-from proof.trying import tried
+from proof.second_try import tried
 from support.binaries import ROOT
 from support.cluster import Cluster
 from support.store import install

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from proof.crash import jobs
 
 if TYPE_CHECKING:
-    from proof.failover.bed import Bed
     from proof.failover.book import Book
+    from proof.failover.harness import Bed
     from proof.report import Report
 
 JOBS = """

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from proof.crash.fleet import Shape
 from proof.crash.losses import quantile
 from proof.failover import accounts
-from proof.failover.bed import Bed
+from proof.failover.harness import Bed
 from support.pair import Pair
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from proof.failover import accounts
-from proof.failover.bed import Bed
+from proof.failover.harness import Bed
 from support.pair import Pair
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from proof.crash import jobs
 from proof.failover import asynchronous, cancelled, synchronous
 from proof.report import Report
-from proof.trying import tried
+from proof.second_try import tried
 from support.binaries import ROOT
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000))
     parser.add_argument("--failovers", type=int, help="of the part synchronous, at least 3")
     parser.add_argument(
-        "--bug", help="a bug of proof/bugs for workers and clients, to see it caught"
+        "--bug", help="a bug of proof/mutations for workers and clients, to see it caught"
     )
     said = parser.parse_args(argv)
     size = SHORT if said.short else FULL

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, assert_never
 from proof.crash.fleet import Shape
 from proof.crash.losses import quantile
 from proof.failover import accounts
-from proof.failover.bed import Bed
+from proof.failover.harness import Bed
 from support.patroni import Patroni
 from support.processes import wait_for
 

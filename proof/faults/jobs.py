@@ -12,7 +12,7 @@ from typing import Any
 
 import psycopg
 
-from proof import bugs
+from proof import mutations
 from proof.faults.history import OPENED, Pen, now
 from tenure import AsyncJob, Job, Tenure
 from tenure.config import DEFAULTS, Backoff
@@ -48,7 +48,7 @@ USUAL: dict[str, Any] = {
 
 app = Tenure(defaults=SCALED, program="proof-faults", version=1)
 if os.environ.get("PROOF_BUG"):
-    bugs.apply(os.environ["PROOF_BUG"])
+    mutations.apply(os.environ["PROOF_BUG"])
 _here = threading.local()
 
 

@@ -16,7 +16,7 @@ from proof.faults.history import ASKED
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proof.faults.bed import Bed
+    from proof.faults.harness import Bed
     from proof.faults.nemeses.base import Nemesis
     from proof.faults.ticks import Ticks
     from proof.report import Report

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 
 from proof import timeline
 from proof.faults import history, jobs, verdict
-from proof.faults.bed import Bed
+from proof.faults.harness import Bed
 from proof.faults.run import Plan, Run
 from proof.faults.ticks import Ticks
 from proof.faults.witness import TAKEN, Witness
 from proof.faults.workload import shares
 from proof.faults.worlds import WORLDS
-from proof.looking import LOOKS, OFTEN
+from proof.poller import LOOKS, OFTEN
 from proof.report import Report
-from proof.trying import tried
+from proof.second_try import tried
 from support.binaries import ROOT
 from support.cluster import Cluster
 
@@ -172,7 +172,7 @@ def main(argv: list[str]) -> int:
         default=45.0,
         help="seconds from one end to the next, in the end",
     )
-    parser.add_argument("--bug", help="a bug of proof/bugs for the workers, to see it caught")
+    parser.add_argument("--bug", help="a bug of proof/mutations for the workers, to see it caught")
     said = parser.parse_args(argv)
     chosen = said.worlds or ["plain", "clock", "disk"]
     missed = 0

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from collections.abc import Set as AbstractSet
 
-    from proof.faults.bed import Bed
+    from proof.faults.harness import Bed
     from proof.faults.witness import Witness
 
 _FINALS = """

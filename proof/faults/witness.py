@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from proof.checker.events import Violation
 from proof.faults import grants
 from proof.faults.history import now
-from proof.looking import Looking
+from proof.poller import Looking
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

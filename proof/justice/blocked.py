@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from proof.crash.fleet import Shape
-from proof.justice.bed import Bed, job
 from proof.justice.cast import Cast
+from proof.justice.harness import Bed, job
 from proof.justice.judge import Innocent
 from proof.justice.ledger import BEAT
 from proof.justice.stage import prove

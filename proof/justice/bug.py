@@ -3,6 +3,6 @@
 import os
 
 if os.environ.get("PROOF_BUG"):
-    from proof import bugs
+    from proof import mutations
 
-    bugs.apply(os.environ["PROOF_BUG"])
+    mutations.apply(os.environ["PROOF_BUG"])

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from proof.justice.bed import job
+from proof.justice.harness import job
 from proof.justice.judge import Innocent
 
 if TYPE_CHECKING:
-    from proof.justice.bed import Bed
+    from proof.justice.harness import Bed
     from tenure._model.job import NewJob
 
 # On the event loop, in a thread, in a process of its own.

@@ -14,7 +14,7 @@ import psycopg
 
 from proof.crash.fleet import Place, Shape
 from proof.justice import chatter, judge, sinks
-from proof.justice.bed import job
+from proof.justice.harness import job
 from proof.justice.judge import Innocent
 from proof.justice.ledger import END, START
 from proof.justice.sinks import Sink
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from proof.crash.fleet import Worker
-    from proof.justice.bed import Bed
+    from proof.justice.harness import Bed
     from proof.justice.stage import Stage
     from tenure._model.job import NewJob
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from proof.crash.fleet import Shape
 from proof.justice import judge
-from proof.justice.bed import job
 from proof.justice.cast import Cast
+from proof.justice.harness import job
 from proof.justice.stage import prove
 
 if TYPE_CHECKING:
-    from proof.justice.bed import Bed
+    from proof.justice.harness import Bed
     from proof.justice.stage import Stage
 
 PILLS = ("crash_on_loop", "crash_in_thread", "crash_in_process")

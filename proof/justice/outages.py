@@ -18,7 +18,7 @@ from proof.justice.judge import Strike
 from proof.justice.stage import prove
 
 if TYPE_CHECKING:
-    from proof.justice.bed import Bed
+    from proof.justice.harness import Bed
     from proof.justice.stage import Stage
 
 AWAY, TABLE, ROWS = "server away", "table locked", "rows locked"

@@ -10,7 +10,7 @@ import time
 from functools import cache
 from typing import TYPE_CHECKING
 
-from proof.justice.bed import QUEUE, Bed
+from proof.justice.harness import QUEUE, Bed
 from proof.justice.jobs import SCALED, STEP
 from proof.justice.ledger import BEAT, DYING, END, FAILED, START, Pen
 from proof.via_http.server import Server

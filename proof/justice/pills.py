@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from proof.crash.fleet import Shape
 from proof.justice import judge, program
-from proof.justice.bed import job
 from proof.justice.cast import Cast
+from proof.justice.harness import job
 from proof.justice.over_http import HttpBed
 
 if TYPE_CHECKING:
-    from proof.justice.bed import Bed
+    from proof.justice.harness import Bed
     from proof.justice.stage import Stage
 
 # Counted losses of whole workers, and deaths in all of a job whose cursor moves.

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from proof.crash.fleet import Shape
 from proof.justice import judge
-from proof.justice.bed import job
 from proof.justice.cast import Cast
+from proof.justice.harness import job
 from proof.justice.judge import Innocent, Strike
 from proof.justice.ledger import BEAT
 from proof.justice.pills import pills
@@ -25,7 +25,7 @@ from support.processes import send
 
 if TYPE_CHECKING:
     from proof.crash.fleet import Worker
-    from proof.justice.bed import Bed
+    from proof.justice.harness import Bed
     from proof.justice.pills import Pill
     from proof.justice.stage import Stage
 

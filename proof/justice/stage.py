@@ -12,9 +12,9 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from proof.justice import judge
-from proof.justice.bed import Bed
+from proof.justice.harness import Bed
 from proof.report import Report
-from proof.trying import tried
+from proof.second_try import tried
 from support.binaries import ROOT
 from support.cluster import Cluster
 from support.databases import Databases
@@ -106,7 +106,7 @@ def prove(
     parser.add_argument(
         "--zeros", action="store_true", help="fail only for what must be zero; report the rest"
     )
-    parser.add_argument("--bug", help="a bug of proof/bugs for all workers, to see it caught")
+    parser.add_argument("--bug", help="a bug of proof/mutations for all workers, to see it caught")
     options = parser.parse_args(argv)
     # Parents and children of workers read it.
     os.environ["PROOF_BUG"] = options.bug or ""

@@ -19,7 +19,7 @@ from support.processes import family, send, wait_for
 
 if TYPE_CHECKING:
     from proof.crash.fleet import Worker
-    from proof.justice.bed import Bed
+    from proof.justice.harness import Bed
     from proof.justice.stage import Stage
 
 _FULL = (60, 60, 2.0)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from random import Random
 
-    from proof.crash.bed import Bed
+    from proof.crash.harness import Bed
     from proof.crash.program import Program
     from proof.report import Report
     from support.namespace import Namespace

@@ -13,15 +13,15 @@ from urllib.parse import urlsplit
 import psycopg
 
 from proof.crash import accounts
-from proof.crash.bed import Bed
 from proof.crash.fleet import Place
+from proof.crash.harness import Bed
 from proof.crash.jobs import LEASE
 from proof.crash.program import Program
 from proof.partitions import effects, jobs, verdict
 from proof.partitions.run import SHAPE, Rounds
 from proof.partitions.witness import Witness
 from proof.report import Report
-from proof.trying import tried
+from proof.second_try import tried
 from support.binaries import ROOT
 from support.cluster import Cluster
 from support.databases import Databases
@@ -92,7 +92,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--short", action="store_true", help=f"{SHORT:,} losses")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000))
     parser.add_argument("--losses", type=int, help=f"how many, instead of {FULL:,} or {SHORT:,}")
-    parser.add_argument("--bug", help="a bug of proof/bugs for all workers, to see it caught")
+    parser.add_argument("--bug", help="a bug of proof/mutations for all workers, to see it caught")
     said = parser.parse_args(argv)
     losses = said.losses or (SHORT if said.short else FULL)
     return tried(

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from proof.checker.whole import margins
 from proof.crash.jobs import LEASE
 from proof.crash.losses import quantile
-from proof.looking import LOOKS, OFTEN
 from proof.partitions import effects
 from proof.partitions.run import CUTS
+from proof.poller import LOOKS, OFTEN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from proof.crash.bed import Bed
+    from proof.crash.harness import Bed
     from proof.partitions.run import Break
     from proof.partitions.witness import Period, Witness
     from proof.report import Report

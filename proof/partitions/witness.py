@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from proof.looking import Looking
+from proof.poller import Looking
 
 if TYPE_CHECKING:
     from datetime import datetime

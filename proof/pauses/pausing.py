@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from random import Random
 
-    from proof.crash.bed import Bed
+    from proof.crash.harness import Bed
 
 TOGETHER = "SIGSTOP of parent and child"
 CHILD = "SIGSTOP of a child"

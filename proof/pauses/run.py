@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-    from proof.crash.bed import Bed, Maker
+    from proof.crash.harness import Bed, Maker
     from proof.crash.history import Line
     from proof.crash.program import Program
     from proof.pauses.pausing import Pause, Period

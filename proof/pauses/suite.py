@@ -9,13 +9,13 @@ import shutil
 from functools import partial
 from random import Random
 
-from proof.crash.bed import Bed
+from proof.crash.harness import Bed
 from proof.crash.jobs import LEASE
 from proof.crash.program import WORK, Program
 from proof.pauses import jobs, run
 from proof.report import Report
-from proof.trying import tried
-from proof.via_http.bed import HttpBed, settle
+from proof.second_try import tried
+from proof.via_http.harness import HttpBed, settle
 from proof.via_http.jobs import lingering
 from proof.via_http.worker import PROGRAM
 from support.binaries import ROOT
@@ -73,7 +73,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000))
     parser.add_argument("--leases", type=int, help=f"how many, instead of {FULL:,} or {SHORT:,}")
     parser.add_argument("--via", choices=["http"], help="workers that reach a server alone")
-    parser.add_argument("--bug", help="a bug of proof/bugs for all workers, to see it caught")
+    parser.add_argument("--bug", help="a bug of proof/mutations for all workers, to see it caught")
     said = parser.parse_args(argv)
     http = said.via == "http"
     full, short = (FULL_VIA_HTTP, SHORT_VIA_HTTP) if http else (FULL, SHORT)

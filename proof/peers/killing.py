@@ -6,10 +6,10 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from proof.peers.bed import NotTried, TooLate
+from proof.peers.harness import NotTried, TooLate
 
 if TYPE_CHECKING:
-    from proof.peers.bed import Bed
+    from proof.peers.harness import Bed
 
 JOBS = 20
 SECONDS = 1.0

@@ -6,10 +6,10 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from proof.peers.bed import NotTried, TooLate
+from proof.peers.harness import NotTried, TooLate
 
 if TYPE_CHECKING:
-    from proof.peers.bed import Bed
+    from proof.peers.harness import Bed
 
 _FIRST = 6.0  # Over by the time it goes on, so that it completes at once.
 _SECOND = 90.0  # It is let go when the store has been looked at.

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from proof.peers import killing, page, stopping
-from proof.peers.bed import Bed, NotTried, TooLate
 from proof.peers.field import QUICK, WAYS
+from proof.peers.harness import Bed, NotTried, TooLate
 from proof.report import Report
 from support.binaries import ROOT
 from support.cluster import Cluster

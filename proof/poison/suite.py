@@ -13,12 +13,12 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from proof.checker.endings import ending_kind
-from proof.crash.bed import Bed
 from proof.crash.fleet import Place, Shape
+from proof.crash.harness import Bed
 from proof.crash.jobs import LEASE
 from proof.poison import jobs
 from proof.report import Report
-from proof.trying import tried
+from proof.second_try import tried
 from support.binaries import ROOT
 from support.cluster import Cluster
 from support.databases import Databases

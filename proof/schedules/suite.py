@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Protocol
 
-from proof import bugs
+from proof import mutations
 from proof.report import Report
 from proof.schedules import deploy, kills, outage, years
-from proof.trying import tried
+from proof.second_try import tried
 from support.binaries import ROOT
 from support.cluster import Cluster
 from support.databases import Databases
@@ -84,11 +84,11 @@ def main(argv: list[str]) -> int:
     parser.add_argument("parts", nargs="*", help=f"of: {', '.join(PARTS)} (all)")
     parser.add_argument("--short", action="store_true", help="a part of the counts")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000))
-    parser.add_argument("--bug", help="a bug of proof/bugs for all schedulers, to see it caught")
+    parser.add_argument("--bug", help="apply this bug of proof/mutations to all schedulers")
     said = parser.parse_args(argv)
     if said.bug:
         os.environ["PROOF_BUG"] = said.bug
-        bugs.apply(said.bug)
+        mutations.apply(said.bug)
     return tried(
         lambda: Proof(said.short, said.seed, said.parts).run(),
         _DIRECTORY.with_suffix(".json"),

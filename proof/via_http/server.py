@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from proof import bugs
+from proof import mutations
 from proof.crash.jobs import SCALED
 from support.binaries import ROOT
 from support.processes import die_with_parent, wait_for
@@ -90,6 +90,6 @@ def be() -> None:
     """Be that process: what `tenure server` runs, with the constants of the protocol scaled if
     that was said."""
     if os.environ.get("PROOF_BUG"):
-        bugs.apply(os.environ["PROOF_BUG"])
+        mutations.apply(os.environ["PROOF_BUG"])
     defaults = SCALED if sys.argv[2] == "1" else DEFAULTS
     serve(Tenure(defaults=defaults), on=open_socket("127.0.0.1", int(sys.argv[1])), name="server")

@@ -19,7 +19,7 @@ from proof.via_http.jobs import killed
 if TYPE_CHECKING:
     from proof.crash.way import Way
     from proof.report import Report
-    from proof.via_http.bed import HttpBed
+    from proof.via_http.harness import HttpBed
 
 SHAPE = Shape(workers=2, processes=1, slots=4)
 # More than there are slots: somebody else's claim always finds a job.

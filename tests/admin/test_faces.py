@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.moves import enqueued
+from support.race_helpers import enqueued
 from tenure.admin import Admin, By, Operations, Schedules, State, Tokens
 from tenure.admin._commands import AdminCommand, AsyncTwin
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.moves import dead_letter, ended, enqueued, held
+from support.race_helpers import dead_letter, ended, enqueued, held
 from tenure.admin import By, State
 from tenure.errors import InvalidValue, PayloadError
 

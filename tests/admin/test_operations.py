@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.moves import dead_letter, enqueued, held, state
+from support.race_helpers import dead_letter, enqueued, held, state
 from tenure.admin import By, Changes, Filter, State
 from tenure.errors import InvalidValue
 from tenure.types import DeleteStatus, ItemOutcome, OperationKind, OperationState

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from support.moves import dead_letter, ended, held
+from support.race_helpers import dead_letter, ended, held
 from tenure._model.ids import WorkerId
 from tenure._model.worker import NewWorker
 from tenure.admin import By, to_json

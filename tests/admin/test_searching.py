@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.moves import dead_letter, enqueued
+from support.race_helpers import dead_letter, enqueued
 from tenure.admin import WINDOWS, By
 from tenure.errors import InvalidValue
 from tenure.types import JobView, Selector

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.moves import dead_letter
+from support.race_helpers import dead_letter
 from tenure.admin import By, to_json
 from tenure.errors import InvalidValue
 from tenure.types import Count, ExplanationCode

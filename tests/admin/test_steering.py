@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.moves import dead_letter, enqueued, held
+from support.race_helpers import dead_letter, enqueued, held
 from tenure.admin import By, Filter, State
 from tenure.errors import InvalidValue
 from tenure.types import CancelStatus, DeleteStatus, OperationState, RetryResult, RetryStatus

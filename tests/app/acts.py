@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 import psycopg
 from psycopg.rows import dict_row
 
-from support.moves import BROKEN, ended
 from support.processes import wait_for
+from support.race_helpers import BROKEN, ended
 from support.store import A, lanes
 from tenure._model.outcome import Succeeded
 

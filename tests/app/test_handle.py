@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from support.moves import BROKEN
+from support.race_helpers import BROKEN
 from tenure import Handle, Tenure
 from tenure._model.job import State
 from tenure._model.outcome import Cancelled, Released

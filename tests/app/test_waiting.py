@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from support.moves import BROKEN, BY, ended
+from support.race_helpers import BROKEN, BY, ended
 from tenure import Handle
 from tenure._model.job import State
 from tenure._model.outcome import Cancelled, Released, Succeeded

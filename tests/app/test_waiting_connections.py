@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from support.moves import BY
+from support.race_helpers import BY
 from tenure import Handle
 from tenure._model.job import State
 from tenure._store.postgres.sessions import AsyncSession, Session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from support.moves import waiting
+from support.race_helpers import waiting
 from support.store import SECOND, A, B, lanes
 from tenure._model.job import State
 from tests.conformance.acts import (

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from support.breaking import breaks
+from support.openapi_breaks import breaks
 from tenure import Tenure
 from tenure.server import create
 from tenure.server.problems import KINDS

@@ -20,7 +20,7 @@ def documented() -> dict[str, tuple[str, tuple[str, ...]]]:
 
 def test_every_metric_is_documented_with_its_type_and_labels() -> None:
     """Shows R37. That all of them are exported is shown against real processes, in
-    tests/edges/server and tests/worker."""
+    tests/server and tests/worker."""
     there = {metric.name: (str(metric.kind), metric.labels) for metric in (*SERVER, *WORKER)}
     assert documented() == there
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.edges.cli.conftest import Command
+from tests.cli.conftest import Command
 
 if TYPE_CHECKING:
     from support.store import Database

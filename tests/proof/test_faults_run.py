@@ -14,7 +14,7 @@ from proof.report import Report
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from proof.faults.bed import Bed
+    from proof.faults.harness import Bed
     from proof.faults.ticks import Ticks
 
 

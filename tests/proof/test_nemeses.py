@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import psycopg
 import pytest
 
-from proof.faults.bed import OWN
+from proof.faults.harness import OWN
 from proof.faults.nemeses.network import Narrow
 from proof.faults.nemeses.server import Convoy, PinHorizon, TerminateBackends
 from support.processes import wait_for
@@ -20,7 +20,7 @@ from support.store import install
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from proof.faults.bed import Bed
+    from proof.faults.harness import Bed
     from support.databases import Databases
 
 REQUESTED = """

@@ -10,9 +10,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from proof.markdown_report import versions
 from proof.report import Report
 from proof.timeline import draw
-from proof.told import versions
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,8 +13,8 @@ import psycopg
 from proof.checker.whole import margins
 from proof.faults import grants
 from proof.faults.jobs import LEASE
-from proof.looking import Looking
 from proof.partitions.verdict import last_ends
+from proof.poller import Looking
 from support.processes import wait_for
 from support.store import SECOND, A, lanes
 from tests.conformance.acts import enqueue

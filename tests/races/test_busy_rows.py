@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from support.moves import dead_letter, ended, held
+from support.race_helpers import dead_letter, ended, held
 from support.store import A, B, lanes
 from tenure._model.audit import By
 from tenure._model.job import NewJob

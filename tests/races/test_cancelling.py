@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.moves import BROKEN, BY, attempts, claim, ended, enqueued, held, state, undone, waiting
+from support.race_helpers import (
+    BROKEN,
+    BY,
+    attempts,
+    claim,
+    ended,
+    enqueued,
+    held,
+    state,
+    undone,
+    waiting,
+)
 from support.store import SECOND, B
 from tenure._model.job import State
 from tenure._model.lease import RenewResult, RenewStatus, SettleResult, SettleStatus

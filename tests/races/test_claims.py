@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from support.moves import BY, LEASE, claim, enqueued, held, leases, state, undone, waiting
+from support.race_helpers import BY, LEASE, claim, enqueued, held, leases, state, undone, waiting
 from support.store import SECOND, A, B
 from tenure._model.job import State
 from tenure._rules.claiming import LaneTracker

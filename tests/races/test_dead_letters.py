@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from support.moves import BY, dead_letter, job, state, waiting
+from support.race_helpers import BY, dead_letter, job, state, waiting
 from tenure._model.job import EnqueueResult, State
 from tenure._model.results import RetryResult, RetryStatus
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.moves import ended, held, waiting
+from support.race_helpers import ended, held, waiting
 from support.store import SECOND
 from tenure._model.job import State
 from tenure._model.lease import RenewResult, RenewStatus, SettleResult, SettleStatus

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.moves import BY, ended, enqueued, held, job, state, undone, waiting
+from support.race_helpers import BY, ended, enqueued, held, job, state, undone, waiting
 from support.store import SECOND
 from tenure._model.job import EnqueueResult, State
 from tenure._model.lease import RenewStatus, SettleResult, SettleStatus

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from support.moves import BY, claim, ended, enqueued, held, leases, undone, waiting
+from support.race_helpers import BY, claim, ended, enqueued, held, leases, undone, waiting
 from support.store import SECOND, B
 from tenure._model.outcome import Released
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.moves import job, undone, waiting
+from support.race_helpers import job, undone, waiting
 from tenure.errors import IdempotencyConflict
 
 if TYPE_CHECKING:

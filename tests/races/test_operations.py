@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from support.moves import BY, dead_letter, enqueued, state, waiting
+from support.race_helpers import BY, dead_letter, enqueued, state, waiting
 from support.store import SECOND
 from tenure._model.job import State
 from tenure._model.operation import (

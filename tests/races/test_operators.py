@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from support.moves import BY, waiting
+from support.race_helpers import BY, waiting
 
 if TYPE_CHECKING:
     from support.store import Database

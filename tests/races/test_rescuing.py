@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.moves import attempts, claim, ended, held, job, leases, state, undone, waiting
+from support.race_helpers import attempts, claim, ended, held, job, leases, state, undone, waiting
 from support.store import SECOND, B
 from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import State

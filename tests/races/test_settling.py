@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.moves import BROKEN, BY, attempts, claim, ended, held, leases, state, undone, waiting
+from support.race_helpers import (
+    BROKEN,
+    BY,
+    attempts,
+    claim,
+    ended,
+    held,
+    leases,
+    state,
+    undone,
+    waiting,
+)
 from support.store import SECOND, B
 from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import NewJob, State

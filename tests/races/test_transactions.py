@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.moves import (
+from support.race_helpers import (
     BY,
     attempts,
     claim,

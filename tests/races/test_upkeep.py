@@ -6,7 +6,7 @@ import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from support.moves import claim, ended, job, leases, waiting
+from support.race_helpers import claim, ended, job, leases, waiting
 from tenure._model.lease import SettleStatus
 from tenure._store.steps import RawSql
 

@@ -13,7 +13,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from support.moves import ended
+from support.race_helpers import ended
 from support.store import lanes
 from tenure._model.access import NewToken
 from tenure._model.audit import By

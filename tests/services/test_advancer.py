@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.moves import BY, dead_letter
+from support.race_helpers import BY, dead_letter
 from tenure._model.operation import Filter, NewOperation, OperationKind, OperationState
 from tenure._services.operations import OperationRunner
 from tenure.errors import Unreachable

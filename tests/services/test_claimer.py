@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.moves import BY, held
+from support.race_helpers import BY, held
 from support.store import SECOND
 from tenure._model.job import State
 from tenure._model.outcome import Succeeded

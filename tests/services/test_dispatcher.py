@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.moves import BY, attempts
+from support.race_helpers import BY, attempts
 from support.store import SECOND, A, B, lanes
 from tenure import Backoff
 from tenure._model.job import State

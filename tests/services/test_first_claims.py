@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.horizon import add_dead, pinned
-from support.moves import claim
+from support.race_helpers import claim
 from support.store import SECOND, A, lanes
 from tenure.config import DEFAULTS
 from tenure.errors import QueryFailed

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.moves import BY
+from support.race_helpers import BY
 from support.store import SECOND
 from tenure._model.outcome import Succeeded
 from tenure._runtime.held_leases import StopReason

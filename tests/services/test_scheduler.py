@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.moves import BY
+from support.race_helpers import BY
 from tenure._model.job import NewJob
 from tenure._model.schedule import NewSchedule, Timing
 from tenure._services.scheduler import Scheduler

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.moves import BY, attempts, ended
+from support.race_helpers import BY, attempts, ended
 from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import NewJob, State
 from tenure._model.outcome import Failed, Released, SettleRequest, Succeeded

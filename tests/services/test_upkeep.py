@@ -10,7 +10,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from support.moves import BY, claim, ended, enqueued, held, state
+from support.race_helpers import BY, claim, ended, enqueued, held, state
 from support.store import SECOND, A, B
 from tenure._model.ids import WorkerId
 from tenure._model.job import State

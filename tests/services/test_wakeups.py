@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.moves import undone
+from support.race_helpers import undone
 from tenure._model.job import NewJob
 from tenure._services.wakeups import Wakeups
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.moves import BY
+from support.race_helpers import BY
 from tenure._clock import boottime
 from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import State

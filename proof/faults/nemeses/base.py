@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 from proof.faults.jobs import LEASE
 
 if TYPE_CHECKING:
-    from proof.faults.bed import Bed
     from proof.faults.crew import Post
+    from proof.faults.harness import Bed
 
 # Past the lease, so that it is lost; and not so long that a run is nothing but waiting.
 PAST_THE_LEASE = (1.2 * LEASE, 2 * LEASE)

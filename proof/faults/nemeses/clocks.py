@@ -15,7 +15,7 @@ from support.clocks import Clock
 from support.processes import wait_for
 
 if TYPE_CHECKING:
-    from proof.faults.bed import Bed
+    from proof.faults.harness import Bed
 
 _HOUR = 3600.0
 _TEN_MINUTES = 600.0

@@ -10,7 +10,7 @@ from proof.faults.jobs import LEASE
 from proof.faults.nemeses.base import Nemesis
 
 if TYPE_CHECKING:
-    from proof.faults.bed import Bed
+    from proof.faults.harness import Bed
     from support.disk import Disk
 
 # Too much to be sorted in memory: it goes to a file.

@@ -11,7 +11,7 @@ from support.proxy import COMMIT_CUT, QUERY_CUT
 if TYPE_CHECKING:
     from random import Random
 
-    from proof.faults.bed import Bed
+    from proof.faults.harness import Bed
     from support.proxy import Proxy
 
 # Bytes per second, in each direction of each connection: 1 Mbit/s, and as little as a claim's

@@ -10,8 +10,8 @@ from proof.faults.nemeses.base import Nemesis
 from support import versions
 
 if TYPE_CHECKING:
-    from proof.faults.bed import Bed
     from proof.faults.crew import Post
+    from proof.faults.harness import Bed
 
 # v0.1.0, by its commit: a clone need not have the tags.
 LAST_RELEASE = "c5d9fb36c0232466ad30339631a99f71225625fc"

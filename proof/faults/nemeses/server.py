@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from proof.faults.bed import OWN
+from proof.faults.harness import OWN
 from proof.faults.jobs import LEASE
 from proof.faults.nemeses.base import AtAPost, Nemesis
 from support.processes import send
 
 if TYPE_CHECKING:
-    from proof.faults.bed import Bed
+    from proof.faults.harness import Bed
 
 # In milliseconds.
 _GONE_WITHIN = 1000

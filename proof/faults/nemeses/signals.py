@@ -15,7 +15,7 @@ from tenure.worker.processes import kill_session
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proof.faults.bed import Bed
+    from proof.faults.harness import Bed
 
 # How long children that wake up have before their parents do.
 _ALONE = 0.5

@@ -2,7 +2,7 @@
 
 import os
 
-from proof import bugs
+from proof import mutations
 
 if os.environ.get("PROOF_BUG"):
-    bugs.apply(os.environ["PROOF_BUG"])
+    mutations.apply(os.environ["PROOF_BUG"])

@@ -1,0 +1,162 @@
+"""`tenure worker` passes on what it was told, and works. What a worker does is in its own suite."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from support.processes import wait_for
+from tenure.cli.commands import run
+from tenure.cli.errors import Exit
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Command
+
+PROGRAM = """
+from tenure import Tenure
+
+app = Tenure()
+
+@app.task
+def hello(name: str) -> str:
+    return f"Hello {name}"
+"""
+
+DEFAULTS = {
+    "queues": None,
+    "concurrency": None,
+    "processes": None,
+    "drain": False,
+    "grace": None,
+    "load_timeout": None,
+    "max_jobs": None,
+    "max_memory": None,
+    "name": None,
+    "schedules": None,
+    "log_level": None,
+    "log_format": None,
+    "metrics_host": None,
+    "metrics_port": None,
+}
+
+
+class StandIn(ModuleType):
+    """Stands where the worker is, and remembers how it was called."""
+
+    def __init__(self) -> None:
+        super().__init__("tenure.worker")
+        self.called: list[tuple[str, dict[str, Any]]] = []
+
+    def main(self, target: str, **options: Any) -> int:
+        self.called.append((target, options))
+        return 7
+
+
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch) -> StandIn:
+    stand_in = StandIn()
+    monkeypatch.setitem(sys.modules, "tenure.worker", stand_in)
+    return stand_in
+
+
+def test_what_is_not_said_is_left_to_the_settings_and_the_exit_code_is_the_workers(
+    worker: StandIn,
+) -> None:
+    assert run(["worker", "jobs:app"]) == 7
+    assert worker.called == [("jobs:app", DEFAULTS)]
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        (["-q", "mail"], ["mail"]),
+        (["-q", "mail,default"], ["mail", "default"]),
+        (["--queues", "mail", "-q", "b, c,", "-q", "mail"], ["mail", "b", "c"]),
+    ],
+)
+def test_queues_are_repeated_or_separated_by_commas(
+    worker: StandIn, said: list[str], meant: list[str]
+) -> None:
+    run(["worker", "jobs:app", *said])
+    assert worker.called == [("jobs:app", DEFAULTS | {"queues": meant})]
+
+
+def test_every_option_is_passed_on(worker: StandIn) -> None:
+    text = "worker jobs:app -c 3 --processes 2 --drain --grace 1.5 --name anna --log-level debug"
+    run([*text.split(), "--no-schedules"])
+    options = {"concurrency": 3, "processes": 2, "drain": True, "grace": 1.5, "name": "anna"}
+    options["schedules"] = False
+    assert worker.called == [("jobs:app", DEFAULTS | options | {"log_level": "debug"})]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["a:b", "--log-level", "loud"],
+        ["a:b", "-c", "0"],
+        ["a:b", "--processes", "0"],
+        ["a:b", "--grace", "-1"],
+        ["a:b", "-q,"],
+    ],
+)
+def test_what_cannot_be_is_a_mistake_of_usage(
+    worker: StandIn, wrong: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["worker", *wrong]) == 2
+    assert worker.called == []
+    assert len(capsys.readouterr().err.splitlines()) == 3
+
+
+def test_a_job_of_the_command_line_is_run_by_a_worker_that_drains(tenure: Command) -> None:
+    """Shows R16, R29."""
+    (tenure.directory / "jobs.py").write_text(PROGRAM)
+    tenure("job", "enqueue", "jobs.hello", "--args", '{"name": "Ada"}')
+    assert tenure("worker", "jobs:app", "--drain").code == Exit.DONE
+    shown = tenure("job", "show", 1, "--json").json
+    assert (shown["job"]["state"], shown["job"]["result"]) == ("completed", "Hello Ada")
+    assert [attempt["outcome"] for attempt in shown["attempts"]] == ["completed"]
+
+
+def test_a_worker_says_that_it_works_at_what_and_that_it_has_ended(tenure: Command) -> None:
+    """Who connects, and by which password, is left out."""
+    (tenure.directory / "jobs.py").write_text(PROGRAM)
+    done = tenure("worker", "jobs:app", "--drain", "--name", "anna", "-c", 7, "--processes", 2)
+    works, ended = (line for line in done.err.splitlines() if "worker anna" in line)
+    url = urlsplit(tenure.environment()["TENURE_DATABASE_URL"])
+    assert re.search(
+        r"INFO worker anna works: tenure \S+, app jobs:app, database postgresql:", works
+    )
+    assert f"{url.path}, schema tenure, queues default, 2 x 7 slots, schedules no" in works
+    assert "@" not in works
+    assert re.search(r"INFO worker anna has ended, after \d+ s$", ended)
+
+
+def test_the_probe_sees_a_worker_come_and_go(tenure: Command) -> None:
+    """Shows R31."""
+    (tenure.directory / "jobs.py").write_text(PROGRAM)
+    with subprocess.Popen(
+        [sys.executable, "-m", "tenure", "worker", "jobs:app", "--name", "anna"],
+        cwd=tenure.directory,
+        env=tenure.environment(),
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        try:
+            asked = ("probe", "--name", "anna")
+            assert wait_for(lambda: tenure(*asked).code == Exit.DONE, seconds=30)
+        finally:
+            process.terminate()
+        assert process.wait(timeout=60) == Exit.DONE
+    assert tenure(*asked).code == Exit.FAILED
+
+
+def test_an_app_that_is_not_there_is_said(tenure: Command) -> None:
+    ended = tenure("worker", "nowhere:app")
+    assert ended.code == Exit.FAILED
+    assert "there is no module 'nowhere'" in ended.err
+    assert "Traceback" not in ended.err

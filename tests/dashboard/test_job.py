@@ -1,0 +1,220 @@
+"""The page of one job, in a real browser against a real server."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from support.browsing import seated
+from support.serving import OPS
+from tests.dashboard.holding import dead, holding, last_change
+from tests.dashboard.looks import hold
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+    from support.browsing import Seat
+    from support.serving import Service
+
+# Two seconds, and what the page takes on a busy machine.
+
+
+def test_the_life_of_a_job_is_told_step_by_step(service: Service, seat: Seat) -> None:
+    """Shows R15 and R16: two attempts with who, how long and why, and what lay between."""
+    trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    with holding(service, "life") as holder:
+        body = {"task": "send", "queue": "life"}
+        made = holder.caller.post("/v1/jobs", json=body, headers={"traceparent": trace})
+        first = holder.take()
+        error = {"type": "TimeoutError", "message": "no answer from 10.0.0.7"}
+        said = {"lease": first["lease"], "error": error, "retry": "after", "after": 0.05}
+        holder.post("/v1/leases:fail", said)
+        holder.post("/v1/leases:complete", {"lease": holder.take()["lease"], "result": {"n": 1}})
+    seat.go(f"/jobs/{made.json()['id']}?tab=result")
+
+    steps = seat.page.locator(".timeline > li")
+    names = [text.strip() for text in steps.locator("> b").all_inner_texts()]
+    assert names == ["Enqueued", "Due", "Attempt 1", "Backoff", "Attempt 2", "Completed"]
+    expect(steps.nth(0)).to_contain_text(trace)
+    expect(steps.nth(0)).to_contain_text("by first, http")
+    expect(steps.nth(2)).to_contain_text(f"mailer · token {first['fence']} · 0 renewals · ran")
+    expect(steps.nth(2)).to_contain_text("TimeoutError: no answer from 10.0.0.7")
+    expect(steps.nth(3)).to_contain_text("after 50 ms")
+    expect(seat.page.locator("#tab-result pre").first).to_have_text('{ "n": 1 }')
+
+
+def test_a_late_result_is_shown_as_refused(service: Service, seat: Seat) -> None:
+    job_id = service.enqueue("late")
+    with holding(service, "late") as holder:
+        job = holder.take()
+        service.admin.revoke([int(job_id)], OPS)
+        answer = holder.caller.post("/v1/leases:complete", json={"lease": job["lease"]})
+        assert answer.status_code == 409
+    seat.go(f"/jobs/{job_id}")
+    expect(seat.page.locator(".timeline")).to_contain_text("A late result was refused")
+
+
+def test_a_running_job_shows_its_lease_and_its_report_as_they_are(
+    service: Service, seat: Seat
+) -> None:
+    """Shows R35: what happens comes by itself, and the lease ticks between."""
+    job_id = service.enqueue("ticking", lease=59)
+    seat.go(f"/jobs/{job_id}")
+    expect(seat.page.locator("#why")).to_contain_text("No live worker serves its queue")
+    with holding(service, "ticking") as holder:
+        job = holder.take()
+        expect(seat.page.locator("#lease .words")).to_contain_text(re.compile(r"expires in \d\d s"))
+        said = {"lease": job["lease"], "done": 3, "total": 10, "message": "page 3"}
+        holder.post("/v1/leases:progress", said)
+        expect(seat.page.locator("#progress")).to_contain_text("3 of 10 · page 3")
+        bar = seat.page.locator("#progress progress")
+        assert (bar.get_attribute("value"), bar.get_attribute("max")) == ("3", "10")
+        holder.post("/v1/leases:renew", {"leases": [job["lease"]]})
+        expect(seat.page.locator(".timeline .now")).to_contain_text("1 renewal")
+        holder.post("/v1/leases:complete", {"lease": job["lease"]})
+    expect(seat.page.locator(".state")).to_have_text("completed")
+
+
+def test_a_job_that_waits_says_why(service: Service, seat: Seat) -> None:
+    job_id = service.enqueue("stopped")
+    service.admin.pause_queue("stopped", OPS)
+    seat.go(f"/jobs/{job_id}")
+    expect(seat.page.locator("#why")).to_contain_text("Its queue stopped is paused, by ops")
+
+
+DEEDS = {
+    "retry": ("failed", "retry", "queued"),
+    "cancel": ("queued", "cancel", "cancelled"),
+    "revoke": ("running", "revoke", "cancelled"),
+    "pause": ("queued", "hold", "held"),
+    "move": ("queued", "move", "scheduled"),
+    "delete": ("failed", "delete", ""),
+}
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+@pytest.mark.parametrize("deed", DEEDS)
+def test_a_deed_is_done_with_its_reason_and_is_in_the_audit(
+    browser: Browser, service: Service, deed: str, scripts: bool
+) -> None:
+    """Shows R36, with scripts and without."""
+    state, action, becomes = DEEDS[deed]
+    queue = f"deeds-{deed}-{scripts}"
+    job_id = dead(service, queue) if state == "failed" else service.enqueue(queue)
+    with holding(service, queue) as holder, seated(browser, service, scripts=scripts) as seat:
+        if state == "running":
+            holder.take()
+        seat.go(f"/jobs/{job_id}")
+        form = seat.page.locator(f'[data-deed="{deed}"]')
+        form.locator("summary").click()
+        form.get_by_label("Why").fill("the host is back")
+        if deed == "move":
+            form.get_by_label("Due (UTC)").fill("2040-01-01T10:00")
+            form.get_by_label("Priority").fill("9")
+        form.locator("form button").click()
+        expect(seat.page.locator("#status")).not_to_be_empty()
+        if becomes:
+            expect(seat.page.locator(".state")).to_have_text(becomes)
+
+    row = last_change(service, f"job:{job_id}")
+    assert (row.action, row.source, row.reason) == (action, "page", "the host is back")
+
+
+def test_a_held_job_is_let_go_by_the_keyboard(service: Service, seat: Seat) -> None:
+    job_id = service.enqueue("kept")
+    service.admin.hold([int(job_id)], OPS)
+    seat.go(f"/jobs/{job_id}")
+    seat.page.keyboard.press("p")
+    seat.page.keyboard.type("enough")
+    seat.page.keyboard.press("Enter")
+    expect(seat.page.locator(".state")).to_have_text("queued")
+    assert last_change(service, f"job:{job_id}").reason == "enough"
+
+
+def test_what_came_too_late_is_told_and_changes_nothing(service: Service, seat: Seat) -> None:
+    job_id = service.enqueue("raced")
+    seat.go(f"/jobs/{job_id}")
+    seat.page.locator('[data-deed="pause"] summary').click()
+    service.admin.cancel([int(job_id)], OPS)
+    seat.page.locator('[data-deed="pause"] form button').click()
+    expect(seat.page.locator("#status")).to_contain_text("Nothing was done: it is not queued")
+
+
+def test_a_form_that_is_filled_is_not_changed_under_the_hand(service: Service, seat: Seat) -> None:
+    job_id = service.enqueue("filled")
+    seat.go(f"/jobs/{job_id}")
+    seat.page.locator('[data-deed="cancel"] summary').click()
+    seat.page.locator('[data-deed="cancel"]').get_by_label("Why").fill("half a sent")
+    service.admin.hold([int(job_id)], OPS)
+    expect(seat.page.locator("#live-state")).to_contain_text("paused: a form is open")
+    written = seat.page.locator('[data-deed="cancel"]').get_by_label("Why")
+    assert written.input_value() == "half a sent"
+    seat.page.locator('[data-deed="cancel"] summary').click()
+    expect(seat.page.locator(".state")).to_have_text("held")
+
+
+def test_an_error_shows_own_frames_or_all(browser: Browser, service: Service) -> None:
+    job_id = dead(service, "frames")
+    with seated(browser, service, scripts=False) as seat:
+        seat.go(f"/jobs/{job_id}")
+        seat.page.get_by_role("link", name="errors").click()
+        shown = seat.page.locator("#tab-errors pre")
+        expect(shown).to_contain_text("/app/mail.py")
+        expect(shown).not_to_contain_text("site-packages")
+        seat.page.get_by_role("link", name="all frames").click()
+        expect(shown).to_contain_text("site-packages")
+
+
+def test_the_events_and_the_raw_job_are_all_there_is(service: Service, seat: Seat) -> None:
+    job_id = dead(service, "told")
+    with service.caller() as caller:
+        said = {"kind": "retry", "filter": {"ids": [job_id]}, "reason": "once more"}
+        operation = caller.post("/v1/operations", json=said).json()["id"]
+    seat.go(f"/jobs/{job_id}?tab=events")
+    events = seat.page.locator("#tab-events tbody")
+    for what in ("enqueue", "attempt 1", "ended: failed", f"operation {operation}: retry"):
+        expect(events).to_contain_text(what)
+    seat.go(f"/jobs/{job_id}?tab=raw")
+    expect(seat.page.locator("#tab-raw")).to_contain_text(f"{service.url}/v1/jobs/{job_id}")
+    expect(seat.page.locator("#tab-raw")).to_contain_text(f"tenure job show {job_id}")
+
+
+def test_without_the_scope_nothing_is_shown_of_what_it_carries_and_nothing_can_be_done(
+    browser: Browser, service: Service
+) -> None:
+    job_id = dead(service, "own", "secret words", args={"name": "Ada"})
+    other = service.enqueue("other")
+    made = service.admin.tokens.create("reader", OPS, scopes=["read"], queues=["own"])
+    with seated(browser, service, secret=made.secret) as seat:
+        for tab in ("arguments", "result", "items", "errors", "log"):
+            seat.go(f"/jobs/{job_id}?tab={tab}")
+            expect(seat.page.get_by_role("heading", name="Hidden")).to_be_visible()
+            assert "Ada" not in seat.page.content()
+            assert "secret words" not in seat.page.content()
+        expect(seat.page.locator("[data-deed]")).to_have_count(0)
+        answer = seat.go(f"/jobs/{other}")
+        assert answer is not None
+        assert answer.status == 404
+
+
+def test_hidden_fields_are_hidden(service: Service, seat: Seat) -> None:
+    job_id = service.enqueue("secrets", args={"password": "hunter2", "to": "ada"})
+    for tab in ("arguments", "raw"):
+        seat.go(f"/jobs/{job_id}?tab={tab}")
+        expect(seat.page.locator("#live")).to_contain_text("<redacted>")
+        assert "hunter2" not in seat.page.content()
+
+
+def test_everybody_can_use_it(browser: Browser, service: Service) -> None:
+    """Shows R35."""
+    failed = dead(service, "looks", args={"list": list(range(60))}, tags=["eu"])
+    with holding(service, "looks-running") as holder:
+        running = service.enqueue("looks-running", task="a.long." + "name_" * 20)
+        said = {"lease": holder.take()["lease"], "done": 1, "total": 2, "items": {"a": 1}}
+        holder.post("/v1/leases:progress", said)
+        waiting = service.enqueue("looks-waiting")
+        paths = [f"/jobs/{failed}?tab={tab}" for tab in ("errors", "events", "raw")]
+        hold(browser, service, [*paths, f"/jobs/{running}?tab=items", f"/jobs/{waiting}"])
