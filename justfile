@@ -9,8 +9,11 @@ export UV_COMPILE_BYTECODE := "1"
 
 bin := ".venv/bin"
 pytest := bin + "/python -m pytest"
+compile := "uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet"
 # Tests that measure time run alone, by `just test-timing`.
 parallel := "--numprocesses=2 -m 'not timing'"
+# Suites that start servers and workers wait for a third of their time, and more.
+waiting := "--numprocesses=3 -m 'not timing'"
 
 # Each file of tests/ belongs to one of these; tests/package/test_recipes.py holds it. tests/crash is for `just prove`.
 inner := "tests/rules tests/services tests/conformance tests/sql_files tests/settings tests/package"
@@ -85,20 +88,20 @@ test-all:
 
 # The app, the worker, operators' commands, races, query plans, migrations, and the slow files of the inner loop.
 test-core *args:
-    {{ pytest }} {{ parallel }} {{ core }} {{ inner_slow }} --ignore={{ replace(docs + " tests/worker/test_metrics.py", " ", " --ignore=") }} "$@"
+    {{ pytest }} {{ waiting }} {{ core }} {{ inner_slow }} --ignore={{ replace(docs + " tests/worker/test_metrics.py", " ", " --ignore=") }} "$@"
 
 # The command line: every command as a process of its own, `top` in a real terminal, the doctor with every fault planted.
 test-cli *args:
-    {{ pytest }} {{ parallel }} {{ cli }} "$@"
+    {{ pytest }} {{ waiting }} {{ cli }} "$@"
 
 # The server, the dashboard in a real browser, metrics and alert rules: real processes over HTTP.
 test-server *args:
     # One server and one browser per file: a file is not split between processes.
-    {{ pytest }} {{ parallel }} --dist=loadfile {{ server }} "$@"
+    {{ pytest }} {{ waiting }} --dist=loadfile {{ server }} "$@"
 
 # Tenure with other libraries: Django, Starlette and FastAPI, drivers, traces, pytest.
 test-integrations *args:
-    {{ pytest }} {{ parallel }} {{ integrations }} "$@"
+    {{ pytest }} {{ waiting }} {{ integrations }} "$@"
 
 # The proofs' own tests, and each mutation: a deliberate bug must make the suite fail that the catalog names.
 test-mutations *args:
@@ -106,7 +109,7 @@ test-mutations *args:
 
 # Do what the documentation shows, block by block, and type the README from the built wheel on.
 test-docs *args:
-    {{ pytest }} {{ parallel }} {{ docs }} "$@"
+    {{ pytest }} {{ waiting }} {{ docs }} "$@"
 
 # The tests that depend on the server's version, on PostgreSQL 18.
 test18 *args:
@@ -128,6 +131,11 @@ rerun-failed *args:
 docs-drivers:
     TENURE_MATRIX=1 {{ pytest }} tests/drivers
 
+# Write docs/reference/names.md, the list of every public name.
+docs-names:
+    {{ bin }}/python -m support.surfaces --page > .cache/names.md
+    mv .cache/names.md docs/reference/names.md
+
 # Build the site into .cache/docs/html; a warning fails it.
 docs:
     # Fresh each time: pages that were read before would keep their warnings to themselves.
@@ -139,21 +147,32 @@ docs-screenshots *args:
     {{ bin }}/python -m support.pictures "$@"
 
 # The measurements: `just bench [speed|store|worker|schedules] [--short] [part …]` (default: speed).
-bench *args:
+bench *args: (_add "bench")
     {{ bin }}/python -m bench "$@"
 
 # The proof: `just prove crash [--short] [--seed N]`, and the other subjects of proof/README.md.
-prove *args:
+prove *args: (_add "proof")
     {{ bin }}/python -m proof "$@"
+
+# Add what a project of its own needs to .venv. Nothing is fetched that is there.
+_add project:
+    uv pip install --quiet --python .venv --require-hashes --requirements {{ project }}/requirements.lock
 
 # Print the files that an enqueue, a claim and a retry pass through, in order.
 flows:
     {{ bin }}/python -m support.flows
 
-# Renew requirements-dev.lock: names, versions and hashes, no host.
+# Renew every lock: names, versions and hashes, no host. Those of bench and proof take the versions of the first.
 lock:
-    uv pip compile pyproject.toml --group dev --extra binary --universal --python-version 3.11 \
-        --generate-hashes --no-header --upgrade --quiet --output-file requirements-dev.lock
+    {{ compile }} pyproject.toml --group dev --extra binary --upgrade --output-file requirements-dev.lock
+    for project in bench proof; do \
+        {{ compile }} $project/pyproject.toml --no-emit-package tenure --upgrade --constraints requirements-dev.lock \
+            --output-file $project/requirements.lock; \
+        for lock in $project/locks/*.lock; do \
+            {{ compile }} --group $project/pyproject.toml:$(basename $lock .lock) --no-annotate --upgrade \
+                --output-file $lock; \
+        done; \
+    done
 
 # Fuzz every route by its schema: `just fuzz [--cases N] [--seconds S] [--seed N]` (default: 20,000 cases).
 fuzz *args:

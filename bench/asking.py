@@ -59,7 +59,6 @@ def questions(job: int) -> dict[str, str]:
         "stats of a day, hourly": f"/v1/stats?since={day}&step=3600",
         "stats of a day, a task": f"/v1/stats?since={day}&step=3600&task=t3",
         "stats of a week, daily": f"/v1/stats?since={week}&step=86400",
-        "depths": "/v1/depths",
         "queues": "/v1/queues",
         "workers": "/v1/workers",
         "operations": "/v1/operations",

@@ -71,8 +71,8 @@ def _returned_first(server: Server, report: Report) -> None:
     tenure.woken()
     tenure.claim(500)
     back = settle(Released(), attempt=1, limit=3, backoff=timedelta(0))
-    tenure.session.run(tenure.store.settle([SettleRequest(released.lease, back)]))
-    tenure.session.run(tenure.store.rescue())
+    tenure.session.run(tenure.store.settlement.settle([SettleRequest(released.lease, back)]))
+    tenure.session.run(tenure.store.leases.rescue())
     tenure.woken()
     first = [c.job.id for c in tenure.claim(1)] + [c.job.id for c in tenure.claim(1)]
     ok = set(first) == {released.job.id, rescued.job.id}

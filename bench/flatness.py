@@ -197,15 +197,15 @@ def _calls(condition: Condition) -> None:
     store, session = tenure.store, tenure.session
     for _ in range(2):
         with meter.time(tenure.connection, "sweep"):
-            rescues = session.run(store.rescue(floor=condition.floor))
+            rescues = session.run(store.leases.rescue(floor=condition.floor))
         condition.floor = rescues.now - timedelta(seconds=2)
     tenure.enqueue(50, "{}", priorities=PRIORITIES)
     for state in (State.QUEUED, State.COMPLETED, State.FAILED):
         for _ in range(3):
             with meter.time(tenure.connection, f"list {state}"):
-                session.run(store.list(state))
+                session.run(store.job_queries.list(state))
     with meter.time(tenure.connection, "list running (none: the worst)"):
-        session.run(store.list(State.RUNNING))
+        session.run(store.job_queries.list(State.RUNNING))
     tenure.woken()
     while not condition.due and (claims := tenure.claim(BATCH)):
         tenure.settle(claims)

@@ -83,7 +83,7 @@ def _caller(url: str, times: Times, stop: float, seed: int) -> None:
         while at < stop:
             at += chance.expovariate(RATE / CALLERS)
             time.sleep(max(0.0, at - time.monotonic()))
-            [job] = session.run(store.enqueue([NewJob("noop", QUEUE)]))
+            [job] = session.run(store.jobs.enqueue([NewJob("noop", QUEUE)]))
             time.sleep(chance.uniform(0, LONGEST))
             times.committed[job.id] = time.monotonic()
             connection.commit()
@@ -91,7 +91,9 @@ def _caller(url: str, times: Times, stop: float, seed: int) -> None:
 
 def _straggler(url: str, times: Times, seconds: float) -> None:
     with psycopg.connect(url) as connection:
-        [job] = Session(connection, own=False).run(PostgresStore().enqueue([NewJob("noop", QUEUE)]))
+        [job] = Session(connection, own=False).run(
+            PostgresStore().jobs.enqueue([NewJob("noop", QUEUE)])
+        )
         time.sleep(seconds)
         times.committed[job.id] = time.monotonic()
         connection.commit()
@@ -102,7 +104,7 @@ def _claimer(
 ) -> None:
     """Claims when woken or every 50 ms, and scans from zero when due; another settles."""
     listener = psycopg.connect(tenure.connection.info.dsn, autocommit=True)
-    listener.execute(f"LISTEN {tenure.store.channel}".encode())
+    listener.execute(f"LISTEN {tenure.store.jobs.channel}".encode())
     done: queue.SimpleQueue[Sequence[Any]] = queue.SimpleQueue()
     settling = threading.Thread(target=_settler, args=(settler, done))
     settling.start()

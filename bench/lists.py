@@ -102,14 +102,14 @@ CROSS JOIN (
 CROSS JOIN (SELECT array_agg(5) AS counts FROM generate_series(1, 19)) AS b
 """
 _FOLDED = """
-INSERT INTO tenure.rollup_state (final_to, marked_to, folded_to, mark)
+INSERT INTO tenure.rollup_state (final_to, marked_to, counted_until, mark)
 SELECT t, t, t, pg_current_xact_id() FROM date_trunc('minute', now() + interval '1 minute') AS t
-ON CONFLICT (alone) DO UPDATE SET final_to = excluded.final_to, marked_to = excluded.marked_to,
-    folded_to = excluded.folded_to
+ON CONFLICT (singleton) DO UPDATE SET final_to = excluded.final_to, marked_to = excluded.marked_to,
+    counted_until = excluded.counted_until
 """
 _WORKERS = """
 INSERT INTO tenure.worker (
-    id, name, host, pid, version, language, state, queues, slots, started_at, beat_at
+    id, name, host, pid, version, language, state, queues, slots, started_at, last_heartbeat_at
 )
 SELECT gen_random_uuid(), 'w' || n, 'h', n, '1', 'python', 'active', ARRAY['q' || n %% 20], 10,
     now(), now()

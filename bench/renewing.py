@@ -52,7 +52,7 @@ def hold(tenure: Tenure, workers: int = WORKERS) -> list[list[Lease]]:
         tenure.enqueue(EACH, "{}")
         worker = WorkerId(UUID(int=number))
         claims: Any = tenure.session.run(
-            tenure.store.claim([Lane(QUEUE, 5)], count=EACH, worker=worker)
+            tenure.store.leases.claim([Lane(QUEUE, 5)], count=EACH, worker=worker)
         )
         held.append([claimed.lease for claimed in claims.jobs])
     return held
@@ -62,7 +62,7 @@ def _share(tenure: Tenure, batches: Sequence[Sequence[Lease]]) -> float:
     meter = Meter()
     with meter.time(tenure.connection, "renew"):
         for leases in batches:
-            answers = tenure.session.run(tenure.store.renew(leases))
+            answers = tenure.session.run(tenure.store.leases.renew(leases))
             if any(a.answer is not RenewStatus.RENEWED for a in answers):
                 raise AssertionError("a lease was lost while it was being measured")
     return meter.cpu["renew"]

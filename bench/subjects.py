@@ -100,7 +100,7 @@ class Tenure:
         args = json.loads(payload)
         jobs = [NewJob("noop", QUEUE, args, priority=p) for p in priorities]
         many = [jobs[i % len(jobs)] for i in range(count)]
-        self.session.run(self.store.enqueue(many, wake=False))
+        self.session.run(self.store.jobs.enqueue(many, wake=False))
 
     def woken(self) -> None:
         """The next claim looks at every lane, as after a wakeup."""
@@ -109,7 +109,9 @@ class Tenure:
     def claim(self, count: int, *, ttl: timedelta | None = None) -> Sequence[Any]:
         lanes = self.book.next_lanes(woken=self._woken)
         self._woken = False
-        claims = self.session.run(self.store.claim(lanes, count=count, worker=WORKER, ttl=ttl))
+        claims = self.session.run(
+            self.store.leases.claim(lanes, count=count, worker=WORKER, ttl=ttl)
+        )
         self.book.record_claim(lanes, claims, wanted=count)
         return claims.jobs
 
@@ -118,13 +120,17 @@ class Tenure:
         lanes = self.book.next_scan_lanes()
         if not lanes:
             return []
-        claims = self.session.run(self.store.claim(lanes, count=count, worker=WORKER, patient=True))
+        claims = self.session.run(
+            self.store.leases.claim(lanes, count=count, worker=WORKER, patient=True)
+        )
         self.book.record_scan(lanes, claims, wanted=count)
         return claims.jobs
 
     def renew(self, claims: Sequence[Any]) -> None:
-        self.session.run(self.store.renew([c.lease for c in claims]))
+        self.session.run(self.store.leases.renew([c.lease for c in claims]))
 
     def settle(self, claims: Sequence[Any]) -> None:
         done = settle(Succeeded(), attempt=1, limit=3, backoff=timedelta(0))
-        self.session.run(self.store.settle([SettleRequest(c.lease, done) for c in claims]))
+        self.session.run(
+            self.store.settlement.settle([SettleRequest(c.lease, done) for c in claims])
+        )

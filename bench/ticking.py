@@ -98,7 +98,9 @@ def _shape(
     start = datetime.now(UTC).replace(microsecond=0) + lead
     end = start + timedelta(seconds=seconds)
     with connect(url) as connection:
-        Session(connection).run(PostgresStore().declare("bench", (1,), schedules(start, seconds)))
+        Session(connection).run(
+            PostgresStore().schedules.declare("bench", (1,), schedules(start, seconds))
+        )
         connection.execute("ANALYZE")
     with witness() as stalls, _listening(url) as heard, _schedulers(url) as processes:
         early = (start - datetime.now(UTC)).total_seconds()
@@ -183,7 +185,7 @@ def _listening(url: str) -> Iterator[list[float]]:
     heard: list[float] = []
     stop = threading.Event()
     connection = psycopg.connect(url, autocommit=True)
-    connection.execute(f"LISTEN {PostgresStore().channel}".encode())
+    connection.execute(f"LISTEN {PostgresStore().jobs.channel}".encode())
 
     def listen() -> None:
         while not stop.is_set():

@@ -160,7 +160,7 @@ class Flows:
     def retry(self, ids: list[int]) -> Flow:
         """Retry by `app.admin`."""
         left = iter(ids)
-        return self._warm("retry by app.admin", lambda: self.app.admin.retry([next(left)], BY))
+        return self._warm("retry by app.admin", lambda: self.app.admin.jobs.retry([next(left)], BY))
 
     async def retry_over_http(self, ids: list[int]) -> Flow:
         """Retry by `POST /v1/jobs/{id}:retry`."""

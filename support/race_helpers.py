@@ -45,7 +45,7 @@ def claim(
     ttl: timedelta = LEASE,
 ) -> Op[ClaimResult]:
     """Ask for jobs of these queues, or of the default one, without floors."""
-    return store.claim(lanes(*queues or ("default",)), count=count, worker=worker, ttl=ttl)
+    return store.leases.claim(lanes(*queues or ("default",)), count=count, worker=worker, ttl=ttl)
 
 
 def leases(claims: ClaimResult) -> list[Lease]:
@@ -54,7 +54,7 @@ def leases(claims: ClaimResult) -> list[Lease]:
 
 async def enqueued(db: Database, count: int = 1, **fields: Any) -> list[JobId]:
     """That many jobs, committed."""
-    answers = await db.run(db.store.enqueue([job(**fields) for _ in range(count)]))
+    answers = await db.run(db.store.jobs.enqueue([job(**fields) for _ in range(count)]))
     return [answer.id for answer in answers]
 
 
@@ -67,7 +67,7 @@ async def held(db: Database, count: int = 1, **fields: Any) -> list[Lease]:
 async def dead_letter(db: Database, **fields: Any) -> JobId:
     """A job that has failed for good."""
     [lease] = await held(db, max_attempts=1, **fields)
-    await db.run(db.store.settle([ended(lease, BROKEN)]))
+    await db.run(db.store.settlement.settle([ended(lease, BROKEN)]))
     return lease.job_id
 
 
@@ -110,17 +110,17 @@ async def state(db: Database, job_id: JobId) -> State | None:
 
 
 async def attempts(db: Database, job_id: JobId) -> Sequence[AttemptRow]:
-    return await db.run(db.store.attempts(job_id))
+    return await db.run(db.store.jobs.attempts(job_id))
 
 
 async def done_by_a_worker(db: Database) -> None:
     """Do what a worker does, until nothing is left."""
     for _ in range(200):
-        if not await db.run(db.real.operations()):
+        if not await db.run(db.real.operations.list()):
             await asyncio.sleep(0.05)
-        elif all(row.next_at is None for row in await db.run(db.real.operations())):
+        elif all(row.next_at is None for row in await db.run(db.real.operations.list())):
             return
         else:
-            await db.run(db.real.run_chunk())
+            await db.run(db.real.operations.run_chunk())
             await asyncio.sleep(0.02)
     raise AssertionError("it does not end")

@@ -135,30 +135,32 @@ class Bed:
     def enqueue(self, calls: Iterable[BoundCall[Any]]) -> list[JobId]:
         """Enqueue calls, all at once; their jobs' ids."""
         jobs = [call.job for call in calls]
-        return [answer.id for answer in self._engine.run(self._engine.store.enqueue(jobs))]
+        return [answer.id for answer in self._engine.run(self._engine.store.jobs.enqueue(jobs))]
 
     def job(self, job_id: JobId) -> JobRow:
         """The job as it is now."""
-        row = self._engine.run(self._engine.store.get(job_id))
+        row = self._engine.run(self._engine.store.jobs.get(job_id))
         if row is None:
             raise AssertionError(f"job {job_id} is not kept")
         return row
 
     def attempts(self, job_id: JobId) -> Sequence[AttemptRow]:
         """The ended running periods of a job."""
-        return self._engine.run(self._engine.store.attempts(job_id))
+        return self._engine.run(self._engine.store.jobs.attempts(job_id))
 
     def cancel(self, job_id: JobId) -> None:
         """Ask for a job to be cancelled, as an operator does."""
-        self._engine.run(self._engine.store.cancel([job_id], By("operator", reason="a test")))
+        self._engine.run(
+            self._engine.store.job_commands.cancel([job_id], By("operator", reason="a test"))
+        )
 
     def drain(self, worker: WorkerId) -> None:
         """Ask a worker to drain, as an operator does."""
-        self._engine.run(self._engine.store.drain(worker, By("operator", reason="a test")))
+        self._engine.run(self._engine.store.workers.drain(worker, By("operator", reason="a test")))
 
     def workers(self) -> Sequence[WorkerRow]:
         """All known workers."""
-        return self._engine.run(self._engine.store.workers())
+        return self._engine.run(self._engine.store.workers.list())
 
     def fetch(self, query: str, *args: object) -> list[dict[str, Any]]:
         """What a plain query answers."""

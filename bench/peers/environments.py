@@ -1,4 +1,4 @@
-"""Where the peers live: an environment each, made once, by names and versions alone."""
+"""Where the peers live: an environment each, made once, from the project's locks."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -22,21 +23,23 @@ _INSTALL_WITHIN = 600.0
 
 Store = Literal["postgresql", "redis"]
 
-# What is installed for each; the rest of what they need is as of the same day.
-PYTHON: Mapping[str, tuple[Store, Sequence[str]]] = {
-    "pgqueuer": ("postgresql", ["pgqueuer==1.6.0", "asyncpg==0.32.0", "uvloop==0.23.0"]),
-    "chancy": ("postgresql", ["chancy==0.26.0", "psycopg[binary]==3.3.8"]),
-    "procrastinate": ("postgresql", ["procrastinate==3.10.0", "psycopg[binary]==3.3.8"]),
-    "saq": ("postgresql", ["saq[postgres]==0.26.4", "psycopg[binary]==3.3.8"]),
-    "celery": ("redis", ["celery[redis]==5.7.0", "redis==8.1.0"]),
-    "dramatiq": ("redis", ["dramatiq[redis]==2.2.1", "redis==8.1.0"]),
-    "oban": ("postgresql", ["oban"]),
+_STORES: Mapping[str, Store] = {
+    "celery": "redis",
+    "dramatiq": "redis",
+    "rq": "redis",
+    "arq": "redis",
 }
+
+
+def _groups(project: Path) -> dict[str, tuple[Store, Sequence[str]]]:
+    """The queues that a project names, with the store and the packages of each."""
+    groups = tomllib.loads((project / "pyproject.toml").read_text())["dependency-groups"]
+    return {name: (_STORES.get(name, "postgresql"), wanted) for name, wanted in groups.items()}
+
+
+PYTHON: Mapping[str, tuple[Store, Sequence[str]]] = _groups(_ROOT / "bench")
 # Not measured; `just prove peers` asks them what becomes of a job.
-UNMEASURED: Mapping[str, tuple[Store, Sequence[str]]] = {
-    "rq": ("redis", ["rq==2.12.0", "redis==8.1.0"]),
-    "arq": ("redis", ["arq==0.28.0", "redis==5.3.1"]),
-}
+UNMEASURED: Mapping[str, tuple[Store, Sequence[str]]] = _groups(_ROOT / "proof")
 NODE = ("pg-boss", "graphile-worker")  # Their versions are in node/package.json.
 
 
@@ -91,13 +94,16 @@ def _peer(name: str) -> Peer | Unavailable:
 def _python(name: str, packages: Sequence[str]) -> Path:
     home = _CACHE / name
     python = home / "bin" / "python"
-    wanted = "\n".join((sys.version, *packages))
+    lock = _ROOT / ("bench" if name in PYTHON else "proof") / "locks" / f"{name}.lock"
+    locked = lock.exists()
+    wanted = "\n".join((sys.version, lock.read_text() if locked else "", *packages))
+    what = ("--require-hashes", "--requirements", str(lock)) if locked else packages
     # Two tests of one queue may come at the same time.
     with _making:
         if not _made(home, wanted):
             shutil.rmtree(home, ignore_errors=True)
             _run("uv", "venv", "--quiet", "--python", sys.executable, str(home))
-            _run("uv", "pip", "install", "--quiet", "--python", str(python), *packages)
+            _run("uv", "pip", "install", "--quiet", "--python", str(python), *what)
             (home / "made").write_text(wanted)
     return python
 

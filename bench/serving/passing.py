@@ -51,7 +51,7 @@ def _pass(server: Server, report: Report, batch: int, jobs: int) -> float:
         store = Tenure(connection)
         for start in range(0, jobs, _AT_ONCE):
             many = [NewJob("noop", QUEUE)] * min(jobs - start, _AT_ONCE)
-            store.session.run(store.store.enqueue(many))
+            store.session.run(store.store.jobs.enqueue(many))
         until(lambda: counted(_DONE) >= jobs, 300)
         took, cost = time.monotonic() - began, bed.cost() - before
     server.drop(url)

@@ -130,7 +130,7 @@ def _renewing(workers: int, server: Server, url: str) -> Iterator[None]:
             for batch in batches:
                 if stop.wait(EVERY / len(batches)):
                     return
-                tenure.session.run(tenure.store.renew(batch))
+                tenure.session.run(tenure.store.leases.renew(batch))
 
     thread = threading.Thread(target=renew)
     thread.start()

@@ -72,7 +72,7 @@ def settle(
     if entering is not None:
         _ledger(bed, report, entering, {(job, row[1]) for job, row in found.items()})
     report.note("late results, accepted as nobody had taken the job", late)
-    [(refused,)] = bed.rows("SELECT count(*) FROM tenure.attempt WHERE refused IS NOT NULL")
+    [(refused,)] = bed.rows("SELECT count(*) FROM tenure.attempt WHERE refused_result IS NOT NULL")
     stale = len(bed.history.periods(REFUSED))
     report.note("stale results refused (by the settler, in transactions)", refused + stale)
 

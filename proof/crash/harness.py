@@ -112,7 +112,7 @@ class Bed:
     def enqueue(self, new: Sequence[NewJob], *, counted: bool = True) -> None:
         """Enqueue jobs; of those that count, each must be completed in the end."""
         for start in range(0, len(new), _BATCH):
-            answers = self._engine.run(self._engine.store.enqueue(new[start : start + _BATCH]))
+            answers = self._engine.run(self._engine.store.jobs.enqueue(new[start : start + _BATCH]))
             if counted:
                 self.enqueued += [answer.id for answer in answers]
 

@@ -81,14 +81,14 @@ def _hold(bed: Bed, leases: int) -> datetime:
     try:
         store = engine.store
         for _ in range(0, leases, _BATCH):
-            engine.run(store.enqueue([NewJob("held", queue=_QUEUE)] * _BATCH))
+            engine.run(store.jobs.enqueue([NewJob("held", queue=_QUEUE)] * _BATCH))
         [row] = bed.fetch("SELECT clock_timestamp() + %s AS until", 2 * _LEASE)
         until: datetime = row["until"]
         held = 0
         while held < leases:
             [row] = bed.fetch("SELECT %s - clock_timestamp() AS left", until)
             claims = engine.run(
-                store.claim(lanes(_QUEUE), count=_BATCH, worker=_GONE, ttl=row["left"])
+                store.leases.claim(lanes(_QUEUE), count=_BATCH, worker=_GONE, ttl=row["left"])
             )
             held += len(claims.jobs)
     finally:

@@ -145,7 +145,7 @@ class Bed:
         try:
             for key in keys:
                 asked, arguments = client.call(key)
-                [answer] = engine.run(engine.store.enqueue([asked.bind(*arguments).job]))
+                [answer] = engine.run(engine.store.jobs.enqueue([asked.bind(*arguments).job]))
                 pen.write(book.ACKNOWLEDGED, key, answer.id)
         finally:
             engine.close()

@@ -102,7 +102,7 @@ class Client:
         """Bring back what has fallen; what has not yet is left for the next time."""
         self._fallen += ids
         with contextlib.suppress(TenureError):
-            answers = jobs.app.admin.retry(self._fallen, _BY)
+            answers = jobs.app.admin.jobs.retry(self._fallen, _BY)
             waiting = zip(self._fallen, answers, strict=True)
             self._fallen = [
                 job for job, answer in waiting if answer.answer is RetryStatus.NOT_FAILED
@@ -121,14 +121,14 @@ class Client:
         if self._rng.random() < _SHARE_CANCELLED:
             self._pen.instant(CANCELLING, job_id, 0)
             try:
-                [answer] = jobs.app.admin.cancel([job_id], _BY)
+                [answer] = jobs.app.admin.jobs.cancel([job_id], _BY)
             except TenureError:
                 self._pen.span("cancel", since, job_id, 0, UNKNOWN)
             else:
                 self._pen.span("cancel", since, job_id, 0, _CANCELLED[answer])
             return
         with contextlib.suppress(TenureError):
-            if row := jobs.app.admin.job(job_id):
+            if row := jobs.app.admin.jobs.get(job_id):
                 self._pen.span("seen", since, job_id, row.token, row.state)
 
 

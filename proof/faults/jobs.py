@@ -93,7 +93,7 @@ def _committed(job: Job | AsyncJob, since: float, error: BaseException | None) -
         pen().instant("raised", job.id, job.fence)
 
 
-@app.schedule(every=1, name="all", args=_TICK, missed="all", missed_most=10_000)
+@app.schedule(every=1, name="all", args=_TICK, missed="all", missed_limit=10_000)
 @app.schedule(every=1, name="skip", args=_TICK, missed="skip")
 @app.schedule("* * * * *", name="minutes", args=_TICK, missed="all")
 @app.task(**USUAL)

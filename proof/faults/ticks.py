@@ -42,7 +42,7 @@ class Ticks:
         caught_up = wait_for(caught_up_by_now, _WITHIN)
         with closing(Tenure(self._url)) as app:
             for name in self._declared:
-                app.schedules.pause(name, _BY)
+                app.admin.schedules.pause(name, _BY)
         return caught_up
 
     def check(self) -> checker.Findings:

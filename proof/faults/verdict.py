@@ -45,7 +45,7 @@ _ATTEMPTS = """
 SELECT job_id, token, outcome, error_type, error_message
 FROM tenure.attempt ORDER BY job_id, token
 """
-_REFUSED = "SELECT count(*) FROM tenure.attempt WHERE refused IS NOT NULL"
+_REFUSED = "SELECT count(*) FROM tenure.attempt WHERE refused_result IS NOT NULL"
 # By the word of the rows of ticks, so that a job of theirs that is gone is missed.
 _SCHEDULED = "SELECT count(*) FROM tenure.schedule_tick WHERE job_id IS NOT NULL"
 # When a schedule's job was made is for the rows of ticks to say.

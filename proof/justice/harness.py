@@ -149,7 +149,7 @@ class Bed:
         ids: list[int] = []
         for start in range(0, len(jobs), _BATCH):
             batch = jobs[start : start + _BATCH]
-            answers = self._engine.run(self._engine.store.enqueue(batch))
+            answers = self._engine.run(self._engine.store.jobs.enqueue(batch))
             ids += [answer.id for answer in answers]
         return ids
 

@@ -8,14 +8,14 @@ from proof.mutations.bug import Bug, Edit
 _WRITTEN = """), holder AS (
     INSERT INTO /*schema.*/job_key AS k (task, key, job_id)"""
 _WRITES_AGAIN = """DO UPDATE SET
-        seen = k.seen + 1,
+        hits = k.hits + 1,
         job_id = CASE
-            WHEN k.until <= coalesce($17::timestamptz, clock_timestamp()) THEN excluded.job_id
+            WHEN k.expires_at <= coalesce($17::timestamptz, clock_timestamp()) THEN excluded.job_id
             ELSE k.job_id
         END,
-        until = CASE
-            WHEN k.until <= coalesce($17, clock_timestamp()) THEN NULL
-            ELSE k.until
+        expires_at = CASE
+            WHEN k.expires_at <= coalesce($17, clock_timestamp()) THEN NULL
+            ELSE k.expires_at
         END
     RETURNING k.task, k.key, k.job_id
 """
@@ -136,7 +136,7 @@ OF_JOBS = (
         "rule 16: what was claimed while the limit was being set counts too",
         runs.LIMITS,
         "I3",
-        (Edit("adopt", "SET limited = true", "SET limited = false"),),
+        (Edit("mark_limited", "SET limited = true", "SET limited = false"),),
         caught_by="tests/races/test_limits.py",
     ),
 )

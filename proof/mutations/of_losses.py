@@ -123,7 +123,7 @@ OF_LOSSES = (
     ),
     Bug(
         "outage-taken-for-a-standstill",
-        "rule 8: past a deadline with a service thread that beats, jobs are given back",
+        "rule 8: past a deadline with a service thread that has heartbeats, jobs are given back",
         runs.OUTAGES,
         "I9",
         patch=patches.ignore_the_beat_at_a_deadline,

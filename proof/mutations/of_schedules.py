@@ -21,7 +21,7 @@ OF_SCHEDULES = (
         "R26: a firing locks what it fires; another passes it over",
         runs.FIRING,
         "I7",
-        (Edit("due", _LOCKS, ""),),
+        (Edit("lock_due_schedules", _LOCKS, ""),),
         caught_by="tests/races/test_firing.py",
     ),
     Bug(
@@ -29,7 +29,7 @@ OF_SCHEDULES = (
         "R27: a schedule that another one is at is passed over, not waited for",
         runs.FIRING,
         "I7",
-        (Edit("due", _LOCKS, "FOR NO KEY UPDATE"),),
+        (Edit("lock_due_schedules", _LOCKS, "FOR NO KEY UPDATE"),),
         caught_by="tests/races/test_firing.py",
     ),
     Bug(

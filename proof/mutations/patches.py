@@ -70,7 +70,7 @@ def trust_without_an_answer() -> None:
 
     async def tick(self: Renewer) -> int:
         asked_at = boottime()
-        due = [held for held in self._holdings if held.renew_at <= asked_at]
+        due = [held for held in self._held_leases if held.renew_at <= asked_at]
         try:
             return await sound(self)
         except Exception:
@@ -141,7 +141,7 @@ def claim_on_the_handlers_loop() -> None:
     def on_this_loop(self: WorkerRuntime, name: str, **_deadline: object) -> ServiceConnection:
         return self._app.engine.service_connection(name)
 
-    runtime.WorkerRuntime._service_thread_connection = on_this_loop  # type: ignore[method-assign, assignment]  # noqa: SLF001
+    runtime.WorkerRuntime._thread_connection = on_this_loop  # type: ignore[method-assign, assignment]  # noqa: SLF001
 
 
 def ignore_a_silent_service_thread() -> None:

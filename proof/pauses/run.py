@@ -46,7 +46,7 @@ GROUP BY w.pid
 """
 _STALE = """
 SELECT count(*) FROM tenure.attempt AS a
-WHERE a.outcome = 'lost' AND a.refused ->> 'state' = 'completed'
+WHERE a.outcome = 'lost' AND a.refused_result ->> 'state' = 'completed'
 """
 _ENDS = "SELECT a.job_id, a.token, a.ended_at, a.outcome FROM tenure.attempt AS a"
 

@@ -35,15 +35,15 @@ WHEN = {
 POLICIES = {
     "skip": Policy(missed=Missed.SKIP),
     "latest": Policy(missed=Missed.LATEST),
-    "all": Policy(missed=Missed.ALL, missed_most=10_000),
+    "all": Policy(missed=Missed.ALL, missed_limit=10_000),
     "all-within-30min": Policy(
-        missed=Missed.ALL, missed_within=timedelta(minutes=30), missed_most=10_000
+        missed=Missed.ALL, missed_within=timedelta(minutes=30), missed_limit=10_000
     ),
-    "all-most-5": Policy(missed=Missed.ALL, missed_most=5),
+    "all-most-5": Policy(missed=Missed.ALL, missed_limit=5),
     "all-within-1h-most-7": Policy(
-        missed=Missed.ALL, missed_within=timedelta(hours=1), missed_most=7
+        missed=Missed.ALL, missed_within=timedelta(hours=1), missed_limit=7
     ),
-    "all-overlap-skip": Policy(missed=Missed.ALL, missed_most=10_000, overlap=Overlap.SKIP),
+    "all-overlap-skip": Policy(missed=Missed.ALL, missed_limit=10_000, overlap=Overlap.SKIP),
 }
 
 
@@ -55,7 +55,7 @@ def run(url: str, report: Report, rng: Random, directory: Path, *, short: bool) 
     names = {f"{when}:{policy}": (when, policy) for when in WHEN for policy in POLICIES}
     for name, (when, policy) in names.items():
         new = NewSchedule(name=name, timing=WHEN[when], policy=POLICIES[policy], job=JOB)
-        scheduler.run(scheduler.store.create_schedule(new, BY))
+        scheduler.run(scheduler.store.schedules.create(new, BY))
     _steady(scheduler, clock)
     left_at = clock.now
     back_at = clock.advance(OUTAGE)
@@ -106,5 +106,5 @@ def _wanted(target: Target, left_at: datetime, back_at: datetime) -> dict[dateti
         made = set(ticks[-1:])
     elif policy.missed is Missed.ALL:
         made = {t for t in ticks if back_at - t <= policy.missed_within}
-        made &= set(ticks[-policy.missed_most :])
+        made &= set(ticks[-policy.missed_limit :])
     return {tick: tick in made | on_time for tick in ticks}

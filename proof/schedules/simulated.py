@@ -59,17 +59,17 @@ class Scheduler(Session):
 
     def fire(self, count: int) -> FireResult:
         """A whole pass."""
-        return self.perform(self.store.fire(count=count))
+        return self.run(self.store.ticks.fire(count=count))
 
-    def perform(self, op: Op[T]) -> T:
+    def run(self, op: Op[T]) -> T:
         """An operation of this store, at the time that it is now."""
         self._began_at = self._clock.now
-        return self.run(op)
+        return super().run(op)
 
     def begin(self, count: int) -> None:
         """Begin a pass; nothing is performed yet."""
         self._began_at = self._clock.now
-        self._op = self.store.fire(count=count)
+        self._op = self.store.ticks.fire(count=count)
         self._step = next(self._op)
 
     def advance(self) -> FireResult | None:

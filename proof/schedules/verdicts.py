@@ -56,7 +56,7 @@ class Verdicts:
         policy = stretch.policy
         later = stretch.due(fire_at, at)
         if policy.missed is Missed.ALL:
-            gone = at - fire_at > policy.missed_within or later >= policy.missed_most
+            gone = at - fire_at > policy.missed_within or later >= policy.missed_limit
         else:
             gone = policy.missed is Missed.SKIP or later > 0
         return MISSED if gone else LATE

@@ -35,13 +35,13 @@ _ZONES = (
 _OFTEN = ("0 * * * *", "30 * * * *", "*/15 * * * *", "15,45 * * * *")
 _SELDOM = ("30 2 * * *", "0 0 * * 1-5", "15 1,2,3 * * *", "0 12 1 * *", "59 23 * * 0", "0 3 29 2 *")
 _POLICIES = (
-    Policy(missed=Missed.ALL, missed_within=timedelta(days=400), missed_most=100_000),
-    Policy(missed=Missed.ALL, missed_within=timedelta(hours=30), missed_most=20),
+    Policy(missed=Missed.ALL, missed_within=timedelta(days=400), missed_limit=100_000),
+    Policy(missed=Missed.ALL, missed_within=timedelta(hours=30), missed_limit=20),
     Policy(missed=Missed.LATEST),
     Policy(missed=Missed.ALL, missed_within=timedelta(days=2), jitter=timedelta(minutes=5)),
     Policy(missed=Missed.SKIP),
-    Policy(missed=Missed.ALL, missed_most=300),
-    Policy(missed=Missed.ALL, missed_most=50, overlap=Overlap.SKIP),
+    Policy(missed=Missed.ALL, missed_limit=300),
+    Policy(missed=Missed.ALL, missed_limit=50, overlap=Overlap.SKIP),
 )
 # How far the clock goes at once, and how often: it creeps, walks, jumps over whole weeks.
 _STEPS = (
@@ -117,7 +117,7 @@ class World:
         timing = self._timing(often=number < self._size.often)
         policy = _POLICIES[number % len(_POLICIES)]
         new = NewSchedule(name=f"s{number}", timing=timing, policy=policy, job=JOB)
-        self._operator.perform(self._operator.store.create_schedule(new, BY))
+        self._operator.run(self._operator.store.schedules.create(new, BY))
         return Life(new.name, timing, policy, self.clock.now)
 
     def _timing(self, *, often: bool) -> Timing:
@@ -183,34 +183,34 @@ class World:
         self.steered += 1
         rng, now = self._rng, self.clock.advance(_INSTANT)
         self._steered_at = now + _INSTANT
-        store, run = self._operator.store, self._operator.perform
+        store, run = self._operator.store, self._operator.run
         if life.paused_until is not None and life.paused_until <= now:
             life.unpaused(now)
         if life.policy.overlap is Overlap.SKIP and rng.random() < 0.5:
             self._end_job(life)
         elif life.paused_at is not None:
-            run(store.resume_schedule(life.name, BY))
+            run(store.schedules.resume(life.name, BY))
             life.unpaused(now)
         elif rng.random() < 0.4:
             until = None
             if rng.random() < 0.7:
                 until = now + timedelta(seconds=rng.uniform(1, 500_000))
-            run(store.pause_schedule(life.name, BY, until=until))
+            run(store.schedules.pause(life.name, BY, until=until))
             life.paused_at, life.paused_until = now, until
         elif life.timing.at is None:
             often = int(life.name[1:]) < self._size.often
             timing, policy = self._timing(often=often), rng.choice(_POLICIES)
             new = NewSchedule(name=life.name, timing=timing, policy=policy, job=JOB)
-            run(store.update_schedule(new, BY))
+            run(store.schedules.update(new, BY))
             life.past.append(Stretch(life.timing, life.policy, life.since, now, until=now))
             life.timing, life.policy, life.since = timing, policy, now
         self.clock.advance(_INSTANT)
 
     def _end_job(self, life: Life) -> None:
-        store, run = self._operator.store, self._operator.perform
-        row = run(store.schedule(life.name))
+        store, run = self._operator.store, self._operator.run
+        row = run(store.schedules.get(life.name))
         if row is not None and row.last_job_id is not None:
-            run(store.cancel([row.last_job_id], BY))
+            run(store.job_commands.cancel([row.last_job_id], BY))
 
 
 def run(url: str, report: Report, rng: Random, directory: Path, *, short: bool) -> int:

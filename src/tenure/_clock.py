@@ -1,8 +1,8 @@
 """The clock of local deadlines."""
 
 import time
+from collections.abc import Callable
+from functools import partial
 
-
-def boottime() -> float:
-    """The clock of local deadlines: it goes on while the machine sleeps."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
+# It goes on while the machine sleeps. A partial, because each job reads it several times.
+boottime: Callable[[], float] = partial(time.clock_gettime, time.CLOCK_BOOTTIME)

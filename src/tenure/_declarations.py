@@ -2,19 +2,16 @@
 business."""
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from tenure._rules.arguments import Parameters
-from tenure.config import duration
 from tenure.errors import InvalidValue
-from tenure.task import Definition, Options, Registered, Seconds, new_job
+from tenure.task import Definition, Registered, new_job
 
 if TYPE_CHECKING:
     from tenure._model.schedule import NewSchedule
+    from tenure._schedule_spec import DeclaredFields
 
-MissedName = Literal["skip", "latest", "all"]
-OverlapName = Literal["allow", "skip"]
 _EXAMPLE = '@app.schedule("0 9 * * 1-5", timezone="Europe/Berlin")'
 
 
@@ -39,42 +36,18 @@ class DeclaredSchedules(Mapping[str, "NewSchedule"]):
         *,
         app: object,
         name: str | None,
-        args: Mapping[str, Any] | None,
         cron: str | None,
-        every: Seconds | None,
-        at: datetime | None,
-        timezone: str,
-        missed: str,
-        missed_within: Seconds,
-        missed_most: int,
-        overlap: str,
-        jitter: Seconds,
+        fields: "DeclaredFields",
     ) -> None:
         """Declare a task's schedule; InvalidValue if it cannot be one."""
         # With a schedule come cron expressions and time zones: programs without need neither.
-        from tenure._model import schedule as model  # noqa: PLC0415
-        from tenure._rules import schedules as rules  # noqa: PLC0415
+        from tenure._schedule_spec import DeclaredFields, ScheduleSpec  # noqa: PLC0415
 
         definition = _definition(task, app)
         known_as = definition.name if name is None else name
-        new = model.NewSchedule(
-            name=known_as,
-            timing=model.Timing(
-                cron=cron,
-                every=None if every is None else duration(every, "every"),
-                at=_utc(at),
-                zone=timezone,
-            ),
-            job=new_job(definition, Options(), _arguments(definition, known_as, args)),
-            policy=model.Policy(
-                missed=rules.word(model.Missed, missed, "missed"),
-                missed_within=duration(missed_within, "missed_within"),
-                missed_most=missed_most,
-                overlap=rules.word(model.Overlap, overlap, "overlap"),
-                jitter=duration(jitter, "jitter"),
-            ),
-        )
-        rules.check(new)
+        job = new_job(definition, {}, _arguments(definition, known_as, fields.get("args")))
+        spec = ScheduleSpec({**fields, "cron": cron}, DeclaredFields.__optional_keys__ | {"cron"})
+        new = spec.declared(known_as, job)
         # The same once more, as of a module that is loaded under two names, changes nothing.
         if self._schedules.setdefault(known_as, new) != new:
             raise InvalidValue(
@@ -119,10 +92,3 @@ def _arguments(definition: Definition, name: str, args: Mapping[str, Any] | None
             f"the schedule {name!r} cannot call its task: {error}; write them as in "
             'args={"name": value}'
         ) from None
-
-
-def _utc(at: datetime | None) -> datetime | None:
-    """The instant in UTC; one without a zone as it is, for the rules to refuse."""
-    if isinstance(at, datetime) and at.tzinfo is not None:
-        return at.astimezone(UTC)
-    return at

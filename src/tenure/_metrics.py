@@ -97,15 +97,15 @@ def _histogram(name: str, words: str, *labels: str) -> Metric:
 DATABASE_UP = _gauge(
     "tenure_database_up", "1 if the database answered in the last round of questions, else 0."
 )
-ROUND_SECONDS = _gauge("tenure_metrics_round_seconds", "How long the last round took.")
-ROUND_AGE = _gauge("tenure_metrics_age_seconds", "How old the figures of the last round are.")
+COLLECTION_SECONDS = _gauge("tenure_metrics_collection_seconds", "How long the last round took.")
+COLLECTION_AGE = _gauge("tenure_metrics_age_seconds", "How old the figures of the last round are.")
 PART_UP = _gauge(
     "tenure_metrics_part_up", "1 if a part of the last round was answered in time.", "part"
 )
-CUT = _gauge(
-    "tenure_metrics_cut",
+SERIES_DROPPED = _gauge(
+    "tenure_metrics_series_dropped",
     "How many queues, or tasks in queues, have no labels of their own because there are too many.",
-    "of",
+    "kind",
 )
 COUNTS_AGE = _gauge(
     "tenure_counts_age_seconds", "How long ago the last minute ended that is counted."
@@ -123,7 +123,7 @@ RUN = _histogram(
 )
 JOBS = _gauge(
     "tenure_queue_jobs",
-    "Jobs by queue and state: due, later, running, held or failed; counted up to 10000.",
+    "Jobs by queue and state: due, scheduled, running, held or failed; counted up to 10000.",
     *("queue", "state"),
 )
 DUE_AGE = _gauge(
@@ -134,12 +134,12 @@ DUE_AGE = _gauge(
 QUEUE_WORKERS = _gauge("tenure_queue_workers", "Live workers that take jobs from a queue.", "queue")
 QUEUE_PAUSED = _gauge("tenure_queue_paused", "1 if a queue, or every queue, is paused.", "queue")
 WORKERS = _gauge(
-    "tenure_workers", "Workers by state: active, draining, or stale without a beat.", "state"
+    "tenure_workers", "Workers by state: active, draining, or stale without a heartbeat.", "state"
 )
 SLOTS = _gauge("tenure_slots", "Jobs that live workers can run at once.")
 SLOTS_BUSY = _gauge("tenure_slots_busy", "Jobs that live workers say they run.")
-LEASE_OVER = _gauge(
-    "tenure_lease_over_seconds",
+LEASE_OVERDUE = _gauge(
+    "tenure_lease_overdue_seconds",
     "For how long the first lease has been over that nobody has ended; 0 if there is none.",
 )
 SCHEDULES_DUE = _gauge(
@@ -173,8 +173,10 @@ OLDEST = _gauge(
 
 # Of one process of `tenure server`.
 STARTED = _gauge("tenure_server_start_time_seconds", "When this process began, since 1970.")
-ROUNDS = _counter(
-    "tenure_metrics_rounds_total", "Rounds of questions, by whether all were answered.", "outcome"
+COLLECTIONS = _counter(
+    "tenure_metrics_collections_total",
+    "Rounds of questions, by whether all were answered.",
+    "outcome",
 )
 REQUESTS = _counter(
     "tenure_server_requests_total", "Requests answered, by route.", "method", "route", "status"
@@ -182,11 +184,21 @@ REQUESTS = _counter(
 WAITING = _gauge("tenure_server_acquires_waiting", "Workers elsewhere that wait for a job here.")
 
 SERVER = (
-    *(DATABASE_UP, ROUND_SECONDS, ROUND_AGE, PART_UP, CUT, COUNTS_AGE, ATTEMPTS, WAIT, RUN),
-    *(JOBS, DUE_AGE, QUEUE_WORKERS, QUEUE_PAUSED, WORKERS, SLOTS, SLOTS_BUSY, LEASE_OVER),
+    *(
+        DATABASE_UP,
+        COLLECTION_SECONDS,
+        COLLECTION_AGE,
+        PART_UP,
+        SERIES_DROPPED,
+        COUNTS_AGE,
+        ATTEMPTS,
+        WAIT,
+        RUN,
+    ),
+    *(JOBS, DUE_AGE, QUEUE_WORKERS, QUEUE_PAUSED, WORKERS, SLOTS, SLOTS_BUSY, LEASE_OVERDUE),
     *(SCHEDULES_DUE, SCHEDULE_LATE, TICKS, OPERATIONS, ITEMS_LEFT, OPERATION_LATE),
     *(TABLE_BYTES, LIVE_ROWS, DEAD_ROWS, HORIZON, OLDEST),
-    *(STARTED, ROUNDS, REQUESTS, WAITING),
+    *(STARTED, COLLECTIONS, REQUESTS, WAITING),
 )
 
 # Of one process of `tenure worker`, its children with it, or of `tenure scheduler`.
@@ -195,20 +207,21 @@ WORKER_DRAINING = _gauge("tenure_worker_draining", "1 if it was told to stop.")
 WORKER_CHILDREN = _gauge("tenure_worker_children", "Child processes that there are.")
 WORKER_WANTED = _gauge("tenure_worker_children_wanted", "Child processes that there should be.")
 WORKER_CHILDREN_ENDED = _counter(
-    "tenure_worker_children_ended_total", "Child processes that ended, by how.", "how"
+    "tenure_worker_children_ended_total", "Child processes that ended, by reason.", "reason"
 )
 WORKER_PROCESSES_ENDED = _counter(
     "tenure_worker_handler_processes_ended_total",
-    "Processes of single handlers that ended, by how.",
-    "how",
+    "Processes of single handlers that ended, by reason.",
+    "reason",
 )
 WORKER_SLOTS = _gauge("tenure_worker_slots", "Jobs that it can run at once.")
 WORKER_RUNNING = _gauge("tenure_worker_running", "Jobs that it runs.")
 WORKER_LEASES = _gauge(
     "tenure_worker_leases", "Leases that it holds, of jobs that have not begun or not settled too."
 )
-WORKER_BEAT = _gauge(
-    "tenure_worker_beat_age_seconds", "How long ago the database took the oldest child's beat."
+WORKER_HEARTBEAT = _gauge(
+    "tenure_worker_heartbeat_age_seconds",
+    "How long ago the database took the oldest child's heartbeat.",
 )
 WORKER_JOBS_STARTED = _counter("tenure_worker_jobs_started_total", "Handlers that began.", "task")
 WORKER_JOBS_ENDED = _counter(
@@ -233,7 +246,7 @@ WORKER_TICK_JOBS = _counter("tenure_worker_tick_jobs_total", "Jobs that those ma
 
 WORKER = (
     *(WORKER_STARTED_AT, WORKER_DRAINING, WORKER_CHILDREN, WORKER_WANTED, WORKER_CHILDREN_ENDED),
-    *(WORKER_PROCESSES_ENDED, WORKER_SLOTS, WORKER_RUNNING, WORKER_LEASES, WORKER_BEAT),
+    *(WORKER_PROCESSES_ENDED, WORKER_SLOTS, WORKER_RUNNING, WORKER_LEASES, WORKER_HEARTBEAT),
     *(
         WORKER_JOBS_STARTED,
         WORKER_JOBS_ENDED,

@@ -1,7 +1,7 @@
 """Which tasks there are, by name: what a decorator said is checked here, and found again."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -11,17 +11,12 @@ from tenure._rules import payload
 from tenure._rules.arguments import Parameters
 from tenure._rules.leasing import check_ttl
 from tenure._settings import module_name
-from tenure.config import Backoff, Defaults, duration
+from tenure.config import Backoff, Defaults, TaskOptions, duration
 from tenure.errors import ConfigError, InvalidValue
 from tenure.job import AsyncJob, Job
-from tenure.task import Definition, Seconds
+from tenure.task import Definition
 
-
-class Unset:
-    """The default of an option for which None means something."""
-
-
-UNSET = Unset()
+_DURATIONS = frozenset({"timeout", "lease", "stop_within", "expires_in"})
 
 
 class Registry:
@@ -59,39 +54,33 @@ class Registry:
         """The name of every task, and whether it is an `async def`."""
         return [(task.name, task.is_async) for task in self._tasks.values()]
 
-    def define(
-        self,
-        function: Callable[..., Any],
-        *,
-        name: str | None,
-        aliases: Sequence[str],
-        timeout: Seconds | Unset | None,
-        lease: Seconds | None,
-        stop_within: Seconds | None,
-        said: Mapping[str, Any],
-    ) -> Definition:
+    def define(self, function: Callable[..., Any], options: TaskOptions) -> Definition:
         """Register a function under its name and aliases; InvalidValue if it cannot be a task."""
         if not inspect.isfunction(function):
             raise InvalidValue(f"{function!r} is no function; decorate a def or an async def")
         takes_job = _takes_job(function)
-        known_as = name or f"{module_name(function.__module__)}.{function.__qualname__}"
-        stop = self._defaults.stop_within if stop_within is None else duration(stop_within)
-        limit = self._defaults.timeout if isinstance(timeout, Unset) else timeout
-        said = {**said, "give_up_on": _exceptions(said.get("give_up_on", ()))}
+        given: dict[str, Any] = {"timeout": self._defaults.timeout, **options}
+        known_as = given.pop("name", None) or (
+            f"{module_name(function.__module__)}.{function.__qualname__}"
+        )
+        if given.get("stop_within") is None:
+            given["stop_within"] = self._defaults.stop_within
+        for name in _DURATIONS & given.keys():
+            given[name] = None if given[name] is None else duration(given[name])
+        if given.get("memory") is not None:
+            given["memory"] = memory_size(given["memory"])
+        given["give_up_on"] = _exceptions(given.get("give_up_on", ()))
+        aliases = given["aliases"] = tuple(require_sequence(given.get("aliases", ()), "aliases"))
         definition = Definition(
             name=known_as,
             function=function,
             parameters=Parameters(function, skip=1 if takes_job else 0),
             takes_job=takes_job,
             is_async=inspect.iscoroutinefunction(function),
-            timeout=None if limit is None else duration(limit),
-            lease=None if lease is None else duration(lease),
-            stop_within=stop,
-            aliases=tuple(aliases),
-            **said,
+            **given,
         )
         self._check(definition)
-        names = (known_as, *require_sequence(aliases, "aliases"))
+        names = (known_as, *aliases)
         for each in names:
             payload.check_name(each, "task")
             other = self._tasks.get(each)

@@ -8,45 +8,55 @@ from collections.abc import (
     Coroutine,
     Iterable,
     Iterator,
-    Mapping,
     Sequence,
 )
 from contextlib import asynccontextmanager, contextmanager
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, Unpack, overload
 
 from tenure import _bulk_enqueue, _wiring
-from tenure._declarations import DeclaredSchedules, MissedName, OverlapName, require_parentheses
+from tenure._declarations import DeclaredSchedules, require_parentheses
 from tenure._hooks.middleware import Hooks
 from tenure._model.event import JobEventName, WorkerEventName
-from tenure._model.job import DEFAULT_PRIORITY
-from tenure._registry import UNSET, Registry, Unset, memory_size, require_sequence
+from tenure._registry import Registry, require_sequence
 from tenure._rules.payload import check_key
 from tenure._settings import calling_module, database_url, ordered, resolve
-from tenure._store.engine import Engine, arun_on, run_on
+from tenure._store.engine import Engine
 from tenure._typing import AJ, A, D, Decorator, E, J, L, M, P, R, T, W
-from tenure.config import DEFAULTS, Backoff, Defaults, duration
+from tenure.config import DEFAULTS, Defaults, TaskOptions, duration
 from tenure.errors import InvalidValue
 from tenure.handle import Handle
-from tenure.task import BoundCall, JobTask, OnLoss, Registered, Seconds, Task
+from tenure.task import BoundCall, JobTask, Registered, Seconds, Task, check_names
 
 if TYPE_CHECKING:
-    from tenure.admin import Admin, Schedules
+    from tenure._schedule_spec import DeclaredFields
+    from tenure.admin import Admin
 
 
-class AppBase:
-    """An app's way to its database. Opens and reads nothing until asked."""
+class Tenure:
+    """The tasks of one program and the database they are enqueued into.
+
+    Opens and reads nothing until something is enqueued or asked. What is not given is found in
+    the environment or in tenure.toml, else it is built in: docs/reference/settings.md. `imports`
+    are modules with more tasks, which a worker loads at its start. `redis` is the URL of a Redis
+    that carries wakeups too. Workers LISTEN, unless a pooler stands before the server;
+    `listen=True` has them do so through it, where its pools are by session, `listen=False` not
+    at all. `program` and `version` say whose code declares schedules, and which release of it: a
+    newer one's declarations are not undone by an older one. Without, it is this module's, and no
+    release is newer than another.
+    """
 
     def __init__(
         self,
-        url: str | None,
+        url: str | None = None,
         *,
-        schema: str | None,
-        pool_size: int | None,
-        listen: bool | None,
-        redis: str | None,
-        program: str | None,
-        version: str | int | None,
+        schema: str | None = None,
+        imports: Sequence[str] = (),
+        pool_size: int | None = None,
+        listen: bool | None = None,
+        redis: str | None = None,
+        program: str | None = None,
+        version: str | int | None = None,
+        defaults: Defaults = DEFAULTS,
     ) -> None:
         self._url = url
         self._schema = schema
@@ -60,6 +70,10 @@ class AppBase:
         self._engine: Engine | None = None
         self._finding = threading.RLock()
         self.hooks: Hooks = Hooks(at_end=self._aclose)
+        self.imports: Sequence[str] = tuple(require_sequence(imports, "imports"))
+        self.defaults = defaults
+        self.tasks: Registry = Registry(defaults)
+        self.declared: DeclaredSchedules = DeclaredSchedules()
 
     @property
     def engine(self) -> Engine:
@@ -124,58 +138,12 @@ class AppBase:
         if self._engine is not None:
             await self._engine.aclose()
 
-
-class Tenure(AppBase):
-    """The tasks of one program and the database they are enqueued into.
-
-    Opens and reads nothing until something is enqueued or asked. What is not given is found in
-    the environment or in tenure.toml, else it is built in: docs/reference/settings.md. `imports`
-    are modules with more tasks, which a worker loads at its start. `redis` is the URL of a Redis
-    that carries wakeups too. Workers LISTEN, unless a pooler stands before the server;
-    `listen=True` has them do so through it, where its pools are by session, `listen=False` not
-    at all. `program` and `version` say whose code declares schedules, and which release of it: a
-    newer one's declarations are not undone by an older one. Without, it is this module's, and no
-    release is newer than another.
-    """
-
-    def __init__(
-        self,
-        url: str | None = None,
-        *,
-        schema: str | None = None,
-        imports: Sequence[str] = (),
-        pool_size: int | None = None,
-        listen: bool | None = None,
-        redis: str | None = None,
-        program: str | None = None,
-        version: str | int | None = None,
-        defaults: Defaults = DEFAULTS,
-    ) -> None:
-        super().__init__(
-            url,
-            schema=schema,
-            pool_size=pool_size,
-            listen=listen,
-            redis=redis,
-            program=program,
-            version=version,
-        )
-        self.imports: Sequence[str] = tuple(require_sequence(imports, "imports"))
-        self.defaults = defaults
-        self.tasks: Registry = Registry(defaults)
-        self.declared: DeclaredSchedules = DeclaredSchedules()
-
     @property
     def admin(self) -> "Admin":
         """What an operator can see and do."""
         from tenure.admin import Admin  # noqa: PLC0415 - programs that only enqueue
 
         return Admin(self.engine)
-
-    @property
-    def schedules(self) -> "Schedules":
-        """What an operator can see of schedules, and do to them."""
-        return self.admin.schedules
 
     @overload
     def task(  # type: ignore[overload-overlap]  # As in Decorator.
@@ -190,75 +158,19 @@ class Tenure(AppBase):
     @overload
     def task(self, function: Callable[P, R], /) -> Task[P, R, R]: ...
     @overload
+    def task(self, /, **options: Unpack[TaskOptions]) -> Decorator: ...
     def task(
-        self,
-        /,
-        *,
-        name: str | None = None,
-        aliases: Sequence[str] = (),
-        queue: str = "default",
-        priority: int = DEFAULT_PRIORITY,
-        max_attempts: int | None = None,
-        max_losses: int | None = None,
-        on_loss: OnLoss = "retry",
-        timeout: Seconds | Unset | None = UNSET,
-        lease: Seconds | None = None,
-        stop_within: Seconds | None = None,
-        backoff: Backoff | None = None,
-        give_up_on: Sequence[type[BaseException]] = (),
-        expires_in: Seconds | None = None,
-        process: bool = False,
-        memory: str | int | None = None,
-    ) -> Decorator: ...
-    def task(
-        self,
-        function: Callable[..., Any] | None = None,
-        /,
-        *,
-        name: str | None = None,
-        aliases: Sequence[str] = (),
-        queue: str = "default",
-        priority: int = DEFAULT_PRIORITY,
-        max_attempts: int | None = None,
-        max_losses: int | None = None,
-        on_loss: OnLoss = "retry",
-        timeout: Seconds | Unset | None = UNSET,
-        lease: Seconds | None = None,
-        stop_within: Seconds | None = None,
-        backoff: Backoff | None = None,
-        give_up_on: Sequence[type[BaseException]] = (),
-        expires_in: Seconds | None = None,
-        process: bool = False,
-        memory: str | int | None = None,
+        self, function: Callable[..., Any] | None = None, /, **options: Unpack[TaskOptions]
     ) -> Any:
         """Register a `def` or an `async def` as a task; the job's handle, where it is wanted, is
         the first parameter. `timeout=None` must be written to have none. `on_loss="fail"` ends a
         job whose attempt had begun and was lost or given back, instead of running it again.
         `memory` limits what the process of a `process=True` task may take, as in "1GiB"."""
 
-        said = {
-            "queue": queue,
-            "priority": priority,
-            "max_attempts": max_attempts,
-            "max_losses": max_losses,
-            "on_loss": on_loss,
-            "backoff": backoff,
-            "give_up_on": give_up_on,
-            "expires_in": None if expires_in is None else duration(expires_in),
-            "process": process,
-            "memory": None if memory is None else memory_size(memory),
-        }
+        check_names(options, TaskOptions.__optional_keys__)
 
         def decorate(function: Callable[..., Any]) -> Registered[..., Any]:
-            definition = self.tasks.define(
-                function,
-                name=name,
-                aliases=aliases,
-                timeout=timeout,
-                lease=lease,
-                stop_within=stop_within,
-                said=said,
-            )
+            definition = self.tasks.define(function, options)
             if definition.takes_job:
                 return JobTask(self, definition)
             return Task(self, definition)
@@ -270,37 +182,21 @@ class Tenure(AppBase):
         cron: str | None = None,
         /,
         *,
-        every: Seconds | None = None,
-        at: datetime | None = None,
-        timezone: str = "UTC",
         name: str | None = None,
-        args: Mapping[str, Any] | None = None,
-        missed: MissedName = "latest",
-        missed_within: Seconds = timedelta(days=1),
-        missed_most: int = 100,
-        overlap: OverlapName = "allow",
-        jitter: Seconds = 0,
+        **fields: "Unpack[DeclaredFields]",
     ) -> Callable[[T], T]:
         """Have a task enqueued by the clock: above `@app.task`, with a cron expression, which is
-        read in the time zone, or with `every` or `at`. A task's second schedule needs a name."""
+        read in the time zone (default: UTC), or with `every` or `at`.
+
+        A task's second schedule needs a `name`. Of missed ticks, `missed` makes jobs of none
+        ("skip"), the last ("latest", the default) or "all": the last `missed_limit` (default: 100)
+        within `missed_within` (default: a day). `overlap="skip"` makes no job while the last one
+        runs. Jobs are due up to `jitter` after their tick (default: 0).
+        """
         require_parentheses(cron)
 
         def decorate(task: T) -> T:
-            self.declared.add(
-                task,
-                app=self,
-                name=name,
-                args=args,
-                cron=cron,
-                every=every,
-                at=at,
-                timezone=timezone,
-                missed=missed,
-                missed_within=missed_within,
-                missed_most=missed_most,
-                overlap=overlap,
-                jitter=jitter,
-            )
+            self.declared.add(task, app=self, name=name, cron=cron, fields=fields)
             return task
 
         return decorate
@@ -369,7 +265,7 @@ class Tenure(AppBase):
         engine = self.engine
         connection = self.callers_connection() if connection is None else connection
         with self.hooks.passage(many=True) as passage:
-            return run_on(engine, _bulk_enqueue.enqueue_all(engine, calls, passage), connection)
+            return engine.run(_bulk_enqueue.enqueue_all(engine, calls, passage), connection)
 
     async def aenqueue_many(
         self, calls: Iterable[BoundCall[R]], *, connection: Any = None
@@ -378,9 +274,7 @@ class Tenure(AppBase):
         engine = self.engine
         connection = self.callers_connection() if connection is None else connection
         with self.hooks.passage(many=True) as passage:
-            return await arun_on(
-                engine, _bulk_enqueue.enqueue_all(engine, calls, passage), connection
-            )
+            return await engine.arun(_bulk_enqueue.enqueue_all(engine, calls, passage), connection)
 
     @asynccontextmanager
     async def run(

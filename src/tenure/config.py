@@ -1,11 +1,15 @@
 """The built-in values of everything that can be set, and the factor that scales time. No I/O."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Literal, TypedDict
 
 from tenure._model.ids import duration as duration  # noqa: PLC0414 - asked for here by all
 from tenure.errors import InvalidValue
 
+# What the loss of an attempt that had begun means: another try, or the end of the job.
+OnLoss = Literal["retry", "fail"]
 LONGEST_LEASE = timedelta(days=1)
 # Durations are added to instants; within this, no sum leaves the calendar.
 LONGEST_WAIT = timedelta(days=36_500)
@@ -36,6 +40,26 @@ class Backoff:
         object.__setattr__(self, "jitter", jitter)
 
 
+class TaskOptions(TypedDict, total=False):
+    """What `@app.task` takes. An option that is omitted is left to the queue and the settings."""
+
+    name: str | None
+    aliases: Sequence[str]
+    queue: str
+    priority: int
+    max_attempts: int | None
+    max_losses: int | None
+    on_loss: OnLoss
+    timeout: float | timedelta | None
+    lease: float | timedelta | None
+    stop_within: float | timedelta | None
+    backoff: Backoff | None
+    give_up_on: Sequence[type[BaseException]]
+    expires_in: float | timedelta | None
+    process: bool
+    memory: str | int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Defaults:
     """The built-in values. A setting row, a queue row, a task and a call override them in turn."""
@@ -43,8 +67,8 @@ class Defaults:
     lease: timedelta = timedelta(seconds=30)
     stop_within: timedelta = timedelta(seconds=2)
     margin: timedelta = timedelta(seconds=1)
-    slack: timedelta = timedelta(seconds=1)
-    floor_lag: timedelta = timedelta(seconds=2)
+    renewal_window: timedelta = timedelta(seconds=1)
+    late_commit_window: timedelta = timedelta(seconds=2)
     # How long the first claim of a lane may walk over dead entries: about a million of them.
     first_claim: timedelta = timedelta(seconds=1)
     poll: timedelta = timedelta(seconds=1)
@@ -78,8 +102,8 @@ class Defaults:
             lease=self.lease * factor,
             stop_within=self.stop_within * factor,
             margin=self.margin * factor,
-            slack=self.slack * factor,
-            floor_lag=self.floor_lag * factor,
+            renewal_window=self.renewal_window * factor,
+            late_commit_window=self.late_commit_window * factor,
             poll=self.poll * factor,
             rescue_interval=self.rescue_interval * factor,
             heartbeat_interval=self.heartbeat_interval * factor,

@@ -89,6 +89,15 @@ class SchemaError(TenureError):
 class SchemaTooOld(SchemaError):
     """The schema has not been migrated to what this release needs."""
 
+    @classmethod
+    def check_first_migration(cls, name: str | None, schema: str) -> None:
+        """Refuse a schema from before the first release, known by its first migration's name."""
+        if name == "001_lease_store":
+            raise cls(
+                f"schema {schema} was made by a version before the first release; drop it and "
+                f"migrate again: DROP SCHEMA {schema} CASCADE, then tenure db migrate"
+            )
+
 
 class SchemaTooNew(SchemaError):
     """The schema was migrated by a newer release than this one can work with."""

@@ -45,13 +45,13 @@ class Handle(Generic[R_co]):
 
     def get(self) -> JobRow | None:
         """The job as it is now, or None if it is no longer kept."""
-        row = self._saw(self._engine.run(self._engine.store.get(self.id)))
+        row = self._saw(self._engine.run(self._engine.store.jobs.get(self.id)))
         self._learn()
         return row
 
     async def aget(self) -> JobRow | None:
         """The job as it is now, or None if it is no longer kept."""
-        row = self._saw(await self._engine.arun(self._engine.store.get(self.id)))
+        row = self._saw(await self._engine.arun(self._engine.store.jobs.get(self.id)))
         await self._alearn()
         return row
 
@@ -83,7 +83,7 @@ class Handle(Generic[R_co]):
             self._error = await self._engine.arun(self._last_error())
 
     def _last_error(self) -> Op[Error | None]:
-        for last in (yield from self._engine.store.last_attempts([self.id])):
+        for last in (yield from self._engine.store.jobs.last_attempts([self.id])):
             if last.error_type is not None:
                 return Error(last.error_type, last.error_message or "")
         return None

@@ -202,7 +202,7 @@ class _Handle:
 
     def _report(self, counts: Mapping[str, Any]) -> Op[ProgressResult]:
         self._grip.check(self.id)
-        return self._store.progress(
+        return self._store.leases.progress(
             self._grip.lease, **counts, also=self._grip.follow_ups, log=self._grip.log()
         )
 
@@ -219,7 +219,7 @@ class _Handle:
     def _completion(self, result: Json, reason: str) -> Op[None]:
         """The last statements of the transaction that completes the job."""
         settlement = completed(Succeeded(sanitize.result(serialization.dump(result)), reason))
-        return self._store.settle_within(
+        return self._store.settlement.settle_within(
             self._grip.lease, settlement, also=self._grip.follow_ups, log=self._grip.log()
         )
 
@@ -260,7 +260,7 @@ class Job(_Handle):
         self._grip.check(self.id)
         with _uncharged_conflicts(), self._engine.transaction() as connection:
             runner = self._engine.on(connection)
-            runner.run(self._store.check(self._grip.lease))
+            runner.run(self._store.settlement.check(self._grip.lease))
             self._grip.connection = connection
             try:
                 yield connection
@@ -284,7 +284,7 @@ class Job(_Handle):
         """Fence a transaction of your own without completing the job: called last, before your
         COMMIT; LeaseLost if the lease is lost: roll back."""
         self._grip.check(self.id)
-        self._engine.on(connection).run(self._store.guard(self._grip.lease))
+        self._engine.on(connection).run(self._store.leases.guard(self._grip.lease))
 
 
 class AsyncJob(_Handle):
@@ -324,7 +324,7 @@ class AsyncJob(_Handle):
         with _uncharged_conflicts():
             async with self._engine.atransaction() as connection:
                 runner = self._engine.aon(connection)
-                await runner.run(self._store.check(self._grip.lease))
+                await runner.run(self._store.settlement.check(self._grip.lease))
                 yield connection
                 if not self._grip.completed_in_caller_transaction:
                     await runner.run(self._completion(None, "worker_done"))
@@ -344,7 +344,7 @@ class AsyncJob(_Handle):
         """Fence a transaction of your own without completing the job: called last, before your
         COMMIT; LeaseLost if the lease is lost: roll back."""
         self._grip.check(self.id)
-        await self._engine.aon(connection).run(self._store.guard(self._grip.lease))
+        await self._engine.aon(connection).run(self._store.leases.guard(self._grip.lease))
 
 
 def completed(outcome: Succeeded) -> Settlement:

@@ -3,10 +3,21 @@
 How it is run is the worker's business; who registers it is the app's.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
+from functools import lru_cache
+from typing import (
+    Any,
+    Generic,
+    ParamSpec,
+    Protocol,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 from tenure._hooks.middleware import Hooks
 from tenure._model.ids import Json
@@ -14,8 +25,8 @@ from tenure._model.job import DEFAULT_PRIORITY, NewJob, UniformBatch
 from tenure._rules import idempotency
 from tenure._rules.arguments import Parameters
 from tenure._rules.leasing import check_ttl
-from tenure._store.engine import Engine, arun_on, run_on
-from tenure.config import Backoff, duration
+from tenure._store.engine import Engine
+from tenure.config import DEFAULTS, Backoff, OnLoss, duration
 from tenure.errors import InvalidValue
 from tenure.handle import Handle
 
@@ -28,27 +39,33 @@ J_contra = TypeVar("J_contra", contravariant=True)
 Seconds = float | timedelta
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What one enqueue may say. None leaves it to the task, the queue, the settings."""
+class JobOptions(TypedDict, total=False):
+    """Options of a job, however it is made. One that is omitted or None is left to the task, the
+    queue and the settings."""
 
-    queue: str | None = None
-    priority: int | None = None
-    delay: Seconds | None = None
-    run_at: datetime | None = None
-    key: str | None = None
-    key_for: Seconds | None = None
-    max_attempts: int | None = None
-    lease: Seconds | None = None
-    timeout: Seconds | None = None
-    expires_in: Seconds | None = None
-    tags: Sequence[str] = ()
-    target: int | None = None
-    connection: Any = None
+    queue: str | None
+    priority: int | None
+    max_attempts: int | None
+    timeout: Seconds | None
+    expires_in: Seconds | None
+    tags: Sequence[str] | None
 
 
-# What the loss of an attempt that had begun means: another try, or the end of the job.
-OnLoss = Literal["retry", "fail"]
+class EnqueueOptions(JobOptions, total=False):
+    """Options of one enqueue."""
+
+    delay: Seconds | None
+    run_at: datetime | None
+    key: str | None
+    key_for: Seconds | None
+    lease: Seconds | None
+    target: int | None
+
+
+class CallOptions(EnqueueOptions, total=False):
+    """Options of one enqueue by a program that has the task."""
+
+    connection: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +146,7 @@ class BoundCall(Generic[R_co]):
 class TaskCall(Generic[P, R]):
     """A task together with the options of its next enqueue."""
 
-    def __init__(self, app: Enqueuer, definition: Definition, options: Options) -> None:
+    def __init__(self, app: Enqueuer, definition: Definition, options: CallOptions) -> None:
         self._app = app
         self._definition = definition
         self._options = options
@@ -139,12 +156,12 @@ class TaskCall(Generic[P, R]):
         """Put one job into its queue; durable on return, or with the caller's COMMIT if a
         connection was given."""
         bound = self.bind(*args, **kwargs)
-        engine = self._app.engine
         connection = self._connection()
+        engine = self._app.engine
         with bound.asked.hooks.passage() as passage:
             jobs = passage.before(UniformBatch(bound.asked.job, [bound.args]))
-            op = engine.store.enqueue(jobs)
-            answers = run_on(engine, op, connection)
+            op = engine.store.jobs.enqueue(jobs)
+            answers = engine.run(op, connection)
             passage.after(jobs, answers)
         [answer] = answers
         return Handle(engine, answer.id, created=answer.created, returns=bound.asked.returns)
@@ -152,12 +169,12 @@ class TaskCall(Generic[P, R]):
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """The same in the async world."""
         bound = self.bind(*args, **kwargs)
-        engine = self._app.engine
         connection = self._connection()
+        engine = self._app.engine
         with bound.asked.hooks.passage() as passage:
             jobs = passage.before(UniformBatch(bound.asked.job, [bound.args]))
-            op = engine.store.enqueue(jobs)
-            answers = await arun_on(engine, op, connection)
+            op = engine.store.jobs.enqueue(jobs)
+            answers = await engine.arun(op, connection)
             passage.after(jobs, answers)
         [answer] = answers
         return Handle(engine, answer.id, created=answer.created, returns=bound.asked.returns)
@@ -170,12 +187,12 @@ class TaskCall(Generic[P, R]):
                 new_job(self._definition, self._options, {}),
                 self._app.hooks,
                 self._definition.parameters.returns,
-                self._options.connection,
+                self._options.get("connection"),
             )
         return BoundCall(self._asked, named)
 
     def _connection(self) -> Any:
-        named = self._options.connection
+        named = self._options.get("connection")
         return self._app.callers_connection() if named is None else named
 
 
@@ -183,7 +200,7 @@ class Registered(TaskCall[P, R]):
     """What every registered function has, whatever its handler's first parameter is."""
 
     def __init__(self, app: Enqueuer, definition: Definition) -> None:
-        super().__init__(app, definition, Options())
+        super().__init__(app, definition, {})
         self.__wrapped__: Callable[..., Any] = definition.function
         self.__doc__ = definition.function.__doc__
         self.__name__: str = definition.function.__name__
@@ -220,44 +237,14 @@ class Registered(TaskCall[P, R]):
             tasks=known_as,
         )
 
-    def using(
-        self,
-        *,
-        queue: str | None = None,
-        priority: int | None = None,
-        delay: Seconds | None = None,
-        run_at: datetime | None = None,
-        key: str | None = None,
-        key_for: Seconds | None = None,
-        max_attempts: int | None = None,
-        lease: Seconds | None = None,
-        timeout: Seconds | None = None,
-        expires_in: Seconds | None = None,
-        tags: Sequence[str] = (),
-        target: int | None = None,
-        connection: Any = None,
-    ) -> TaskCall[P, R]:
-        """The task with options for the next enqueue.
+    def using(self, **options: Unpack[CallOptions]) -> TaskCall[P, R]:
+        """Return the task with options for the next enqueue.
 
         `key` makes the job unique within its task while it lives, and `key_for` after;
         `expires_in` is how long after the enqueue it is still worth starting; `connection` is
         yours, and the job exists once your transaction commits.
         """
-        options = Options(
-            queue=queue,
-            priority=priority,
-            delay=delay,
-            run_at=run_at,
-            key=key,
-            key_for=key_for,
-            max_attempts=max_attempts,
-            lease=lease,
-            timeout=timeout,
-            expires_in=expires_in,
-            tags=tags,
-            target=target,
-            connection=connection,
-        )
+        check_names(options, CallOptions.__optional_keys__)
         return TaskCall(self._app, self._definition, options)
 
 
@@ -279,38 +266,64 @@ class JobTask(Registered[P, R], Generic[P, R, C_co, J_contra]):
         return result
 
 
-def new_job(task: Definition, options: Options, args: Json) -> NewJob:
-    """The job that a call asks for: the options' word before the task's."""
+def check_names(given: Mapping[str, object], names: AbstractSet[str]) -> None:
+    """Raise TypeError for a keyword that is none of these names, as a call with it would."""
+    for name in given:
+        if name not in names:
+            raise TypeError(f"got an unexpected keyword argument {name!r}")
+
+
+def new_job(task: Definition, options: EnqueueOptions, args: Json) -> NewJob:
+    """Return the job that a call asks for: its options before the task's."""
+    tags, timeout, run_at = options.get("tags"), options.get("timeout"), options.get("run_at")
     _check(task, options)
-    expires_in = _first(_seconds(options.expires_in), task.expires_in)
-    delay = _seconds(options.delay)
+    expires_in = _first(_seconds(options.get("expires_in")), task.expires_in)
+    delay = _seconds(options.get("delay"))
     if expires_in is not None and delay is not None and delay >= expires_in:
         raise InvalidValue(
             f"delay is {delay} and expires_in {expires_in}: the job would never run; "
             "expires_in counts from the enqueue"
         )
-    _check_in_time(options.run_at, expires_in)
+    _check_in_time(run_at, expires_in)
     meta: dict[str, Json] = {}
-    if options.tags:
-        meta["tags"] = [str(tag) for tag in options.tags]
-    if options.timeout is not None:
-        meta["timeout"] = duration(options.timeout).total_seconds()
+    if tags:
+        meta["tags"] = [str(tag) for tag in tags]
+    if timeout is not None:
+        meta["timeout"] = duration(timeout).total_seconds()
     if expires_in is not None:
         meta["expires_in"] = expires_in.total_seconds()
     return NewJob(
         task.name,
-        queue=task.queue if options.queue is None else options.queue,
+        queue=_first(options.get("queue"), task.queue),
         args=args,
-        priority=task.priority if options.priority is None else options.priority,
-        run_at=options.run_at,
+        priority=_first(options.get("priority"), task.priority),
+        run_at=run_at,
         delay=delay,
-        key=options.key,
-        key_for=_seconds(options.key_for),
-        max_attempts=_first(options.max_attempts, task.max_attempts),
+        key=options.get("key"),
+        key_for=_seconds(options.get("key_for")),
+        max_attempts=_first(options.get("max_attempts"), task.max_attempts),
         max_losses=0 if task.fails_on_loss else task.max_losses,
-        lease=_first(_seconds(options.lease), task.lease),
-        target=options.target,
+        lease=_first(_seconds(options.get("lease")), task.lease),
+        target=options.get("target"),
         meta=meta,
+    )
+
+
+@lru_cache(maxsize=256)
+def unregistered_task(name: str) -> Definition:
+    """Return the definition of a task of which only the name is known here."""
+
+    def unknown() -> None:
+        """Stands for the function, which is in the program that has the task."""
+
+    return Definition(
+        name=name,
+        function=unknown,
+        parameters=Parameters(unknown, skip=0),
+        takes_job=False,
+        is_async=False,
+        timeout=None,
+        stop_within=DEFAULTS.stop_within,
     )
 
 
@@ -320,15 +333,17 @@ def time_limit(task: Definition, meta: Json) -> timedelta | None:
     return task.timeout if said is None else timedelta(seconds=said)
 
 
-def _check(task: Definition, options: Options) -> None:
+def _check(task: Definition, options: EnqueueOptions) -> None:
     """Refuse options that could not be meant. What holds for every job is checked with it."""
-    for name, wait in (("timeout", options.timeout), ("expires_in", options.expires_in)):
+    waits = {"timeout": options.get("timeout"), "expires_in": options.get("expires_in")}
+    for name, wait in waits.items():
         if wait is not None and duration(wait) <= timedelta(0):
             raise InvalidValue(f"{name} is {wait}; it must be more than nothing")
-    if isinstance(options.tags, str):
-        raise InvalidValue(f"tags are several: write tags=[{options.tags!r}]")
-    if options.lease is not None:
-        check_ttl(duration(options.lease), stop_within=task.stop_within)
+    tags, lease = options.get("tags"), options.get("lease")
+    if isinstance(tags, str):
+        raise InvalidValue(f"tags are several: write tags=[{tags!r}]")
+    if lease is not None:
+        check_ttl(duration(lease), stop_within=task.stop_within)
 
 
 def _check_in_time(run_at: datetime | None, expires_in: timedelta | None) -> None:
@@ -343,8 +358,8 @@ def _check_in_time(run_at: datetime | None, expires_in: timedelta | None) -> Non
         )
 
 
-def _first(said: T | None, otherwise: T | None) -> T | None:
-    """What was said, also where it is nothing like a zero; else the other."""
+def _first(said: T | None, otherwise: T) -> T:
+    """Return `said` unless it is None, else the other."""
     return otherwise if said is None else said
 
 

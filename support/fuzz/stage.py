@@ -39,8 +39,8 @@ class Stage:
         """Put things there, beside what is there; let queues go on that were stopped."""
         admin = self._service.admin
         for queue in (_QUEUE, "*"):
-            admin.resume_queue(queue, OPS)
-            admin.limit_queue(queue, None, OPS)
+            admin.queues.resume(queue, OPS)
+            admin.queues.limit(queue, None, OPS)
         jobs = [self._service.enqueue(_QUEUE, args={"n": n}) for n in range(12)]
         acquired = self._acquire(6)
         for work, verb in zip(acquired, ("complete", "fail"), strict=False):
@@ -61,7 +61,7 @@ class Stage:
             "job_id": jobs,
             "operation_id": [str(backfill.id), str(retry.id)],
             "token_id": [str(token) for token in tokens],
-            "worker_id": [str(worker.id) for worker in admin.workers()],
+            "worker_id": [str(worker.id) for worker in admin.workers.list()],
         }
         self._names = {"schedules": names, "queues": [_QUEUE, "*"], "settings": ["lease", "redact"]}
 

@@ -34,8 +34,8 @@ def app(db: Database) -> Iterator[Tenure]:
 @pytest.fixture
 def schedules(app: Tenure) -> Schedules:
     """The verbs, and one schedule that is due every minute."""
-    app.schedules.create("often", "work", ANA, every=60)
-    return app.schedules
+    app.admin.schedules.create("often", "work", ANA, every=60)
+    return app.admin.schedules
 
 
 @pytest.fixture
@@ -47,14 +47,14 @@ def midnight() -> datetime:
 
 
 def jobs(app: Tenure) -> int:
-    return len(app.admin.jobs(State.QUEUED, count=1000).jobs)
+    return len(app.admin.jobs.list(State.QUEUED, count=1000).jobs)
 
 
 async def finished(db: Database, operation_id: int) -> OperationRow:
     """The operation, when it was done as a worker would; its rate is waited for by nobody."""
-    while await db.run(db.real.run_chunk()):
+    while await db.run(db.real.operations.run_chunk()):
         await db.fetch("UPDATE tenure.operation SET next_at = now() WHERE next_at IS NOT NULL")
-    row = await db.run(db.real.operation(operation_id))
+    row = await db.run(db.real.operations.get(operation_id))
     assert row is not None
     return row
 
@@ -72,7 +72,7 @@ async def test_past_ticks_make_their_jobs_and_a_second_backfill_none(
 
     again = schedules.backfill("often", midnight - MINUTE, midnight + HOUR, ANA)
     assert again.total == 1
-    [change, *_] = app.admin.audit("schedule:often")
+    [change, *_] = app.admin.audit.list("schedule:often")
     assert (change.action, change.actor) == ("schedule.backfill", "ana")
 
 
@@ -82,9 +82,9 @@ async def test_it_is_paused_and_aborted_and_another_has_the_rest(
     """Each chunk is a transaction of its own, so that what is made stays made."""
     until = midnight + timedelta(hours=20)
     started = schedules.backfill("often", midnight, until, ANA, rate=1000)
-    assert await db.run(db.real.run_chunk()) == 500
+    assert await db.run(db.real.operations.run_chunk()) == 500
     assert app.admin.operations.pause(started.id, ANA).state is OperationState.PAUSED
-    assert await db.run(db.real.run_chunk()) == 0
+    assert await db.run(db.real.operations.run_chunk()) == 0
     app.admin.operations.abort(started.id, ANA)
     assert (jobs(app), started.total) == (500, 1201)
     assert schedules.backfill("often", midnight, until, ANA, dry_run=True).total == 701
@@ -164,5 +164,5 @@ async def test_ticks_that_may_have_had_a_job_and_are_forgotten_are_not_made_agai
     assert schedules.backfill("often", since, since, ANA).total == 1
     late = long_ago + HOUR
     assert schedules.backfill("often", late, late, ANA, forgotten=True).total == 1
-    app.admin.set_setting("keep_ticks_days", 365, ANA)
+    app.admin.settings.set("keep_ticks_days", 365, ANA)
     assert schedules.backfill("often", late + MINUTE, late + MINUTE, ANA).total == 1

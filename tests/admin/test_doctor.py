@@ -59,10 +59,13 @@ async def worker(
 ) -> None:
     """A worker that has beaten so long ago."""
     me = WorkerId(uuid4())
-    await db.run(db.store.register(NewWorker(me, "w", "host", 1, "0", queues, 10)))
-    await db.run(db.store.heartbeat(me, state=WorkerState.ACTIVE, running=0, meta=meta or None))
+    await db.run(db.store.workers.register(NewWorker(me, "w", "host", 1, "0", queues, 10)))
+    await db.run(
+        db.store.workers.heartbeat(me, state=WorkerState.ACTIVE, running=0, meta=meta or None)
+    )
     await db.fetch(
-        "UPDATE tenure.worker SET beat_at = clock_timestamp() - $1::interval WHERE id = $2",
+        "UPDATE tenure.worker SET last_heartbeat_at = clock_timestamp() - $1::interval "
+        "WHERE id = $2",
         str(beaten),
         str(me),
     )
@@ -175,7 +178,7 @@ async def test_schedules_that_nobody_fires_are_a_problem(db: Database) -> None:
     assert about(examined(db.url), "schedules") == []
     app = Tenure(db.url, redis="")
     for name in ("a", "b", "c", "d", "e"):
-        app.schedules.create(name, "work", By("ana"), every=3600)
+        app.admin.schedules.create(name, "work", By("ana"), every=3600)
     assert about(examined(db.url), "schedules") == ["no schedule is overdue"]
     await db.fetch(
         "UPDATE tenure.schedule SET next_at = now() - interval '5 minutes' WHERE name <> 'b'"
@@ -192,7 +195,7 @@ async def test_schedules_that_nobody_fires_are_a_problem(db: Database) -> None:
 
 def test_a_server_that_is_too_old_is_a_problem(db: Database) -> None:
     app = Tenure(db.url, redis="")
-    condition = app.admin.perform(app.admin._store.server_info())
+    condition = app.admin._run(app.admin._store.inspection.server_info())
     app.close()
     [found] = release(replace(condition, number=140_012, version="14.12"))
     assert (found.fault, found.level) == (FindingCode.SERVER_TOO_OLD, Level.PROBLEM)

@@ -25,13 +25,13 @@ async def count(db: Database) -> int:
 
 
 async def test_they_are_answered_in_order_and_in_the_audit(db: Database, admin: Admin) -> None:
-    answer = admin.enqueue_many([mail(), mail(key="k", queue="bulk"), mail(key="k")], ANA)
+    answer = admin.jobs.enqueue_many([mail(), mail(key="k", queue="bulk"), mail(key="k")], ANA)
     assert [job.created for job in answer.jobs] == [True, True, False]
     assert not answer.repeated
-    job = admin.job(answer.jobs[1].id)
+    job = admin.jobs.get(answer.jobs[1].id)
     assert job is not None
     assert (job.queue, job.args, job.key) == ("bulk", {"to": "Ada"}, "k")
-    [row] = admin.audit(f"job:{job.id}")
+    [row] = admin.audit.list(f"job:{job.id}")
     assert (row.actor, row.action) == ("ana", "enqueue")
     assert await count(db) == 2
 
@@ -40,19 +40,19 @@ async def test_the_same_jobs_with_the_same_key_are_enqueued_once(
     db: Database, admin: Admin
 ) -> None:
     """Shows R36."""
-    first = admin.enqueue_many([mail(), mail("Bob")], ANA, idempotency_key="order-7")
-    again = await admin.aenqueue_many([mail(), mail("Bob")], ANA, idempotency_key="order-7")
+    first = admin.jobs.enqueue_many([mail(), mail("Bob")], ANA, idempotency_key="order-7")
+    again = await admin.jobs.aenqueue_many([mail(), mail("Bob")], ANA, idempotency_key="order-7")
     assert (again.jobs, again.repeated) == (first.jobs, True)
     with pytest.raises(IdempotencyConflict, match="take a new key"):
-        admin.enqueue_many([mail("Eve")], ANA, idempotency_key="order-7")
-    assert not admin.enqueue_many([mail()], By("bob"), idempotency_key="order-7").repeated
+        admin.jobs.enqueue_many([mail("Eve")], ANA, idempotency_key="order-7")
+    assert not admin.jobs.enqueue_many([mail()], By("bob"), idempotency_key="order-7").repeated
     assert await count(db) == 3
 
 
 async def test_one_that_cannot_be_refuses_all(db: Database, admin: Admin) -> None:
     for wrong in (mail(queue="no queue"), JobRequest(task="send", args={"x": "\x00"})):
         with pytest.raises((InvalidValue, PayloadError)):
-            admin.enqueue_many([mail(), wrong], ANA, idempotency_key="k")
+            admin.jobs.enqueue_many([mail(), wrong], ANA, idempotency_key="k")
     assert await count(db) == 0
     assert await db.fetch("SELECT key FROM tenure.idempotency") == []
 
@@ -60,11 +60,11 @@ async def test_one_that_cannot_be_refuses_all(db: Database, admin: Admin) -> Non
 @pytest.mark.parametrize("number", [0, 1001])
 def test_none_and_too_many_are_refused(admin: Admin, number: int) -> None:
     with pytest.raises(InvalidValue, match="1 to 1,000"):
-        admin.enqueue_many([mail()] * number, ANA)
+        admin.jobs.enqueue_many([mail()] * number, ANA)
 
 
 async def test_a_thousand_are_one_transaction(db: Database, admin: Admin) -> None:
-    answer = admin.enqueue_many([mail(str(n)) for n in range(1000)], ANA, idempotency_key="k")
+    answer = admin.jobs.enqueue_many([mail(str(n)) for n in range(1000)], ANA, idempotency_key="k")
     assert len({job.id for job in answer.jobs}) == 1000
     rows = await db.fetch("SELECT DISTINCT xmin::text FROM tenure.job")
     rows += await db.fetch("SELECT DISTINCT xmin::text FROM tenure.idempotency")
@@ -73,12 +73,12 @@ async def test_a_thousand_are_one_transaction(db: Database, admin: Admin) -> Non
 
 def test_the_redactor_hides_what_the_setting_names(admin: Admin) -> None:
     """Shows R38."""
-    [answer] = admin.enqueue_many(
+    [answer] = admin.jobs.enqueue_many(
         [JobRequest(task="send", args={"iban": "DE1", "password": "x"})], ANA
     ).jobs
-    admin.set_setting("redact", ["iban"], ANA)
-    job = admin.job(answer.id)
+    admin.settings.set("redact", ["iban"], ANA)
+    job = admin.jobs.get(answer.id)
     assert job is not None
-    shown = admin.redactor().job(job)
+    shown = admin.settings.redactor().job(job)
     assert shown.args == {"iban": "<redacted>", "password": "<redacted>"}
     assert Redactor().job(job).args == {"iban": "DE1", "password": "<redacted>"}

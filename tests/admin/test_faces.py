@@ -8,26 +8,43 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.race_helpers import enqueued
-from tenure.admin import Admin, By, Operations, Schedules, State, Tokens
-from tenure.admin._commands import AdminCommand, AsyncTwin
+from tenure.admin import (
+    Admin,
+    Audit,
+    By,
+    Jobs,
+    Operations,
+    Queues,
+    RuntimeSettings,
+    Schedules,
+    Schema,
+    State,
+    Tokens,
+    Workers,
+)
+from tenure.admin._commands import AdminCommand, AsyncTwin, SubGroup
 
 if TYPE_CHECKING:
     from support.store import Database
 
-VERBS = [name for name in dir(Admin) if isinstance(getattr(Admin, name), AdminCommand)]
-OF_SCHEDULES = [
-    name for name in dir(Schedules) if isinstance(getattr(Schedules, name), AdminCommand)
-]
-OF_TOKENS = [name for name in dir(Tokens) if isinstance(getattr(Tokens, name), AdminCommand)]
-OF_OPERATIONS = [
-    name for name in dir(Operations) if isinstance(getattr(Operations, name), AdminCommand)
-]
-ALL = [
-    *((Admin, name) for name in VERBS),
-    *((Schedules, name) for name in OF_SCHEDULES),
-    *((Operations, name) for name in OF_OPERATIONS),
-    *((Tokens, name) for name in OF_TOKENS),
-]
+GROUPS: tuple[type, ...] = (
+    *(Admin, Audit, Jobs, Operations, Queues, RuntimeSettings, Schedules, Schema, Tokens),
+    Workers,
+)
+VERBS = {
+    group: [name for name in dir(group) if isinstance(getattr(group, name), AdminCommand)]
+    for group in GROUPS
+}
+ALL = [(group, name) for group in GROUPS for name in VERBS[group]]
+# Public methods that are no verbs of their own, and why.
+OTHERS: dict[type, set[str]] = {
+    # It tries connections of its own, and continues without an answer.
+    Admin: {"doctor", "adoctor"},
+    # A migration needs a connection without a deadline.
+    Schema: {"migrate", "amigrate"},
+    # Ticks are found between two operations; a preview asks no database.
+    Schedules: {"backfill", "abackfill", "preview_timing"},
+}
 
 
 @pytest.mark.parametrize(("group", "name"), ALL)
@@ -39,31 +56,17 @@ def test_every_verb_has_an_async_twin_by_its_name(group: type, name: str) -> Non
     assert verb.__doc__
 
 
-def test_every_public_method_is_a_verb_or_says_why_not() -> None:
-    public = {name for name in dir(Admin) if not name.startswith("_")}
-    verbs = {each for name in VERBS for each in (name, f"a{name}")}
-    # A migration needs a connection without a deadline; the other two perform the verbs.
-    assert public - verbs == {
-        *("migrate", "amigrate", "perform", "aperform"),
-        *("doctor", "adoctor"),  # It tries connections of its own, and goes on without an answer.
-        *("schedules", "operations", "tokens"),  # Groups of verbs.
-    }
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_public_method_is_a_verb_or_says_why_not(group: type) -> None:
+    public = {name for name in dir(group) if not name.startswith("_")}
+    verbs = {each for name in VERBS[group] for each in (name, f"a{name}")}
+    groups = {name for name in public if isinstance(getattr(group, name), SubGroup)}
+    assert public - verbs - groups == OTHERS.get(group, set())
 
 
-def test_every_public_method_over_schedules_is_a_verb_or_says_why_not() -> None:
-    public = {name for name in dir(Schedules) if not name.startswith("_")}
-    verbs = {each for name in OF_SCHEDULES for each in (name, f"a{name}")}
-    assert public - verbs == {
-        *("perform", "aperform"),
-        *("backfill", "abackfill"),  # Ticks are found between two operations.
-        "preview_timing",  # It asks no database.
-    }
-
-
-def test_every_public_method_over_tokens_is_a_verb() -> None:
-    public = {name for name in dir(Tokens) if not name.startswith("_")}
-    verbs = {each for name in OF_TOKENS for each in (name, f"a{name}")}
-    assert public - verbs == {"perform", "aperform"}
+def test_every_group_is_an_attribute_of_admin(admin: Admin) -> None:
+    found = {name for name, value in vars(Admin).items() if isinstance(value, SubGroup)}
+    assert {Admin, *(type(getattr(admin, name)) for name in found)} == set(GROUPS)
 
 
 @pytest.mark.parametrize("verb", ["create", "revoke"])
@@ -84,12 +87,6 @@ def test_every_change_of_a_schedule_takes_who_and_why(verb: str) -> None:
         assert signature.parameters["by"].default is inspect.Parameter.empty
 
 
-def test_every_public_method_over_operations_is_a_verb() -> None:
-    public = {name for name in dir(Operations) if not name.startswith("_")}
-    verbs = {each for name in OF_OPERATIONS for each in (name, f"a{name}")}
-    assert public - verbs == {"perform", "aperform"}
-
-
 @pytest.mark.parametrize("verb", ["start", "pause", "resume", "abort"])
 def test_every_change_of_an_operation_takes_who_and_why(verb: str) -> None:
     """Shows R15, R36."""
@@ -99,21 +96,21 @@ def test_every_change_of_an_operation_takes_who_and_why(verb: str) -> None:
 
 async def test_both_faces_answer_the_same(db: Database, admin: Admin) -> None:
     [job_id] = await enqueued(db)
-    assert inspect.iscoroutinefunction(admin.ajob)
-    assert not inspect.iscoroutinefunction(admin.job)
-    assert admin.job(job_id) == await admin.ajob(job_id) is not None
+    assert inspect.iscoroutinefunction(admin.jobs.aget)
+    assert not inspect.iscoroutinefunction(admin.jobs.get)
+    assert admin.jobs.get(job_id) == await admin.jobs.aget(job_id) is not None
 
 
 @pytest.mark.parametrize("verb", ["hold", "cancel", "retry", "revoke", "discard", "resume"])
 async def test_every_change_of_a_job_takes_who_and_why(admin: Admin, verb: str) -> None:
-    assert "by" in inspect.signature(getattr(admin, verb)).parameters
+    assert "by" in inspect.signature(getattr(admin.jobs, verb)).parameters
     with pytest.raises(TypeError, match="by"):
-        getattr(admin, verb)([1])
+        getattr(admin.jobs, verb)([1])
 
 
 async def test_what_the_async_face_did_the_sync_one_sees(db: Database, admin: Admin) -> None:
     [job_id] = await enqueued(db)
-    await admin.acancel([job_id], By("ana"))
-    job = admin.job(job_id)
+    await admin.jobs.acancel([job_id], By("ana"))
+    job = admin.jobs.get(job_id)
     assert job is not None
     assert job.state is State.CANCELLED

@@ -22,47 +22,49 @@ LATER = datetime(2099, 1, 1, tzinfo=UTC)
 
 
 async def test_a_queue_is_paused_with_who_and_why_and_goes_on(admin: Admin) -> None:
-    assert admin.queues() == []
-    paused = admin.pause_queue("mail", ANA, until=LATER)
+    assert admin.queues.list() == []
+    paused = admin.queues.pause("mail", ANA, until=LATER)
     assert (paused.paused_by, paused.paused_reason, paused.paused_until) == (
         "ana",
         "a trial",
         LATER,
     )
-    assert admin.queues() == [paused]
-    assert (await admin.aresume_queue("mail", ANA)).paused_at is None
+    assert admin.queues.list() == [paused]
+    assert (await admin.queues.aresume("mail", ANA)).paused_at is None
 
 
 async def test_a_queue_gets_a_limit_and_a_lease_of_its_own(admin: Admin) -> None:
     """Shows R8, R9."""
-    assert admin.limit_queue("mail", 5, ANA).max_running == 5
-    row = admin.configure_queue("mail", ANA, lease=timedelta(seconds=60), max_attempts=None)
+    assert admin.queues.limit("mail", 5, ANA).max_running == 5
+    row = admin.queues.configure("mail", ANA, lease=timedelta(seconds=60), max_attempts=None)
     assert (row.max_running, row.lease) == (5, timedelta(seconds=60))
-    assert admin.limit_queue("mail", None, ANA).max_running is None
-    actions = [change.action for change in admin.audit("queue:mail")]
+    assert admin.queues.limit("mail", None, ANA).max_running is None
+    actions = [change.action for change in admin.audit.list("queue:mail")]
     assert actions == ["queue.limit", "queue.configure", "queue.limit"]
 
 
 async def test_a_known_worker_is_asked_to_drain(db: Database, admin: Admin) -> None:
     """Shows R30, R31."""
-    await db.run(db.store.register(NewWorker(A, "anna", "host-1", 4711, "1.2.3", ["q"], 10)))
-    [worker] = admin.workers()
+    await db.run(
+        db.store.workers.register(NewWorker(A, "anna", "host-1", 4711, "1.2.3", ["q"], 10))
+    )
+    [worker] = admin.workers.list()
     assert (worker.name, worker.drain_requested) == ("anna", False)
-    assert admin.drain(worker.id, ANA)
-    assert not admin.drain(B, ANA)
-    assert admin.workers()[0].drain_requested
+    assert admin.workers.drain(worker.id, ANA)
+    assert not admin.workers.drain(B, ANA)
+    assert admin.workers.list()[0].drain_requested
 
 
 async def test_settings_show_what_is_in_force_beside_what_is_built_in(admin: Admin) -> None:
     """Shows R38."""
-    admin.set_setting("max_attempts", 7, ANA)
-    in_force = {setting.name: setting for setting in admin.settings()}
+    admin.settings.set("max_attempts", 7, ANA)
+    in_force = {setting.name: setting for setting in admin.settings.list()}
     assert list(in_force) == list(SETTINGS)
     assert in_force["max_attempts"] == Setting("max_attempts", 7, 3, changed=True)
     assert in_force["lease"] == Setting("lease", 30, 30, changed=False)
 
-    admin.reset_setting("max_attempts", ANA)
-    assert not any(setting.changed for setting in admin.settings())
+    admin.settings.reset("max_attempts", ANA)
+    assert not any(setting.changed for setting in admin.settings.list())
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
@@ -72,4 +74,4 @@ def test_every_built_in_value_is_one_that_may_be_set(name: str) -> None:
 
 async def test_a_setting_that_does_not_exist_is_not_reset_in_silence(admin: Admin) -> None:
     with pytest.raises(InvalidValue, match="there is no setting 'leese'; there are: lease"):
-        admin.reset_setting("leese", ANA)
+        admin.settings.reset("leese", ANA)

@@ -23,7 +23,7 @@ async def test_an_operation_is_started_advanced_and_read(db: Database, admin: Ad
     dead = [await dead_letter(db) for _ in range(2)]
     started = admin.operations.start("retry", Filter(queue="default"), ANA, rate=100)
     assert (started.kind, started.total, started.rate) == (OperationKind.RETRY, 2, 100)
-    assert await db.run(db.real.run_chunk()) == 2
+    assert await db.run(db.real.operations.run_chunk()) == 2
     row = admin.operations.get(started.id)
     assert row is not None
     assert (row.state, row.outcomes) == (OperationState.DONE, {ItemOutcome.RETRIED: 2})
@@ -38,7 +38,7 @@ async def test_a_dry_run_says_how_many_and_starts_nothing(db: Database, admin: A
     rehearsed = admin.operations.start("discard", Filter(), ANA, dry_run=True)
     assert rehearsed.total == 1
     assert admin.operations.list() == []
-    assert admin.audit(f"operation:{rehearsed.id}") == []
+    assert admin.audit.list(f"operation:{rehearsed.id}") == []
 
 
 async def test_the_async_face_is_the_same(db: Database, admin: Admin) -> None:
@@ -78,22 +78,22 @@ async def test_queued_jobs_are_moved(db: Database, admin: Admin) -> None:
     """Shows R36."""
     [lease] = await held(db)
     [job] = await enqueued(db)
-    assert admin.move([job, lease.job_id], ANA, queue="other", priority=9, dry_run=True) == [
+    assert admin.jobs.move([job, lease.job_id], ANA, queue="other", priority=9, dry_run=True) == [
         True,
         False,
     ]
-    assert admin.move([job], ANA, queue="other", priority=9) == [True]
-    row = admin.job(job)
+    assert admin.jobs.move([job], ANA, queue="other", priority=9) == [True]
+    row = admin.jobs.get(job)
     assert row is not None
     assert (row.queue, row.priority) == ("other", 9)
     with pytest.raises(InvalidValue, match="nothing is said"):
-        admin.move([job], ANA)
+        admin.jobs.move([job], ANA)
 
 
 async def test_ended_jobs_are_deleted(db: Database, admin: Admin) -> None:
     dead = await dead_letter(db)
     [job] = await enqueued(db)
-    assert admin.delete([dead, job, 4711], ANA) == [
+    assert admin.jobs.delete([dead, job, 4711], ANA) == [
         DeleteStatus.DELETED,
         DeleteStatus.LIVE,
         DeleteStatus.NOT_FOUND,
@@ -108,5 +108,5 @@ async def test_a_move_of_many_takes_its_changes_along(db: Database, admin: Admin
         "move", Filter(queue="default"), ANA, changes=Changes(queue="other")
     )
     assert started.changes == Changes(queue="other")
-    await db.run(db.real.run_chunk())
-    assert {row.queue for row in admin.jobs(State.QUEUED).jobs} == {"other"}
+    await db.run(db.real.operations.run_chunk())
+    assert {row.queue for row in admin.jobs.list(State.QUEUED).jobs} == {"other"}

@@ -21,7 +21,7 @@ async def test_an_installation_without_anything_is_well(admin: Admin) -> None:
     """Shows R35."""
     overview = admin.overview()
     assert overview.words == "All is well: 0 workers are live, and nothing is due."
-    assert (overview.attention, overview.left_out) == ([], 0)
+    assert (overview.attention, overview.more) == ([], 0)
     assert overview.numbers.oldest_due is None
     assert (overview.numbers.workers_active, overview.numbers.workers_total) == (0, 0)
 
@@ -29,17 +29,19 @@ async def test_an_installation_without_anything_is_well(admin: Admin) -> None:
 async def test_numbers_sentences_workers_and_what_was_completed(admin: Admin, db: Database) -> None:
     """Shows R35."""
     for _ in range(2):
-        admin.enqueue("send", {}, By("ada"), queue="mail")
-    admin.pause_queue("bulk", By("ada", reason="failover"))
-    admin.enqueue("load", {}, By("ada"), queue="bulk")
+        admin.jobs.enqueue("send", {}, By("ada"), queue="mail")
+    admin.queues.pause("bulk", By("ada", reason="failover"))
+    admin.jobs.enqueue("load", {}, By("ada"), queue="bulk")
     await dead_letter(db)
     [lease] = await held(db)
-    await db.run(db.store.settle([ended(lease)]))
+    await db.run(db.store.settlement.settle([ended(lease)]))
     for beaten in (0, 60):
         me = WorkerId(uuid4())
-        await db.run(db.real.register(NewWorker(me, f"w{beaten}", "host", 1, "0", ["default"], 10)))
+        await db.run(
+            db.real.workers.register(NewWorker(me, f"w{beaten}", "host", 1, "0", ["default"], 10))
+        )
         await db.fetch(
-            "UPDATE tenure.worker SET beat_at = clock_timestamp() - $1 WHERE id = $2",
+            "UPDATE tenure.worker SET last_heartbeat_at = clock_timestamp() - $1 WHERE id = $2",
             timedelta(seconds=beaten),
             me,
         )
@@ -65,7 +67,7 @@ async def test_numbers_sentences_workers_and_what_was_completed(admin: Admin, db
 
 
 async def test_both_faces_tell_the_same_and_it_can_be_written_as_json(admin: Admin) -> None:
-    admin.enqueue("send", {}, By("ada"), queue="mail")
+    admin.jobs.enqueue("send", {}, By("ada"), queue="mail")
     one, other = admin.overview(), await admin.aoverview()
     assert (one.attention, one.numbers.due) == (other.attention, other.numbers.due)
     assert to_json(one)["attention"][0]["target"] == {"kind": "queue", "name": "mail"}

@@ -35,7 +35,7 @@ def app(db: Database) -> Iterator[Tenure]:
 
 @pytest.fixture
 def schedules(app: Tenure) -> Schedules:
-    return app.schedules
+    return app.admin.schedules
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def greet(app: Tenure) -> Task[[str, int], None, None]:
 async def declared(db: Database, name: str = "nightly", **more: Any) -> None:
     """A schedule that a program's code declares."""
     new = NewSchedule(name=name, timing=Timing(cron="0 3 * * *"), job=_job(), **more)
-    await db.run(db.store.declare("shop", [1], [new]))
+    await db.run(db.store.schedules.declare("shop", [1], [new]))
 
 
 def _job() -> Any:
@@ -68,7 +68,7 @@ async def fired(db: Database, schedules: Schedules) -> None:
     assert row is not None
     assert row.next_at is not None
     db.clock.now = row.next_at
-    await db.run(db.store.fire())
+    await db.run(db.store.ticks.fire())
 
 
 async def test_a_registered_tasks_arguments_are_checked_and_its_options_taken(
@@ -100,14 +100,14 @@ async def test_a_task_that_is_only_named_gets_what_is_said(schedules: Schedules)
         tags=["blue"],
         missed="all",
         missed_within=7200,
-        missed_most=3,
+        missed_limit=3,
         overlap="skip",
         jitter=30,
     )
     assert (row.job.task, row.job.queue, row.job.priority) == ("shop.report", "slow", 2)
     assert row.job.meta == {"tags": ["blue"], "timeout": 90, "expires_in": 3600}
     assert (row.policy.missed, row.policy.overlap) == (Missed.ALL, Overlap.SKIP)
-    assert (row.policy.missed_within, row.policy.missed_most) == (timedelta(hours=2), 3)
+    assert (row.policy.missed_within, row.policy.missed_limit) == (timedelta(hours=2), 3)
     assert row.policy.jitter == 30 * SECOND
     assert [one.name for one in schedules.list()] == ["report"]
     assert schedules.list(after="report") == []
@@ -126,7 +126,7 @@ async def test_a_task_that_is_only_named_gets_what_is_said(schedules: Schedules)
             {"every": 60, "jitter": "soon"},
             "jitter is 'soon'; write a number of seconds, or a timedelta",
         ),
-        ({"every": 60, "missed_most": 0}, "missed_most is 0"),
+        ({"every": 60, "missed_limit": 0}, "missed_limit is 0"),
         ({"cron": "0 9 * * *", "timezone": "Berlin"}, "did you mean|write Europe/Berlin"),
         ({"every": 60, "priority": 10}, "priority 10"),
     ],
@@ -147,6 +147,9 @@ def test_what_is_no_task_or_no_arguments_is_refused(schedules: Schedules) -> Non
         schedules.create("wrong", wrong, ANA, every=60)
     with pytest.raises(InvalidValue, match="a page of 0"):
         schedules.list(count=0)
+    misspelt: Any = {"evry": 60}
+    with pytest.raises(TypeError, match="unexpected keyword argument 'evry'"):
+        schedules.create("wrong", "work", ANA, **misspelt)
 
 
 async def test_next_and_past_runs_are_seen(db: Database, schedules: Schedules) -> None:
@@ -192,8 +195,8 @@ async def test_a_paused_schedule_makes_no_jobs_until_it_is_resumed(
         None,
     )
     assert (await schedules.aresume("often", ANA)).state is ScheduleState.ACTIVE
-    assert app.admin.jobs(State.QUEUED).jobs == []
-    actions = [row.action for row in app.admin.audit("schedule:often")]
+    assert app.admin.jobs.list(State.QUEUED).jobs == []
+    actions = [row.action for row in app.admin.audit.list("schedule:often")]
     assert actions == ["schedule.resume", "schedule.pause", "schedule.create"]
 
 
@@ -224,7 +227,7 @@ async def test_a_schedule_is_run_now_and_once_per_key(app: Tenure, schedules: Sc
     assert await schedules.arun("yearly", ANA, key="ticket-5") == type(first)(first.id, False)
     assert schedules.run("yearly", ANA).created
     assert schedules.ticks("yearly") == []
-    job = app.admin.job(first.id)
+    job = app.admin.jobs.get(first.id)
     assert job is not None
     assert (job.task, job.args) == ("work", {"n": 1})
 
@@ -271,12 +274,12 @@ async def test_of_what_code_declares_an_operator_sets_the_policies_and_gives_the
     row = schedules.update("nightly", ANA, missed="skip", jitter=60)
     assert (row.in_force.missed, row.in_force.jitter) == (Missed.SKIP, MINUTE)
     assert (row.policy.missed, row.policy.jitter) == (Missed.LATEST, timedelta(0))
-    assert schedules.update("nightly", ANA, missed_most=5).set_policy == PolicyChange(
-        missed=Missed.SKIP, jitter=MINUTE, missed_most=5
+    assert schedules.update("nightly", ANA, missed_limit=5).set_policy == PolicyChange(
+        missed=Missed.SKIP, jitter=MINUTE, missed_limit=5
     )
     row = schedules.update("nightly", ANA, missed="declared", jitter="declared")
-    assert row.set_policy == PolicyChange(missed_most=5)
-    [newest, *_] = app.admin.audit("schedule:nightly")
+    assert row.set_policy == PolicyChange(missed_limit=5)
+    [newest, *_] = app.admin.audit.list("schedule:nightly")
     assert (newest.actor, newest.action) == ("ana", "schedule.set_policy")
 
 
@@ -288,8 +291,8 @@ async def test_what_code_declares_is_changed_in_the_code(
         InvalidValue, match="declared by program 'shop', whose code owns its cron, queue; change"
     ):
         schedules.update("nightly", ANA, cron="* * * * *", queue="mail", missed="skip")
-    with pytest.raises(InvalidValue, match="missed_most is 0"):
-        schedules.update("nightly", ANA, missed_most=0)
+    with pytest.raises(InvalidValue, match="missed_limit is 0"):
+        schedules.update("nightly", ANA, missed_limit=0)
     with pytest.raises(InvalidValue, match="take it out there, or pause it"):
         schedules.delete("nightly", ANA)
     row = schedules.get("nightly")
@@ -317,23 +320,23 @@ def test_a_timing_that_no_schedule_has_is_previewed_without_a_database() -> None
     """Shows R24, R25."""
     nowhere = Tenure("postgresql://127.0.0.1:1/none")
     october = datetime(2027, 10, 30, 12, tzinfo=UTC)
-    [run] = nowhere.schedules.preview_timing(
+    [run] = nowhere.admin.schedules.preview_timing(
         cron="30 2 * * *", timezone=BERLIN, count=1, after=october
     )
     assert run.fire_at == datetime(2027, 10, 31, 0, 30, tzinfo=UTC)
     assert run.shift is not None
     assert run.shift.by == timedelta(hours=-1)
-    assert len(nowhere.schedules.preview_timing(every=0.5 * 60)) == 10
+    assert len(nowhere.admin.schedules.preview_timing(every=0.5 * 60)) == 10
     with pytest.raises(InvalidValue, match="five"):
-        nowhere.schedules.preview_timing(cron="* * *")
+        nowhere.admin.schedules.preview_timing(cron="* * *")
     with pytest.raises(InvalidValue, match="a preview of 0 runs"):
-        nowhere.schedules.preview_timing(every=60, count=0)
+        nowhere.admin.schedules.preview_timing(every=60, count=0)
 
 
 async def test_one_that_its_program_dropped_has_no_runs_to_come(
     db: Database, schedules: Schedules
 ) -> None:
     await declared(db)
-    await db.run(db.store.declare("shop", [2], []))
+    await db.run(db.store.schedules.declare("shop", [2], []))
     assert schedules.preview("nightly") == []
     assert schedules.delete("nightly", ANA).state is ScheduleState.RETIRED

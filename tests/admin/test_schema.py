@@ -30,7 +30,7 @@ def bare(empty_database: str) -> Iterator[Admin]:
 
 
 def test_an_empty_database_has_everything_pending(bare: Admin) -> None:
-    found = bare.schema()
+    found = bare.schema.status()
     assert (found.version, found.needed, list(found.pending)) == (0, OURS, NAMES)
     assert not found.fits
     assert found.problem is not None
@@ -38,37 +38,37 @@ def test_an_empty_database_has_everything_pending(bare: Admin) -> None:
 
 
 def test_a_migrated_schema_fits_and_is_ready_for_work(bare: Admin) -> None:
-    assert bare.plan() == [f"{name} up" for name in NAMES]
-    assert bare.migrate() == [f"{name} up" for name in NAMES]
-    found = bare.schema()
+    assert bare.schema.plan() == [f"{name} up" for name in NAMES]
+    assert bare.schema.migrate() == [f"{name} up" for name in NAMES]
+    found = bare.schema.status()
     assert (found.version, found.pending, found.fits) == (OURS, [], True)
     # Its end is filed under a day, so that the partitions must be there.
-    job = bare.enqueue("work", {}, ANA)
-    bare.cancel([job.id], ANA)
-    assert [ended.id for ended in bare.jobs(State.CANCELLED).jobs] == [job.id]
-    assert bare.migrate() == []
+    job = bare.jobs.enqueue("work", {}, ANA)
+    bare.jobs.cancel([job.id], ANA)
+    assert [ended.id for ended in bare.jobs.list(State.CANCELLED).jobs] == [job.id]
+    assert bare.schema.migrate() == []
 
 
 async def test_the_twin_migrates_too(empty_database: str) -> None:
     engine = _wiring.engine(empty_database)
     verbs = Admin(engine)
-    assert await verbs.amigrate() == [f"{name} up" for name in NAMES]
-    assert (await verbs.aschema()).fits
+    assert await verbs.schema.amigrate() == [f"{name} up" for name in NAMES]
+    assert (await verbs.schema.astatus()).fits
     await engine.aclose()
 
 
 def test_a_schema_goes_back_and_forth(bare: Admin) -> None:
-    bare.migrate()
-    assert bare.plan(to=0) == [f"{name} down" for name in reversed(NAMES)]
-    assert bare.migrate(to=0) == [f"{name} down" for name in reversed(NAMES)]
-    assert bare.migrate(to=0) == []
-    assert bare.schema().version == 0
-    assert bare.migrate() == [f"{name} up" for name in NAMES]
+    bare.schema.migrate()
+    assert bare.schema.plan(to=0) == [f"{name} down" for name in reversed(NAMES)]
+    assert bare.schema.migrate(to=0) == [f"{name} down" for name in reversed(NAMES)]
+    assert bare.schema.migrate(to=0) == []
+    assert bare.schema.status().version == 0
+    assert bare.schema.migrate() == [f"{name} up" for name in NAMES]
 
 
 @pytest.mark.parametrize("version", [-1, OURS + 1])
 def test_a_version_that_is_not_known_is_refused(bare: Admin, version: int) -> None:
-    for ask in (bare.plan, bare.migrate):
+    for ask in (bare.schema.plan, bare.schema.migrate):
         with pytest.raises(InvalidValue, match=f"this release knows 0 to {OURS}"):
             ask(to=version)
     with pytest.raises(InvalidValue):
@@ -80,10 +80,10 @@ def test_the_text_of_the_migrations_makes_the_schema_of_this_release(
 ) -> None:
     with psycopg.connect(empty_database, autocommit=True) as connection:
         connection.execute(admin.sql().encode())
-        assert bare.schema().fits
-        assert bare.maintain().done
+        assert bare.schema.status().fits
+        assert bare.schema.maintain().done
         connection.execute(admin.sql(since=OURS, to=0).encode())
-    assert bare.schema().version == 0
+    assert bare.schema.status().version == 0
 
 
 def test_the_text_is_for_the_schema_that_is_named() -> None:
@@ -100,7 +100,7 @@ def test_a_connection_refuses_a_schema_that_does_not_fit(empty_database: str) ->
     with pytest.raises(SchemaTooOld), admin.connect(empty_database):
         pass
     with admin.connect(empty_database, check=False) as verbs:
-        assert not verbs.schema().fits
+        assert not verbs.schema.status().fits
 
 
 def test_a_connection_is_one_and_is_closed_at_the_end(empty_database: str) -> None:
@@ -109,8 +109,8 @@ def test_a_connection_is_one_and_is_closed_at_the_end(empty_database: str) -> No
         psycopg.connect(empty_database, autocommit=True) as watch,
         admin.connect(empty_database) as verbs,
     ):
-        verbs.workers()
-        verbs.queues()
+        verbs.workers.list()
+        verbs.queues.list()
         query = (
             "SELECT count(*) FROM pg_stat_activity "
             "WHERE datname = current_database() AND application_name = 'tenure'"

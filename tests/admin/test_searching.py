@@ -20,11 +20,11 @@ async def test_both_faces_answer_with_what_was_searched(db: Database, admin: Adm
     """Shows R36."""
     [mail] = await enqueued(db, queue="mail")
     dead = await dead_letter(db)
-    found = admin.search("state:queued,failed")
+    found = admin.jobs.search("state:queued,failed")
     assert [job.id for job in found.jobs] == [dead, mail]
     assert (found.searched, found.bounded, found.window) == (2, False, WINDOWS[0])
     assert found.summary == f"searched 2 in {found.took.total_seconds() * 1000:.0f} ms"
-    again = await admin.asearch(Selector(state=(JobView.FAILED,)), widen=2)
+    again = await admin.jobs.asearch(Selector(state=(JobView.FAILED,)), widen=2)
     assert ([job.id for job in again.jobs], again.window) == ([dead], WINDOWS[2])
 
 
@@ -32,7 +32,7 @@ async def test_pages_hold_every_job_once(db: Database, admin: Admin) -> None:
     ids = [*await enqueued(db, 5, queue="mail"), await dead_letter(db)]
     seen, after = list[int](), None
     while True:
-        page = admin.search(count=2, after=after)
+        page = admin.jobs.search(count=2, after=after)
         seen += [job.id for job in page.jobs]
         after = page.next
         if after is None:
@@ -42,11 +42,11 @@ async def test_pages_hold_every_job_once(db: Database, admin: Admin) -> None:
 
 async def test_a_field_that_is_hidden_is_not_searched_for(admin: Admin) -> None:
     """A guess that is confirmed would tell what redaction hides."""
-    admin.set_setting("redact", ["customer.iban"], By("ana"))
+    admin.settings.set("redact", ["customer.iban"], By("ana"))
     for said in ("args.password:x", "args.login.api_key:x", "args.customer.iban:x"):
         with pytest.raises(InvalidValue, match="names a field that is hidden"):
-            admin.search(said)
-    assert admin.search("args.customer.name:x").jobs == []
+            admin.jobs.search(said)
+    assert admin.jobs.search("args.customer.name:x").jobs == []
 
 
 @pytest.mark.parametrize(
@@ -55,4 +55,4 @@ async def test_a_field_that_is_hidden_is_not_searched_for(admin: Admin) -> None:
 )
 async def test_what_is_outside_is_refused(admin: Admin, asked: dict[str, Any]) -> None:
     with pytest.raises(InvalidValue):
-        admin.search(**asked)
+        admin.jobs.search(**asked)

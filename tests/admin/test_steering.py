@@ -21,14 +21,14 @@ SINCE = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def state(admin: Admin, job_id: int) -> State | None:
-    job = admin.job(job_id)
+    job = admin.jobs.get(job_id)
     return job.state if job else None
 
 
 async def test_a_retry_brings_dead_letters_back(db: Database, admin: Admin) -> None:
     """Shows R15."""
     dead = await dead_letter(db)
-    assert admin.retry([dead, 4711], ANA) == [
+    assert admin.jobs.retry([dead, 4711], ANA) == [
         RetryResult(RetryStatus.RETRIED),
         RetryResult(RetryStatus.NOT_FAILED),
     ]
@@ -41,14 +41,14 @@ async def test_a_retry_whose_key_is_taken_names_the_job_that_has_it(
     """Shows R15, R17."""
     dead = await dead_letter(db, key="one")
     [younger] = await enqueued(db, key="one")
-    assert admin.retry([dead], ANA) == [RetryResult(RetryStatus.KEY_HELD, younger)]
+    assert admin.jobs.retry([dead], ANA) == [RetryResult(RetryStatus.KEY_HELD, younger)]
 
 
 async def test_a_cancel_ends_what_is_queued_and_asks_what_runs(db: Database, admin: Admin) -> None:
     """Shows R36."""
     [lease] = await held(db)
     [queued] = await enqueued(db)
-    assert admin.cancel([queued, lease.job_id, 4711], ANA) == [
+    assert admin.jobs.cancel([queued, lease.job_id, 4711], ANA) == [
         CancelStatus.CANCELLED,
         CancelStatus.REQUESTED,
         CancelStatus.NOT_LIVE,
@@ -58,9 +58,9 @@ async def test_a_cancel_ends_what_is_queued_and_asks_what_runs(db: Database, adm
 async def test_a_held_job_goes_on_when_resumed(db: Database, admin: Admin) -> None:
     """Shows R36."""
     [job_id] = await enqueued(db)
-    assert admin.resume([job_id], ANA) == [False]
-    assert admin.hold([job_id, 4711], ANA) == [True, False]
-    assert admin.resume([job_id], ANA) == [True]
+    assert admin.jobs.resume([job_id], ANA) == [False]
+    assert admin.jobs.hold([job_id, 4711], ANA) == [True, False]
+    assert admin.jobs.resume([job_id], ANA) == [True]
 
 
 async def test_a_revoked_job_is_over_and_a_discarded_one_is_gone(
@@ -68,9 +68,9 @@ async def test_a_revoked_job_is_over_and_a_discarded_one_is_gone(
 ) -> None:
     [lease] = await held(db)
     dead = await dead_letter(db)
-    assert admin.revoke([lease.job_id, dead], ANA) == [True, False]
+    assert admin.jobs.revoke([lease.job_id, dead], ANA) == [True, False]
     assert state(admin, lease.job_id) is State.CANCELLED
-    assert admin.discard([dead, lease.job_id], ANA) == [True, False]
+    assert admin.jobs.discard([dead, lease.job_id], ANA) == [True, False]
     assert state(admin, dead) is None
 
 
@@ -79,10 +79,10 @@ async def test_a_rehearsal_on_dead_letters_answers_the_same_and_changes_nothing(
     db: Database, admin: Admin, verb: str
 ) -> None:
     dead = await dead_letter(db, key="one")
-    rehearsed = getattr(admin, verb)([dead, 4711], ANA, dry_run=True)
+    rehearsed = getattr(admin.jobs, verb)([dead, 4711], ANA, dry_run=True)
     assert state(admin, dead) is State.FAILED
-    assert admin.audit(f"job:{dead}") == []
-    assert getattr(admin, verb)([dead, 4711], ANA) == rehearsed
+    assert admin.audit.list(f"job:{dead}") == []
+    assert getattr(admin.jobs, verb)([dead, 4711], ANA) == rehearsed
     assert state(admin, dead) is not State.FAILED
 
 
@@ -91,18 +91,18 @@ async def test_a_rehearsal_on_queued_jobs_answers_the_same_and_changes_nothing(
     db: Database, admin: Admin, verb: str
 ) -> None:
     [job_id] = await enqueued(db)
-    before = admin.job(job_id)
-    rehearsed = await getattr(admin, f"a{verb}")([job_id], ANA, dry_run=True)
-    assert admin.job(job_id) == before
-    assert getattr(admin, verb)([job_id], ANA) == rehearsed
-    assert admin.job(job_id) != before
+    before = admin.jobs.get(job_id)
+    rehearsed = await getattr(admin.jobs, f"a{verb}")([job_id], ANA, dry_run=True)
+    assert admin.jobs.get(job_id) == before
+    assert getattr(admin.jobs, verb)([job_id], ANA) == rehearsed
+    assert admin.jobs.get(job_id) != before
 
 
 async def test_what_was_done_is_in_the_audit_newest_first(db: Database, admin: Admin) -> None:
     [job_id] = await enqueued(db)
-    admin.hold([job_id], ANA)
-    admin.resume([job_id], By("bob"))
-    rows = admin.audit(f"job:{job_id}")
+    admin.jobs.hold([job_id], ANA)
+    admin.jobs.resume([job_id], By("bob"))
+    rows = admin.audit.list(f"job:{job_id}")
     assert [(row.actor, row.source, row.action, row.reason) for row in rows] == [
         ("bob", "python", "resume", None),
         ("ana", "suite", "hold", "a trial"),
@@ -113,29 +113,29 @@ async def test_ids_may_be_texts_as_http_has_them(db: Database, admin: Admin) -> 
     """Shows R36: what is done is answered and in the audit, however the id was written."""
     dead = await dead_letter(db)
     [queued, other] = await enqueued(db, 2)
-    assert admin.hold([str(queued)], ANA) == [True]
-    assert admin.move([str(queued)], ANA, priority=7) == [True]
-    assert admin.cancel([str(queued), other], ANA) == [CancelStatus.CANCELLED] * 2
-    assert admin.retry([str(dead)], ANA) == [RetryResult(RetryStatus.RETRIED)]
-    assert await admin.adelete([str(queued)], ANA) == [DeleteStatus.DELETED]
-    done = [row.action for row in admin.audit(f"job:{queued}")]
+    assert admin.jobs.hold([str(queued)], ANA) == [True]
+    assert admin.jobs.move([str(queued)], ANA, priority=7) == [True]
+    assert admin.jobs.cancel([str(queued), other], ANA) == [CancelStatus.CANCELLED] * 2
+    assert admin.jobs.retry([str(dead)], ANA) == [RetryResult(RetryStatus.RETRIED)]
+    assert await admin.jobs.adelete([str(queued)], ANA) == [DeleteStatus.DELETED]
+    done = [row.action for row in admin.audit.list(f"job:{queued}")]
     assert done == ["delete", "cancel", "move", "hold"]
-    assert (admin.job(str(other)), admin.attempts(str(dead))) == (
-        admin.job(other),
-        admin.attempts(dead),
+    assert (admin.jobs.get(str(other)), admin.jobs.attempts(str(dead))) == (
+        admin.jobs.get(other),
+        admin.jobs.attempts(dead),
     )
-    assert admin.why(str(other)) == admin.why(other)
+    assert admin.jobs.why(str(other)) == admin.jobs.why(other)
     started = admin.operations.start("cancel", Filter(ids=[str(dead)]), ANA)  # type: ignore[list-item] # as HTTP has it
     assert admin.operations.pause(str(started.id), ANA).state is OperationState.PAUSED
 
 
 @pytest.mark.parametrize("wrong", ["seven", "", "-1", "٧", 1.5, True, None])
 async def test_what_is_no_id_is_refused(admin: Admin, wrong: Any) -> None:
-    for verb in (admin.cancel, admin.delete, admin.retry):
+    for verb in (admin.jobs.cancel, admin.jobs.delete, admin.jobs.retry):
         with pytest.raises(InvalidValue, match="is no id of a job; it is a number"):
             verb([wrong], ANA)
     with pytest.raises(InvalidValue, match="is no id"):
-        admin.job(wrong)
+        admin.jobs.get(wrong)
 
 
 async def test_one_text_is_not_several_ids(db: Database, admin: Admin) -> None:
@@ -143,7 +143,7 @@ async def test_one_text_is_not_several_ids(db: Database, admin: Admin) -> None:
     wrong: Any
     for wrong in ("12", 12):
         with pytest.raises(InvalidValue, match=r"ids are several: write \["):
-            admin.cancel(wrong, ANA)
+            admin.jobs.cancel(wrong, ANA)
 
 
 async def test_who_does_it_must_be_said_as_the_audit_has_it(db: Database, admin: Admin) -> None:
@@ -151,9 +151,9 @@ async def test_who_does_it_must_be_said_as_the_audit_has_it(db: Database, admin:
     ana: Any = "ana"
     taught = pytest.raises(InvalidValue, match=r"write By\('ana'\)")
     with taught:
-        admin.cancel([job_id], ana)
+        admin.jobs.cancel([job_id], ana)
     with taught:
-        await admin.acancel([job_id], by=ana)
+        await admin.jobs.acancel([job_id], by=ana)
     with taught:
         admin.schedules.pause("nightly", ana)
     with taught:

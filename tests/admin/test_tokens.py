@@ -68,7 +68,7 @@ def test_a_secret_is_not_in_what_is_printed_of_it(admin: Admin) -> None:
     made = admin.tokens.create("ci", ANA, scopes=["read"])
     assert made.secret not in repr(made)
     assert made.secret not in repr(admin.tokens.list())
-    assert made.secret not in repr(admin.audit(f"token:{made.token.id}"))
+    assert made.secret not in repr(admin.audit.list(f"token:{made.token.id}"))
 
 
 @pytest.mark.parametrize("expires_in", [0, -1, timedelta(days=40_000)])

@@ -77,7 +77,7 @@ def terminate(url: str, name: str) -> int:
 
 def claim(app: Tenure, *queues: str) -> ClaimedJob:
     """The next job of these queues, or of the default one, as a worker would get it."""
-    op = app.engine.store.claim(lanes(*queues or ("default",)), count=1, worker=A)
+    op = app.engine.store.leases.claim(lanes(*queues or ("default",)), count=1, worker=A)
     [claimed] = app.engine.run(op).jobs
     return claimed
 
@@ -85,7 +85,7 @@ def claim(app: Tenure, *queues: str) -> ClaimedJob:
 def end(app: Tenure, outcome: Outcome | None = None, *queues: str) -> JobId:
     """Claim the next job and settle it so; by default, well."""
     claimed = claim(app, *queues)
-    app.engine.run(app.engine.store.settle([ended(claimed.lease, outcome)]))
+    app.engine.run(app.engine.store.settlement.settle([ended(claimed.lease, outcome)]))
     return claimed.job.id
 
 
@@ -107,7 +107,7 @@ def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
 
 def is_waited_for(url: str, handle: Handle[Any]) -> None:
     """Return once the job's row says that somebody waits for it."""
-    until(lambda: row(url, handle.id)["waited"])
+    until(lambda: row(url, handle.id)["awaited"])
 
 
 class Aside(threading.Thread, Generic[T]):

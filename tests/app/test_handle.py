@@ -243,4 +243,4 @@ async def test_an_id_that_no_job_has_is_none(app: Tenure, job_id: int) -> None:
     assert await handle.aget() is None
     assert handle.wait(10).state is None
     assert (await handle.wait_async(10)).state is None
-    assert app.admin.job(job_id) is None
+    assert app.admin.jobs.get(job_id) is None

@@ -131,7 +131,14 @@ async def test_many_connections_that_broke_while_idle_do_not_hold_up_the_next_en
 ) -> None:
     """As all of a program's connections do when the server is restarted."""
     pools = app.engine._pools  # type: ignore[attr-defined]  # PostgreSQL's own.
-    with pools.own(), pools.own(), pools.own(), pools.own(), pools.own(), pools.own():
+    with (
+        pools.checkout(),
+        pools.checkout(),
+        pools.checkout(),
+        pools.checkout(),
+        pools.checkout(),
+        pools.checkout(),
+    ):
         assert len(connections(url)) == 6
     assert terminate(url, "tenure") == 6
     work.enqueue(1)

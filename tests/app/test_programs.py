@@ -39,7 +39,7 @@ def in_child(act):
     return os.waitpid(pid, 0)[1]
 
 def backend():
-    with app.engine._pools.own() as connection:
+    with app.engine._pools.checkout() as connection:
         return connection.info.backend_pid
 """
 
@@ -85,7 +85,7 @@ def test_a_child_that_closes_the_app_leaves_its_parents_connections_open(
 work.enqueue(0)
 before = backend()
 assert in_child(app.close) == 0
-with app.engine._pools.own() as connection:
+with app.engine._pools.checkout() as connection:
     print(connection.execute("SELECT 1").fetchone(), connection.info.backend_pid == before)
 app.close()
 """,

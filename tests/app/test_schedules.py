@@ -46,7 +46,7 @@ def test_a_schedule_is_declared_with_its_times_its_job_and_its_policy(app: Tenur
         args={"to": "ada"},
         missed="all",
         missed_within=7200,
-        missed_most=3,
+        missed_limit=3,
         overlap="skip",
         jitter=timedelta(seconds=30),
     )
@@ -69,7 +69,7 @@ def test_a_schedule_is_declared_with_its_times_its_job_and_its_policy(app: Tenur
             policy=Policy(
                 missed=Missed.ALL,
                 missed_within=timedelta(hours=2),
-                missed_most=3,
+                missed_limit=3,
                 overlap=Overlap.SKIP,
                 jitter=timedelta(seconds=30),
             ),
@@ -112,6 +112,9 @@ def test_schedules_are_in_the_order_of_their_declaration_and_a_second_one_has_a_
     def a() -> None: ...
 
     assert list(app.declared) == ["b", "daily", "a"]
+    of_the_task: Any = {"queue": "mail"}
+    with pytest.raises(TypeError, match="unexpected keyword argument 'queue'"):
+        app.schedule("@daily", name="c", **of_the_task)(a)
     assert len(app.declared) == 3
 
 
@@ -231,8 +234,8 @@ def test_without_a_time_it_is_told_what_to_write(app: Tenure) -> None:
     [
         ({"missed": "none"}, "missed is 'none'; write one of 'skip', 'latest', 'all'"),
         ({"overlap": "no"}, "overlap is 'no'; write one of 'allow', 'skip'"),
-        ({"missed_most": 0}, "missed_most is 0; it must be 1 to 10,000; "),
-        ({"missed_most": 10_001}, "missed_most is 10001; it must be 1 to 10,000; "),
+        ({"missed_limit": 0}, "missed_limit is 0; it must be 1 to 10,000; "),
+        ({"missed_limit": 10_001}, "missed_limit is 10001; it must be 1 to 10,000; "),
         ({"missed_within": 0}, "missed_within is 0:00:00; it must be more than nothing, and at"),
         ({"missed_within": timedelta(days=36_501)}, "and at most 36,500 days"),
         ({"jitter": -1}, "write 0 to 86,400 seconds"),

@@ -82,7 +82,7 @@ async def test_a_wait_ends_with_the_settle_and_not_with_its_next_look(
 ) -> None:
     handle = work.using(key=key).enqueue(1)
     claimed = claim(app)
-    settle = app.engine.store.settle([ended(claimed.lease, outcome)])
+    settle = app.engine.store.settlement.settle([ended(claimed.lease, outcome)])
     ends_by(url, handle, lambda: app.engine.run(settle))
     assert handle.state is state
 
@@ -117,7 +117,9 @@ async def test_a_wait_is_woken_by_a_completion_in_a_transaction(
 
     def settle_within() -> None:
         with psycopg.connect(url) as connection:
-            app.engine.on(connection).run(app.engine.store.settle_within(lease, settlement))
+            app.engine.on(connection).run(
+                app.engine.store.settlement.settle_within(lease, settlement)
+            )
 
     ends_by(url, handle, settle_within)
 
@@ -128,7 +130,7 @@ async def test_a_wait_is_woken_by_the_report_that_reaches_the_target(
     """Shows R23."""
     handle = work.using(target=1).enqueue(1)
     lease = claim(app).lease
-    report = app.engine.store.progress(lease, items={"a": 1})
+    report = app.engine.store.leases.progress(lease, items={"a": 1})
     ends_by(url, handle, lambda: app.engine.run(report))
 
 
@@ -136,7 +138,7 @@ async def test_an_end_that_tells_nobody_is_seen_at_the_next_look(
     app: Tenure, work: Work, url: str
 ) -> None:
     handle = work.enqueue(1)
-    cancel = app.engine.store.cancel([handle.id], BY)
+    cancel = app.engine.store.job_commands.cancel([handle.id], BY)
     ends_by(url, handle, lambda: app.engine.run(cancel))
     assert handle.state is State.CANCELLED
 

@@ -51,9 +51,9 @@ async def test_a_connection_that_has_waited_is_as_good_as_before(
         await handle.wait_async(10)
     listening = "SELECT pg_listening_channels()"
     pools = elsewhere.engine._pools  # type: ignore[attr-defined]  # PostgreSQL's own.
-    with pools.own() as connection:
+    with pools.checkout() as connection:
         assert connection.execute(listening).fetchall() == []
-    async with pools.aown() as aconnection:
+    async with pools.acheckout() as aconnection:
         assert await (await aconnection.execute(listening)).fetchall() == []
 
 
@@ -120,7 +120,7 @@ async def test_more_can_wait_than_there_are_connections(apps: Apps, url: str) ->
     handles = app.enqueue_many(work.bind(n) for n in range(4))
     with ThreadPoolExecutor(4) as threads:
         waiters = [threads.submit(handle.wait, 30) for handle in handles]
-        until(lambda: sum(row(url, handle.id)["waited"] for handle in handles) >= 2)
+        until(lambda: sum(row(url, handle.id)["awaited"] for handle in handles) >= 2)
         try:
             assert work.enqueue(5).created
         finally:
@@ -157,4 +157,4 @@ async def test_an_async_wait_whose_connection_breaks_raises_no_error_of_the_driv
 
 def cancel_from_elsewhere(url: str, handle: Handle[int]) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
-        Session(connection).run(PostgresStore().cancel([handle.id], BY))
+        Session(connection).run(PostgresStore().job_commands.cancel([handle.id], BY))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from bench.peers import environments
 
+ROOT = Path(__file__).parents[2]
 NODE = Path(environments.__file__).parent / "node"
 
 
@@ -32,6 +34,17 @@ def test_what_can_be_installed_is_pinned() -> None:
         for package in wanted
     ]
     assert all("==" in package for package in packages)
+
+
+def test_what_can_be_installed_is_locked_with_hashes() -> None:
+    for project, peers in (("bench", environments.PYTHON), ("proof", environments.UNMEASURED)):
+        for name in peers.keys() - {"oban"}:
+            lock = (ROOT / project / "locks" / f"{name}.lock").read_text()
+            packages = re.split(r"^(?=\S)", lock, flags=re.MULTILINE)[1:]
+            assert all("--hash=sha256:" in package for package in packages), name
+            for package in peers[name][1]:
+                assert re.sub(r"\[.*\]", "", package) in lock
+            assert "://" not in lock
 
 
 def test_every_peer_has_its_program() -> None:

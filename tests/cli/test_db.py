@@ -72,7 +72,8 @@ def test_the_sql_is_printed_without_a_database_and_makes_the_schema(
 
 def test_the_sql_goes_from_one_version_to_another(command: Command) -> None:
     back = command("db", "sql", "--from", OURS, "--to", 0, "--schema", "jobs", "--json")
-    assert "DROP TABLE jobs.audit" in back.json["sql"]
+    assert "DROP TABLE\n" in back.json["sql"]
+    assert "    jobs.audit,\n" in back.json["sql"]
     assert "maintain" not in back.err
 
 
@@ -128,3 +129,16 @@ def test_the_roles_are_printed_without_a_database(command: Command) -> None:
     other = command("db", "roles", "--schema", "jobs")
     assert "GRANT USAGE ON SCHEMA jobs TO jobs_server" in other.out
     assert command("db", "roles", "--schema", "no schema").code == Exit.USAGE
+
+
+async def test_a_schema_from_before_the_first_release_is_refused_with_what_to_do(
+    db: Database, tenure: Command
+) -> None:
+    await db.fetch("UPDATE tenure.schema_version SET name = '001_lease_store'")
+    for words in (("db", "status"), ("db", "migrate"), ("queue", "list"), ("doctor",)):
+        refused = tenure(*words)
+        assert refused.code == Exit.SCHEMA
+        assert refused.told[1:] == (
+            "schema tenure was made by a version before the first release",
+            "drop it and migrate again: DROP SCHEMA tenure CASCADE, then tenure db migrate",
+        )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tenure._settings import PROGRAM_SETTINGS
 from tenure.cli.errors import Exit
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Command

@@ -44,7 +44,7 @@ async def test_a_queue_that_nobody_knows_is_paused_with_a_warning(
 ) -> None:
     """A typo would leave the other one running while somebody believes that it stands."""
     await enqueued(db, queue="mail")
-    for verb, words in (("pause", "mial is paused; "), ("limit", "mial has no limit")):
+    for verb, words in (("pause", "queue mial is paused; "), ("limit", "queue mial has no limit")):
         ended = tenure("queue", verb, "mial")
         done, warned = ended.err.splitlines()
         assert (ended.code, done.startswith(words)) == (Exit.DONE, True)
@@ -56,24 +56,24 @@ async def test_a_queue_that_nobody_knows_is_paused_with_a_warning(
 def test_what_is_not_there_is_not_found(tenure: Command) -> None:
     assert tenure("queue", "show", "never").code == Exit.NOT_FOUND
     for verb in ("show", "drain"):
-        ended = tenure("workers", verb, uuid4())
+        ended = tenure("worker", verb, uuid4())
         assert (ended.code, ended.told[2]) == (
             Exit.NOT_FOUND,
-            "see which there are: tenure workers list --all",
+            "see which there are: tenure worker list --all",
         )
-    assert tenure("workers", "list", "--json").json == {"workers": []}
+    assert tenure("worker", "list", "--json").json == {"workers": []}
 
 
 async def test_a_worker_is_shown_and_asked_to_end(db: Database, tenure: Command) -> None:
     await db.fetch(
         "INSERT INTO tenure.worker (id, name, host, pid, version, language, state, queues, slots,"
-        " running, started_at, beat_at) VALUES"
+        " running, started_at, last_heartbeat_at) VALUES"
         " ($1, 'w', 'h', 7, '1', 'python', 'active', '{mail}', 10, 2, now(), now())",
         str(A),
     )
-    assert "mail" in tenure("workers", "list").out
-    assert tenure("workers", "drain", A, "--reason", "a new release").code == Exit.DONE
-    shown = tenure("workers", "show", A)
+    assert "mail" in tenure("worker", "list").out
+    assert tenure("worker", "drain", A, "--reason", "a new release").code == Exit.DONE
+    shown = tenure("worker", "show", A)
     assert "asked to end" in shown.out
     assert "2 of 10" in shown.out
 
@@ -83,20 +83,23 @@ async def test_a_worker_is_named_as_other_commands_show_it(db: Database, tenure:
     ids = {"anna/1": UUID(int=0xA1 << 120), "anna/2": UUID(int=0xA2 << 120), "bob/1": UUID(int=1)}
     gone = UUID(int=2)
     for name, worker_id in (*ids.items(), ("bob/1", gone)):
-        await db.run(db.store.register(NewWorker(WorkerId(worker_id), name, "h", 7, "1", [], 10)))
+        await db.run(
+            db.store.workers.register(NewWorker(WorkerId(worker_id), name, "h", 7, "1", [], 10))
+        )
     await db.fetch("UPDATE tenure.worker SET state = 'offline' WHERE id = $1", str(gone))
     await db.fetch(
-        "UPDATE tenure.worker SET beat_at = now() - interval '1 hour' WHERE name = 'anna/1'"
+        "UPDATE tenure.worker SET last_heartbeat_at = now() - interval '1 hour' "
+        "WHERE name = 'anna/1'"
     )
-    listed = tenure("workers", "list")
+    listed = tenure("worker", "list")
     assert [line.split()[1] for line in listed.out.splitlines()[1:]][-1] == "anna/1"
     assert (str(gone) in listed.out, listed.err) == (False, "3 shown; 1 that ended, too: --all\n")
-    assert str(gone) in tenure("workers", "list", "--all").out
+    assert str(gone) in tenure("worker", "list", "--all").out
 
     for text, name in (("anna/1", "anna/1"), ("bob", "bob/1"), ("A2", "anna/2")):
-        shown = tenure("workers", "show", text, "--json").json["worker"]
+        shown = tenure("worker", "show", text, "--json").json["worker"]
         assert (shown["name"], shown["id"]) == (name, str(ids[name]))
-    unclear = tenure("workers", "drain", "anna")
+    unclear = tenure("worker", "drain", "anna")
     assert (unclear.code, "there are 2: anna/" in unclear.told[1]) == (Exit.USAGE, True)
 
 
@@ -130,7 +133,7 @@ async def test_a_job_is_revoked_and_a_queue_configured_and_the_audit_has_both(
     [lease] = await held(db)
     revoked = tenure("job", "revoke", lease.job_id, 4711, "--reason", "it hangs", "--json")
     assert revoked.code == Exit.PARTIAL
-    assert [job["answer"] for job in revoked.json["jobs"]] == ["revoked", "not_running"]
+    assert [job["result"] for job in revoked.json["jobs"]] == ["revoked", "not_running"]
     assert "cancelled" in tenure("job", "list", "--state", "cancelled").out
 
     text = "queue configure default --lease 5m --max-attempts 7 --by ana --json"
@@ -150,11 +153,11 @@ async def test_jobs_are_moved_and_deleted(db: Database, tenure: Command) -> None
     queued = tenure("job", "enqueue", "send", "--json").json["id"]
     moved = tenure("job", "move", queued, dead, "-q", "bulk", "--priority", "9", "--json")
     assert moved.code == Exit.PARTIAL
-    assert [job["answer"] for job in moved.json["jobs"]] == ["moved", "not_queued"]
+    assert [job["result"] for job in moved.json["jobs"]] == ["moved", "not_queued"]
     assert tenure("job", "show", queued, "--json").json["job"]["queue"] == "bulk"
     assert tenure("job", "move", queued).code == Exit.USAGE
 
     deleted = tenure("job", "delete", dead, queued, "--reason", "a test", "--json")
     assert deleted.code == Exit.PARTIAL
-    assert [job["answer"] for job in deleted.json["jobs"]] == ["deleted", "live"]
+    assert [job["result"] for job in deleted.json["jobs"]] == ["deleted", "live"]
     assert tenure("job", "show", dead).code == Exit.NOT_FOUND

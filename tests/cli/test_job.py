@@ -92,7 +92,7 @@ async def test_a_dead_letter_is_shown_with_its_attempts_and_retried(
     assert (len(why), why[1]) == (2, "Its last error: ValueError: broken")
 
     rehearsed = tenure("job", "retry", dead, "--dry-run", "--json")
-    assert rehearsed.json["jobs"] == [{"id": dead, "answer": "retried", "holder": None}]
+    assert rehearsed.json["jobs"] == [{"id": dead, "result": "retried", "holder": None}]
     listed = tenure("job", "list", "--state", "failed", "--json").json
     assert [job["id"] for job in listed["jobs"]] == [dead]
 
@@ -109,11 +109,11 @@ async def test_the_last_trace_and_log_are_shown_and_steer_no_terminal(
 ) -> None:
     """The worker has its name, as long as it is known. Shows R16."""
     me = NewWorker(A, "anna/1", "h", 7, "1", ["default"], 10)
-    await db.run(db.store.register(me))
+    await db.run(db.store.workers.register(me))
     [lease] = await held(db, max_attempts=1)
     assert "claimed by  anna/1" in tenure("job", "show", lease.job_id).out
     broken = Failed(Error("ValueError", "no\x1b[2J" + "o" * 200, "Trace:\n  at \x1b[2Jx\n"))
-    await db.run(db.store.settle([ended(lease, broken)._replace(log="one\n\ttwo\x07")]))
+    await db.run(db.store.settlement.settle([ended(lease, broken)._replace(log="one\n\ttwo\x07")]))
 
     shown = tenure("job", "show", lease.job_id).out
     assert "\ntrace of the last attempt:\n  Trace:\n    at \\x1b[2Jx\n" in shown
@@ -139,14 +139,14 @@ async def test_a_cancel_of_many_says_what_became_of_each(db: Database, tenure: C
     [queued] = await enqueued(db)
     ended = tenure("job", "cancel", queued, lease.job_id, 4711, "--json")
     assert ended.code == Exit.PARTIAL
-    assert [(each["id"], each["answer"]) for each in ended.json["jobs"]] == [
+    assert [(each["id"], each["result"]) for each in ended.json["jobs"]] == [
         (queued, "cancelled"),
         (lease.job_id, "requested"),
         (4711, "not_live"),
     ]
     assert ended.told[:2] == (
-        "1 of 3 jobs are as they were",
-        "job 4711: nothing queued or running has this id",
+        "1 of 3 jobs are unchanged",
+        "job 4711 is not queued or running",
     )
     assert tenure("job", "cancel", 4711).code == Exit.FAILED
 
@@ -159,7 +159,7 @@ async def test_a_held_job_goes_on_when_resumed(db: Database, tenure: Command) ->
     assert tenure("job", "resume", job_id).code == Exit.DONE
     again = tenure("job", "resume", job_id)
     assert again.code == Exit.FAILED
-    assert again.told[1] == f"job {job_id}: nothing held has this id"
+    assert again.told[1] == f"job {job_id} is not held"
 
 
 async def test_a_list_goes_on_where_it_ended(db: Database, tenure: Command) -> None:

@@ -247,7 +247,7 @@ def test_an_argument_of_a_wrong_type_on_the_command_line(bare: Command) -> None:
     bare("job", "enqueue", "jobs.hello", "--args", '{"name": 3}')
     bare("worker", "jobs:app", "--drain")
     shown = bare("job", "show", 1, "--json").json
-    assert (shown["job"]["state"], shown["job"]["done_reason"]) == ("failed", "undecodable")
+    assert (shown["job"]["state"], shown["job"]["done_reason"]) == ("failed", "invalid_arguments")
     [attempt] = shown["attempts"]
     assert attempt["error_message"] == (
         "argument 'name' is an int, not a str; enqueue it again with one that fits"

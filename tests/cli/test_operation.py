@@ -108,11 +108,11 @@ async def test_an_operation_is_paused_resumed_and_aborted(db: Database, tenure: 
     """Shows R36."""
     await dead_letters(db, 2)
     new = NewOperation(kind=OperationKind.RETRY, filter=Filter(), rate=2)
-    operation = await db.run(db.real.start_operation(new, BY))
-    await db.run(db.real.run_chunk())
+    operation = await db.run(db.real.operations.start(new, BY))
+    await db.run(db.real.operations.run_chunk())
     paused = tenure("operation", "pause", operation.id, "--reason", "lunch", "--by", "ana")
     assert paused.code == Exit.DONE
-    assert "is paused, 1 of 2 done; to go on: tenure operation resume 1" in paused.err
+    assert "is paused, 1 of 2 done; to resume it: tenure operation resume 1" in paused.err
     assert "is running" in tenure("operation", "resume", operation.id).err
     aborted = tenure("operation", "abort", operation.id, "--json")
     assert aborted.json["operation"]["state"] == "aborted"
@@ -141,7 +141,7 @@ async def test_dead_letters_are_listed_by_the_signature_of_their_error(
     """Shows R15."""
     [dead] = await dead_letters(db, 1)
     [lease] = await held(db, max_attempts=1)
-    await db.run(db.store.settle([ended(lease, BROKEN)]))
+    await db.run(db.store.settlement.settle([ended(lease, BROKEN)]))
     await db.fetch("UPDATE tenure.job_failed SET error_signature = 'E' WHERE id = $1", dead)
     listed = tenure("failed", "list", "--signature", "E", "--json").json
     assert [job["id"] for job in listed["jobs"]] == [dead]

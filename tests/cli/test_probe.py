@@ -32,7 +32,7 @@ def beat(command: Command, *, age: float = 0.5, **told: Any) -> Path:
         "pid": os.getpid(),
         "name": "anna",
         "state": "active",
-        "beat_at": time.clock_gettime(time.CLOCK_BOOTTIME) - age,
+        "last_heartbeat_at": time.clock_gettime(time.CLOCK_BOOTTIME) - age,
         "children": 2,
         "wanted": 2,
     } | told
@@ -54,7 +54,7 @@ def test_a_worker_that_beats_is_healthy_in_one_line(command: Command) -> None:
     ended = command("probe")
     assert (ended.code, ended.err) == (0, "")
     [line] = ended.out.splitlines()
-    assert line.startswith("anna: active, 2 of 2 children working, beat ")
+    assert line.startswith("anna: active, 2 of 2 children working, last heartbeat ")
 
 
 def test_a_draining_worker_is_healthy(command: Command) -> None:

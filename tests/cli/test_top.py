@@ -45,15 +45,17 @@ def fill(url: str) -> None:
         store = admin._store
         for queue, count in (("mail", 7), ("bulk", 3)):
             for _ in range(count):
-                admin.enqueue("shop.send", {}, BY, queue=queue)
-        admin.perform(store.register(NewWorker(ME, "worker-1", "web", 1, "1", ["mail"], 10)))
-        admin.perform(store.heartbeat(ME, state=WorkerState.ACTIVE, running=2))
+                admin.jobs.enqueue("shop.send", {}, BY, queue=queue)
+        admin._run(store.workers.register(NewWorker(ME, "worker-1", "web", 1, "1", ["mail"], 10)))
+        admin._run(store.workers.heartbeat(ME, state=WorkerState.ACTIVE, running=2))
         # Its last beat is fresh for as long as this suite runs.
         with psycopg.connect(url) as connection:
-            connection.execute("UPDATE tenure.worker SET beat_at = now() + interval '1 hour'")
+            connection.execute(
+                "UPDATE tenure.worker SET last_heartbeat_at = now() + interval '1 hour'"
+            )
         ttl = timedelta(hours=1)
-        claimed = admin.perform(store.claim(lanes("mail"), count=4, worker=ME, ttl=ttl)).jobs
-        admin.perform(store.settle([ended(each.lease) for each in claimed[:2]]))
+        claimed = admin._run(store.leases.claim(lanes("mail"), count=4, worker=ME, ttl=ttl)).jobs
+        admin._run(store.settlement.settle([ended(each.lease) for each in claimed[:2]]))
 
 
 def top(server: Cluster, size: tuple[int, int], **environment: str) -> Terminal:
@@ -98,7 +100,7 @@ def test_it_shows_the_installation_and_pauses_a_queue_with_a_reason_for_the_audi
         terminal.shows("resume mail; reason:")
         terminal.type("over")
         terminal.press("Enter")
-        terminal.shows("mail goes on")
+        terminal.shows("queue mail is resumed")
         terminal.press("p")
         terminal.shows("pause mail; reason:")
         terminal.press("Escape")
@@ -107,7 +109,7 @@ def test_it_shows_the_installation_and_pauses_a_queue_with_a_reason_for_the_audi
         assert terminal.ended() == 0
         assert terminal.restored
     with connect(server.url()) as admin:
-        resumed, paused = admin.audit("queue:mail", count=2)
+        resumed, paused = admin.audit.list("queue:mail", count=2)
     assert (paused.action, paused.actor, paused.source) == ("queue.pause", "ana", "cli")
     assert (paused.reason, resumed.action, resumed.reason) == (
         *("failover of mx", "queue.resume", "over"),

@@ -83,7 +83,7 @@ def test_before_the_first_answer_it_says_so() -> None:
 
 def test_where_all_is_well_words_say_so() -> None:
     """Shows R35."""
-    calm = replace(FULL, attention=[], left_out=0, words="All is well.", queues=[], completions=[])
+    calm = replace(FULL, attention=[], more=0, words="All is well.", queues=[], completions=[])
     text = "\n".join(line.plain for line in frame(calm, TopState(), width=80, height=24))
     assert "All is well." in text
     assert "none is known yet" in text

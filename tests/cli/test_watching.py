@@ -53,9 +53,9 @@ async def test_a_job_is_followed_to_its_end(db: Database, tenure: Command) -> No
     [lease] = await held(db)
     async with watching(tenure, lease.job_id, "--json") as process:
         assert json.loads(await line(process))["state"] == "running"
-        await db.run(db.store.progress(lease, done=3, total=9, message="on the way"))
+        await db.run(db.store.leases.progress(lease, done=3, total=9, message="on the way"))
         assert json.loads(await line(process))["progress"]["message"] == "on the way"
-        await db.run(db.store.settle([ended(lease)]))
+        await db.run(db.store.settlement.settle([ended(lease)]))
         assert json.loads(await line(process))["state"] == "completed"
         assert await asyncio.to_thread(process.wait, 30) == Exit.DONE
     again = tenure("job", "watch", lease.job_id)

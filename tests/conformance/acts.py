@@ -41,7 +41,7 @@ def a_job(task: str = "task", **fields: Any) -> NewJob:
 
 async def enqueue(db: Database, task: str = "task", **fields: Any) -> JobId:
     """Enqueue one job."""
-    [answer] = await db.run(db.store.enqueue([a_job(task, **fields)]))
+    [answer] = await db.run(db.store.jobs.enqueue([a_job(task, **fields)]))
     return answer.id
 
 
@@ -49,7 +49,7 @@ async def claim(
     db: Database, *, count: int = 1, worker: WorkerId = A, queues: Sequence[str] = ("q",)
 ) -> Sequence[ClaimedJob]:
     """Claim from all lanes of these queues."""
-    claims = await db.run(db.store.claim(lanes(*queues), count=count, worker=worker))
+    claims = await db.run(db.store.leases.claim(lanes(*queues), count=count, worker=worker))
     return claims.jobs
 
 
@@ -67,10 +67,10 @@ async def claim_one(db: Database, *, worker: WorkerId = A) -> ClaimedJob:
 async def claim_a_suspect(db: Database, *, worker: WorkerId = A) -> ClaimedJob:
     """Claim the one job that is due, however many workers it has taken down, and confirm it."""
     most = lifecycle.MAX_WORKER_LOSSES
-    claims = await db.run(db.store.claim(lanes("q"), count=1, worker=worker, suspects=most))
+    claims = await db.run(db.store.leases.claim(lanes("q"), count=1, worker=worker, suspects=most))
     [claimed] = claims.jobs
     if claimed.confirm:
-        assert await db.run(db.store.confirm([claimed.lease])) == [True]
+        assert await db.run(db.store.leases.confirm([claimed.lease])) == [True]
     return claimed
 
 
@@ -99,20 +99,20 @@ def ended(
 
 async def settle(db: Database, claimed: ClaimedJob, outcome: Outcome) -> SettleResult:
     """Settle one lease."""
-    [answer] = await db.run(db.store.settle([ended(claimed, outcome)]))
+    [answer] = await db.run(db.store.settlement.settle([ended(claimed, outcome)]))
     return answer
 
 
 async def begin(db: Database, claimed: ClaimedJob) -> None:
     """Renew this lease for a handler that has begun: from here on its loss is known to be one."""
-    [renewal] = await db.run(db.store.renew([claimed.lease]))
+    [renewal] = await db.run(db.store.leases.renew([claimed.lease]))
     assert renewal.answer is RenewStatus.RENEWED
 
 
 async def expire(db: Database, claimed: ClaimedJob) -> RescuedLease:
     """Let this lease run out and be rescued, whatever is known of its handler."""
     db.clock.advance(claimed.lease.ttl)
-    rescues = await db.run(db.store.rescue())
+    rescues = await db.run(db.store.leases.rescue())
     [rescued] = [one for one in rescues.jobs if one.job_id == claimed.lease.job_id]
     return rescued
 
@@ -133,7 +133,7 @@ async def dead_letter(db: Database, task: str = "task", **fields: Any) -> JobId:
 
 async def get(db: Database, job_id: JobId) -> JobRow:
     """The job, which must be somewhere."""
-    job = await db.run(db.store.get(job_id))
+    job = await db.run(db.store.jobs.get(job_id))
     assert job is not None
     return job
 

@@ -32,12 +32,12 @@ async def start(
 ) -> OperationRow:
     """Start an operation; by default a retry of all dead letters, two at a time."""
     new = NewOperation(kind=kind, filter=said, rate=rate, changes=changes)
-    return await db.run(db.store.start_operation(new, BY))
+    return await db.run(db.store.operations.start(new, BY))
 
 
 async def advance(db: Database) -> int:
     """Do one chunk, if one is due."""
-    return await db.run(db.store.run_chunk())
+    return await db.run(db.store.operations.run_chunk())
 
 
 async def finish(db: Database, operation_id: int) -> OperationRow:
@@ -53,14 +53,14 @@ async def finish(db: Database, operation_id: int) -> OperationRow:
 
 async def read(db: Database, operation_id: int) -> OperationRow:
     """The operation, which must be there."""
-    row = await db.run(db.store.operation(operation_id))
+    row = await db.run(db.store.operations.get(operation_id))
     assert row is not None
     return row
 
 
 async def items(db: Database, operation_id: int) -> Sequence[OperationItem]:
     """All items of a small operation."""
-    page, more = await db.run(db.store.operation_items(operation_id))
+    page, more = await db.run(db.store.operations.items(operation_id))
     assert more is None
     return page
 

@@ -37,13 +37,13 @@ def a_schedule(
 async def created(db: Database, schedule: NewSchedule | None = None) -> ScheduleRow:
     """A schedule that is there, made at noon."""
     db.clock.now = NOON
-    return await db.run(db.store.create_schedule(schedule or a_schedule(), BY))
+    return await db.run(db.store.schedules.create(schedule or a_schedule(), BY))
 
 
 async def fire(db: Database) -> int:
     """Fire until nothing is due; answers with the number of ticks."""
     done = 0
-    while firing := (await db.run(db.store.fire())).ticks:
+    while firing := (await db.run(db.store.ticks.fire())).ticks:
         done += firing
     return done
 
@@ -58,17 +58,17 @@ async def backfill(db: Database, fire_ats: Sequence[datetime], name: str = "s") 
         fire_ats=fire_ats,
         rate=10_000,
     )
-    started = await db.run(db.store.start_backfill(new, BY))
-    while await db.run(db.store.run_chunk()):
+    started = await db.run(db.store.operations.start_backfill(new, BY))
+    while await db.run(db.store.operations.run_chunk()):
         pass
-    row = await db.run(db.store.operation(started.id))
+    row = await db.run(db.store.operations.get(started.id))
     assert row is not None
     return row
 
 
 async def ticks(db: Database, name: str = "s") -> list[TickRow]:
     """All ticks, oldest first."""
-    return list(await db.run(db.store.ticks(name, count=100_000)))[::-1]
+    return list(await db.run(db.store.ticks.list(name, count=100_000)))[::-1]
 
 
 async def outcomes(db: Database, name: str = "s") -> list[tuple[int, str]]:

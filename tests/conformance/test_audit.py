@@ -26,73 +26,73 @@ if TYPE_CHECKING:
 
 async def cancel(db: Database) -> tuple[Op[object], str, str]:
     job_id = await enqueue(db)
-    return db.store.cancel([job_id], BY), "cancel", f"job:{job_id}"
+    return db.store.job_commands.cancel([job_id], BY), "cancel", f"job:{job_id}"
 
 
 async def revoke(db: Database) -> tuple[Op[object], str, str]:
     job_id = (await running(db)).job.id
-    return db.store.revoke([job_id], BY), "revoke", f"job:{job_id}"
+    return db.store.job_commands.revoke([job_id], BY), "revoke", f"job:{job_id}"
 
 
 async def hold(db: Database) -> tuple[Op[object], str, str]:
     job_id = await enqueue(db)
-    return db.store.hold([job_id], BY), "hold", f"job:{job_id}"
+    return db.store.job_commands.hold([job_id], BY), "hold", f"job:{job_id}"
 
 
 async def resume(db: Database) -> tuple[Op[object], str, str]:
     job_id = await enqueue(db, held=True)
-    return db.store.resume([job_id], BY), "resume", f"job:{job_id}"
+    return db.store.job_commands.resume([job_id], BY), "resume", f"job:{job_id}"
 
 
 async def retry(db: Database) -> tuple[Op[object], str, str]:
     job_id = await dead_letter(db)
-    return db.store.retry([job_id], BY), "retry", f"job:{job_id}"
+    return db.store.job_commands.retry([job_id], BY), "retry", f"job:{job_id}"
 
 
 async def discard(db: Database) -> tuple[Op[object], str, str]:
     job_id = await dead_letter(db)
-    return db.store.discard([job_id], BY), "discard", f"job:{job_id}"
+    return db.store.job_commands.discard([job_id], BY), "discard", f"job:{job_id}"
 
 
 async def move(db: Database) -> tuple[Op[object], str, str]:
     job_id = await enqueue(db)
-    return db.store.move([job_id], Changes(priority=9), BY), "move", f"job:{job_id}"
+    return db.store.job_commands.move([job_id], Changes(priority=9), BY), "move", f"job:{job_id}"
 
 
 async def delete(db: Database) -> tuple[Op[object], str, str]:
     job_id = await dead_letter(db)
-    return db.store.delete([job_id], BY), "delete", f"job:{job_id}"
+    return db.store.job_commands.delete([job_id], BY), "delete", f"job:{job_id}"
 
 
 async def pause_queue(db: Database) -> tuple[Op[object], str, str]:
-    return db.store.pause_queue("q", BY), "queue.pause", "queue:q"
+    return db.store.queues.pause("q", BY), "queue.pause", "queue:q"
 
 
 async def resume_queue(db: Database) -> tuple[Op[object], str, str]:
-    return db.store.resume_queue("*", BY), "queue.resume", "queue:*"
+    return db.store.queues.resume("*", BY), "queue.resume", "queue:*"
 
 
 async def limit_queue(db: Database) -> tuple[Op[object], str, str]:
-    return db.store.limit_queue("q", 3, BY), "queue.limit", "queue:q"
+    return db.store.queues.limit("q", 3, BY), "queue.limit", "queue:q"
 
 
 async def configure_queue(db: Database) -> tuple[Op[object], str, str]:
-    op = db.store.configure_queue("q", BY, lease=None, max_attempts=2)
+    op = db.store.queues.configure("q", BY, lease=None, max_attempts=2)
     return op, "queue.configure", "queue:q"
 
 
 async def set_setting(db: Database) -> tuple[Op[object], str, str]:
-    return db.store.set_setting("lease", 20, BY), "setting.set", "setting:lease"
+    return db.store.settings.set("lease", 20, BY), "setting.set", "setting:lease"
 
 
 async def reset_setting(db: Database) -> tuple[Op[object], str, str]:
-    await db.run(db.store.set_setting("lease", 20, BY))
-    return db.store.reset_setting("lease", BY), "setting.reset", "setting:lease"
+    await db.run(db.store.settings.set("lease", 20, BY))
+    return db.store.settings.reset("lease", BY), "setting.reset", "setting:lease"
 
 
 async def drain(db: Database) -> tuple[Op[object], str, str]:
-    await db.run(db.store.register(NewWorker(A, "w", "h", 1, "0", ["q"], 1)))
-    return db.store.drain(A, BY), "worker.drain", f"worker:{A}"
+    await db.run(db.store.workers.register(NewWorker(A, "w", "h", 1, "0", ["q"], 1)))
+    return db.store.workers.drain(A, BY), "worker.drain", f"worker:{A}"
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ async def test_every_verb_of_an_operator_leaves_its_row(db: Database, verb: Verb
     op, action, target = await verb(db)
     db.clock.advance(SECOND)
     await db.run(op)
-    row = (await db.run(db.store.audit(target)))[0]
+    row = (await db.run(db.store.audit.list(target)))[0]
 
     assert (row.action, row.target, row.at) == (action, target, db.clock.now)
     assert (row.actor, row.source, row.reason) == ("ada", "suite", "because")
@@ -128,15 +128,15 @@ async def test_every_verb_of_an_operator_leaves_its_row(db: Database, verb: Verb
 
 async def test_a_change_is_told_with_what_was_before_and_after(db: Database) -> None:
     """Shows R38."""
-    await db.run(db.store.set_setting("lease", 20, BY))
-    await db.run(db.store.set_setting("lease", 40.5, BY))
-    await db.run(db.store.reset_setting("lease", BY))
-    rows = await db.run(db.store.audit("setting:lease"))
+    await db.run(db.store.settings.set("lease", 20, BY))
+    await db.run(db.store.settings.set("lease", 40.5, BY))
+    await db.run(db.store.settings.reset("lease", BY))
+    rows = await db.run(db.store.audit.list("setting:lease"))
     assert [(row.before, row.after) for row in rows] == [(40.5, None), (20, 40.5), (None, 20)]
 
-    await db.run(db.store.limit_queue("q", 3, BY))
-    await db.run(db.store.configure_queue("q", BY, lease=20 * SECOND, max_attempts=None))
-    configured, limited = await db.run(db.store.audit("queue:q"))
+    await db.run(db.store.queues.limit("q", 3, BY))
+    await db.run(db.store.queues.configure("q", BY, lease=20 * SECOND, max_attempts=None))
+    configured, limited = await db.run(db.store.audit.list("queue:q"))
     assert limited.before.get("max_running") is None
     assert limited.after["max_running"] == configured.before["max_running"] == 3
     assert (configured.before.get("lease"), configured.after["lease"]) == (None, "0:00:20")
@@ -144,32 +144,32 @@ async def test_a_change_is_told_with_what_was_before_and_after(db: Database) -> 
 
 async def test_a_verb_over_many_leaves_a_row_for_each_that_it_changed(db: Database) -> None:
     ids = [await enqueue(db) for _ in range(3)]
-    await db.run(db.store.hold([*ids[:2], JobId(999_999)], BY))
+    await db.run(db.store.job_commands.hold([*ids[:2], JobId(999_999)], BY))
 
     assert await count(db, "audit") == 2
-    assert len(await db.run(db.store.audit(f"job:{ids[0]}"))) == 1
-    assert await db.run(db.store.audit(f"job:{ids[2]}")) == []
+    assert len(await db.run(db.store.audit.list(f"job:{ids[0]}"))) == 1
+    assert await db.run(db.store.audit.list(f"job:{ids[2]}")) == []
 
 
 async def test_a_verb_that_changed_nothing_leaves_no_row(db: Database) -> None:
     unknown = [JobId(999_999)]
-    await db.run(db.store.cancel(unknown, BY))
-    await db.run(db.store.revoke(unknown, BY))
-    await db.run(db.store.hold(unknown, BY))
-    await db.run(db.store.resume(unknown, BY))
-    await db.run(db.store.retry(unknown, BY))
-    await db.run(db.store.discard(unknown, BY))
-    await db.run(db.store.reset_setting("lease", BY))
-    await db.run(db.store.drain(WorkerId(A), BY))
+    await db.run(db.store.job_commands.cancel(unknown, BY))
+    await db.run(db.store.job_commands.revoke(unknown, BY))
+    await db.run(db.store.job_commands.hold(unknown, BY))
+    await db.run(db.store.job_commands.resume(unknown, BY))
+    await db.run(db.store.job_commands.retry(unknown, BY))
+    await db.run(db.store.job_commands.discard(unknown, BY))
+    await db.run(db.store.settings.reset("lease", BY))
+    await db.run(db.store.workers.drain(WorkerId(A), BY))
 
     assert await count(db, "audit") == 0
 
 
 async def test_a_verb_that_is_refused_leaves_no_row(db: Database) -> None:
     with pytest.raises(InvalidValue):
-        await db.run(db.store.limit_queue("q", -1, BY))
+        await db.run(db.store.queues.limit("q", -1, BY))
     with pytest.raises(InvalidValue):
-        await db.run(db.store.set_setting("lease", 0, BY))
+        await db.run(db.store.settings.set("lease", 0, BY))
 
     assert await count(db, "audit") == 0
 
@@ -178,11 +178,14 @@ async def test_a_verb_whose_row_cannot_be_written_changes_nothing(db: Database) 
     """The change and its row are one transaction."""
     job_id = await enqueue(db)
     nobody = By("a\0b")
-    for op in (db.store.cancel([job_id], nobody), db.store.hold([job_id], nobody)):
+    for op in (
+        db.store.job_commands.cancel([job_id], nobody),
+        db.store.job_commands.hold([job_id], nobody),
+    ):
         with pytest.raises(QueryFailed):
             await db.run(op)
     with pytest.raises(QueryFailed):
-        await db.run(db.store.limit_queue("q", 1, nobody))
+        await db.run(db.store.queues.limit("q", 1, nobody))
 
     job = await get(db, job_id)
     assert (job.state, job.held) == (State.QUEUED, False)
@@ -191,7 +194,7 @@ async def test_a_verb_whose_row_cannot_be_written_changes_nothing(db: Database) 
 
 async def test_rows_are_read_newest_first_as_many_as_asked(db: Database) -> None:
     for limit in (1, 2, 3):
-        await db.run(db.store.limit_queue("q", limit, BY))
-    rows = await db.run(db.store.audit("queue:q", count=2))
+        await db.run(db.store.queues.limit("q", limit, BY))
+    rows = await db.run(db.store.audit.list("queue:q", count=2))
 
     assert [row.after["max_running"] for row in rows] == [3, 2]

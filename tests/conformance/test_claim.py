@@ -42,13 +42,13 @@ async def test_a_claimed_job_cannot_be_claimed_again(db: Database) -> None:
 
 async def test_two_workers_at_once_never_claim_the_same_job(db: Database) -> None:
     """Shows R1."""
-    jobs = await db.run(db.store.enqueue([a_job() for _ in range(100)]))
+    jobs = await db.run(db.store.jobs.enqueue([a_job() for _ in range(100)]))
     one, two = await db.party("one"), await db.party("two")
 
     async def take_all(party: Party, worker: WorkerId) -> list[JobId]:
         taken: list[JobId] = []
         while True:
-            claims = await party.run(db.store.claim(lanes("q"), count=3, worker=worker))
+            claims = await party.run(db.store.leases.claim(lanes("q"), count=3, worker=worker))
             if not claims.jobs:
                 return taken
             taken += [claimed.job.id for claimed in claims.jobs]
@@ -59,10 +59,12 @@ async def test_two_workers_at_once_never_claim_the_same_job(db: Database) -> Non
 
 async def test_a_row_that_another_claim_holds_is_passed_over(db: Database) -> None:
     """Shows R1."""
-    first, second = [answer.id for answer in await db.run(db.store.enqueue([a_job(), a_job()]))]
+    first, second = [
+        answer.id for answer in await db.run(db.store.jobs.enqueue([a_job(), a_job()]))
+    ]
     other = await db.caller("other")
     async with other.transaction() as session:
-        claims = await session.run(db.store.claim(lanes("q"), count=1, worker=B))
+        claims = await session.run(db.store.leases.claim(lanes("q"), count=1, worker=B))
         assert [claimed.job.id for claimed in claims.jobs] == [first]
         [claimed] = await claim(db, count=5)
 
@@ -84,9 +86,9 @@ async def test_a_claim_records_its_owner_and_when_the_lease_ends(db: Database) -
 
 async def test_the_time_of_a_lease_is_the_databases_own_in_utc(db: Database) -> None:
     """Shows R2."""
-    await db.run(db.real.enqueue([a_job()]))
+    await db.run(db.real.jobs.enqueue([a_job()]))
     [before] = await db.fetch("SELECT clock_timestamp() AS now")
-    claims = await db.run(db.real.claim(lanes("q"), count=1, worker=A))
+    claims = await db.run(db.real.leases.claim(lanes("q"), count=1, worker=A))
     [after] = await db.fetch("SELECT clock_timestamp() AS now")
     job = claims.jobs[0].job
 
@@ -129,10 +131,10 @@ async def test_the_token_only_grows_and_is_never_reset(db: Database) -> None:
             tokens.append((await get(db, job_id)).token)
         else:
             await settle(db, claimed, outcome)
-    await db.run(db.store.retry([job_id], BY))
+    await db.run(db.store.job_commands.retry([job_id], BY))
     tokens.append((await get(db, job_id)).token)
     tokens.append((await claim_one(db)).lease.token)
-    await db.run(db.store.revoke([job_id], BY))
+    await db.run(db.store.job_commands.revoke([job_id], BY))
     tokens.append((await get(db, job_id)).token)
 
     assert tokens == sorted(set(tokens))
@@ -148,14 +150,14 @@ async def test_the_token_begins_with_the_servers_timeline(db: Database) -> None:
 
 async def test_an_idle_claim_answers_with_a_time_before_it_began(db: Database) -> None:
     """A floor must not pass what the claim could not see yet."""
-    claims = await db.run(db.store.claim(lanes("q"), count=1, worker=A))
+    claims = await db.run(db.store.leases.claim(lanes("q"), count=1, worker=A))
 
     assert (claims.jobs, claims.found, claims.limited) == ([], 0, False)
     assert (claims.skipped_queues, claims.now) == (frozenset(), db.clock.now - 10 * SECOND)
 
 
 async def test_a_claim_takes_at_most_what_it_asked_for(db: Database) -> None:
-    await db.run(db.store.enqueue([a_job() for _ in range(5)]))
+    await db.run(db.store.jobs.enqueue([a_job() for _ in range(5)]))
 
     assert len(await claim(db, count=3)) == 3
     assert len(await claim(db, count=3)) == 2
@@ -168,7 +170,7 @@ async def test_a_floor_hides_what_lies_below_it_except_what_was_given_back(db: D
     floor = Floor(db.clock.now, below)
     db.clock.advance(SECOND)
     above = await enqueue(db)
-    claims = await db.run(db.store.claim([Lane("q", 5, floor=floor)], count=9, worker=A))
+    claims = await db.run(db.store.leases.claim([Lane("q", 5, floor=floor)], count=9, worker=A))
 
     assert [claimed.job.id for claimed in claims.jobs] == [given_back.job.id, above]
     assert [claimed.returned for claimed in claims.jobs] == [True, False]
@@ -192,7 +194,7 @@ async def test_a_scan_from_zero_may_take_longer_than_other_statements(
     job_id = await enqueue(db)
     hasty = await db.party("hasty", statement_timeout="50ms", lock_timeout="0")
     blocker = await db.caller("blocker")
-    op = db.store.claim(lanes("q"), count=1, worker=A, patient=patient)
+    op = db.store.leases.claim(lanes("q"), count=1, worker=A, patient=patient)
     async with blocker.transaction():
         await blocker.connection.execute("LOCK TABLE tenure.queue")
         waiting = asyncio.create_task(hasty.run(op))

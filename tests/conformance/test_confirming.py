@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 
 async def confirm(db: Database, claimed: ClaimedJob, *, fail_on_loss: bool = False) -> bool:
-    [confirmed] = await db.run(db.store.confirm([claimed.lease], fail_on_loss=[fail_on_loss]))
+    [confirmed] = await db.run(
+        db.store.leases.confirm([claimed.lease], fail_on_loss=[fail_on_loss])
+    )
     return confirmed
 
 
@@ -41,7 +43,7 @@ async def test_a_fresh_job_begins_without_a_confirmation_and_one_that_was_lost_w
 ) -> None:
     """Shows R6. Fresh jobs pay no statement."""
     if limit:
-        await db.run(db.store.limit_queue("q", limit, BY))
+        await db.run(db.store.queues.limit("q", limit, BY))
     claimed = await running(db)
     assert not claimed.confirm
     await expire(db, claimed)
@@ -68,7 +70,7 @@ async def test_a_claim_that_nobody_heard_of_counts_a_death_and_no_loss(
     job_id = await enqueue(db, max_attempts=2)
     await lose(db, await claim_one(db))
     if limit:
-        await db.run(db.store.limit_queue("q", limit, BY))
+        await db.run(db.store.queues.limit("q", limit, BY))
     for _ in range(5):
         await expire(db, await claim_one(db))
 
@@ -83,7 +85,7 @@ async def test_a_claim_that_nobody_heard_of_is_on_record_as_lost_and_says_so(db:
     claimed = await running(db)
     await expire(db, claimed)
 
-    [attempt] = await db.run(db.store.attempts(claimed.job.id))
+    [attempt] = await db.run(db.store.jobs.attempts(claimed.job.id))
     assert (attempt.outcome, attempt.renewals) == (AttemptOutcome.LOST, 0)
     assert attempt.error_type == "LeaseExpired"
     assert "the handler is not known to have begun" in str(attempt.error_message)
@@ -92,13 +94,13 @@ async def test_a_claim_that_nobody_heard_of_is_on_record_as_lost_and_says_so(db:
 
 async def test_what_was_renewed_before_it_began_is_not_known_to_have_begun(db: Database) -> None:
     """Prefetched jobs are renewed too."""
-    await db.run(db.store.enqueue([a_job(), a_job()]))
+    await db.run(db.store.jobs.enqueue([a_job(), a_job()]))
     first, second = await claim(db, count=2)
     leases = [first.lease, second.lease]
-    answers = await db.run(db.store.renew(leases, began=[False, True]))
+    answers = await db.run(db.store.leases.renew(leases, began=[False, True]))
     assert [one.answer for one in answers] == [RenewStatus.RENEWED] * 2
     db.clock.advance(30 * SECOND)
-    await db.run(db.store.rescue())
+    await db.run(db.store.leases.rescue())
 
     jobs = [await get(db, one.job.id) for one in (first, second)]
     assert [(job.worker_losses, job.deaths) for job in jobs] == [(0, 1), (1, 1)]
@@ -107,7 +109,7 @@ async def test_what_was_renewed_before_it_began_is_not_known_to_have_begun(db: D
 async def test_a_renewal_that_knows_of_no_beginning_does_not_forget_one(db: Database) -> None:
     claimed = await running(db)
     for began in (True, False):
-        await db.run(db.store.renew([claimed.lease], began=[began]))
+        await db.run(db.store.leases.renew([claimed.lease], began=[began]))
     await expire(db, claimed)
 
     assert (await get(db, claimed.job.id)).worker_losses == 1
@@ -115,7 +117,7 @@ async def test_a_renewal_that_knows_of_no_beginning_does_not_forget_one(db: Data
 
 async def test_a_report_of_progress_says_that_the_handler_began(db: Database) -> None:
     claimed = await running(db)
-    await db.run(db.store.progress(claimed.lease, done=1))
+    await db.run(db.store.leases.progress(claimed.lease, done=1))
     await expire(db, claimed)
 
     assert (await get(db, claimed.job.id)).worker_losses == 1
@@ -127,7 +129,7 @@ async def test_a_lease_that_is_over_is_not_confirmed(db: Database) -> None:
     db.clock.advance(claimed.lease.ttl)
     assert not await confirm(db, claimed)
     assert await count(db, "job", "renewals = -1") == 1
-    await db.run(db.store.rescue())
+    await db.run(db.store.leases.rescue())
     assert not await confirm(db, claimed)
 
     assert (await get(db, claimed.job.id)).worker_losses == 0
@@ -143,10 +145,10 @@ async def test_a_lease_that_another_has_now_is_not_confirmed(db: Database) -> No
 
 
 async def test_many_are_confirmed_at_once_and_answered_in_the_order_asked(db: Database) -> None:
-    await db.run(db.store.enqueue([a_job() for _ in range(3)]))
+    await db.run(db.store.jobs.enqueue([a_job() for _ in range(3)]))
     leases = [one.lease for one in await claim(db, count=3)]
-    await db.run(db.store.revoke([leases[1].job_id], BY))
-    answers = await db.run(db.store.confirm(leases[::-1], fail_on_loss=[True, False, False]))
+    await db.run(db.store.job_commands.revoke([leases[1].job_id], BY))
+    answers = await db.run(db.store.leases.confirm(leases[::-1], fail_on_loss=[True, False, False]))
 
     assert answers == [True, False, True]
     [row] = await db.fetch("SELECT id FROM tenure.job WHERE max_losses = 0")
@@ -178,15 +180,15 @@ async def test_a_confirmation_extends_the_lease_by_its_own_length(db: Database) 
 async def test_a_revoked_claim_that_was_not_confirmed_has_no_renewals(db: Database) -> None:
     """Shows R36."""
     claimed = await running(db)
-    await db.run(db.store.revoke([claimed.job.id], BY))
+    await db.run(db.store.job_commands.revoke([claimed.job.id], BY))
 
-    [attempt] = await db.run(db.store.attempts(claimed.job.id))
+    [attempt] = await db.run(db.store.jobs.attempts(claimed.job.id))
     assert attempt.renewals == 0
 
 
 async def test_a_lease_that_was_not_confirmed_is_listed_without_renewals(db: Database) -> None:
     claimed = await running(db)
-    [lease] = await db.run(db.store.leases())
+    [lease] = await db.run(db.store.inspection.leases())
     assert (lease.job_id, lease.renewals) == (claimed.job.id, 0)
 
 
@@ -200,5 +202,7 @@ async def test_a_claim_hands_out_no_suspect_that_took_too_many_workers_down(db: 
         assert (await get(db, job_id)).suspect == (losses >= 2)
 
     for suspects, ids in ((0, []), (3, []), (4, [job_id])):
-        claims = await db.run(db.store.claim(lanes("q"), count=9, worker=A, suspects=suspects))
+        claims = await db.run(
+            db.store.leases.claim(lanes("q"), count=9, worker=A, suspects=suspects)
+        )
         assert [one.job.id for one in claims.jobs] == ids

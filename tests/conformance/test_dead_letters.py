@@ -45,7 +45,7 @@ async def test_a_retry_begins_a_new_life(db: Database) -> None:
     assert (dead.state, dead.attempt, dead.done_reason) == (State.FAILED, 2, "attempts")
     assert (dead.losses, dead.worker_losses, dead.deaths) == (1, 1, 2)
     db.clock.advance(60 * SECOND)
-    assert await db.run(db.store.retry([job_id], BY)) == [BACK]
+    assert await db.run(db.store.job_commands.retry([job_id], BY)) == [BACK]
 
     job = await get(db, job_id)
     assert job.state is State.QUEUED
@@ -61,14 +61,14 @@ async def test_a_retry_begins_a_new_life(db: Database) -> None:
 async def test_a_retried_job_has_all_its_attempts_again(db: Database) -> None:
     """Shows R13. Shows R15."""
     job_id = await dead_letter(db, max_attempts=2)
-    await db.run(db.store.retry([job_id], BY))
+    await db.run(db.store.job_commands.retry([job_id], BY))
 
     first = await claim_one(db)
     assert (first.job.attempt, first.returned) == (1, False)
     await settle(db, first, Failed(ERROR, after=0 * SECOND))
     second = await claim_one(db)
     await settle(db, second, Succeeded())
-    assert len(await db.run(db.store.attempts(job_id))) == 3
+    assert len(await db.run(db.store.jobs.attempts(job_id))) == 3
 
 
 async def test_many_are_retried_at_once_and_answered_in_order(db: Database) -> None:
@@ -76,7 +76,7 @@ async def test_many_are_retried_at_once_and_answered_in_order(db: Database) -> N
     dead = [await dead_letter(db) for _ in range(3)]
     live = await enqueue(db)
     ids = [dead[2], live, dead[0], JobId(999_999), dead[1]]
-    answers = await db.run(db.store.retry(ids, BY))
+    answers = await db.run(db.store.job_commands.retry(ids, BY))
 
     assert answers == [BACK, NOT_FAILED, BACK, NOT_FAILED, BACK]
     assert len(await claim(db, count=9)) == 4
@@ -84,10 +84,10 @@ async def test_many_are_retried_at_once_and_answered_in_order(db: Database) -> N
 
 async def test_a_second_retry_changes_nothing(db: Database) -> None:
     job_id = await dead_letter(db)
-    await db.run(db.store.retry([job_id], BY))
+    await db.run(db.store.job_commands.retry([job_id], BY))
     before = await get(db, job_id)
 
-    assert await db.run(db.store.retry([job_id], BY)) == [NOT_FAILED]
+    assert await db.run(db.store.job_commands.retry([job_id], BY)) == [NOT_FAILED]
     assert await get(db, job_id) == before
 
 
@@ -96,9 +96,11 @@ async def test_a_retry_names_the_younger_job_that_holds_the_key(db: Database) ->
     old = await dead_letter(db, key="k")
     young = await enqueue(db, key="k")
 
-    assert await db.run(db.store.retry([old], BY)) == [RetryResult(RetryStatus.KEY_HELD, young)]
+    assert await db.run(db.store.job_commands.retry([old], BY)) == [
+        RetryResult(RetryStatus.KEY_HELD, young)
+    ]
     assert (await get(db, old)).state is State.FAILED
-    [again] = await db.run(db.store.enqueue([a_job(key="k")]))
+    [again] = await db.run(db.store.jobs.enqueue([a_job(key="k")]))
     assert again == EnqueueResult(young, created=False)
 
 
@@ -107,8 +109,8 @@ async def test_a_retry_is_free_to_go_when_the_younger_job_has_ended(db: Database
     young = await running(db, key="k")
     await settle(db, young, Succeeded())
 
-    assert await db.run(db.store.retry([old], BY)) == [BACK]
-    [again] = await db.run(db.store.enqueue([a_job(key="k")]))
+    assert await db.run(db.store.job_commands.retry([old], BY)) == [BACK]
+    [again] = await db.run(db.store.jobs.enqueue([a_job(key="k")]))
     assert again == EnqueueResult(old, created=False)
 
 
@@ -117,7 +119,7 @@ async def test_of_two_dead_letters_with_one_key_the_younger_comes_back(db: Datab
     old = await dead_letter(db, key="k")
     young = await dead_letter(db, key="k")
 
-    answers = await db.run(db.store.retry([old, young], BY))
+    answers = await db.run(db.store.job_commands.retry([old, young], BY))
     assert answers == [RetryResult(RetryStatus.KEY_HELD, young), BACK]
     assert (await get(db, old)).state is State.FAILED
 
@@ -125,14 +127,14 @@ async def test_of_two_dead_letters_with_one_key_the_younger_comes_back(db: Datab
 async def test_a_discarded_dead_letter_is_gone_with_its_items(db: Database) -> None:
     """Shows R15."""
     claimed = await running(db)
-    await db.run(db.store.progress(claimed.lease, items={"a": 1}))
+    await db.run(db.store.leases.progress(claimed.lease, items={"a": 1}))
     await settle(db, claimed, Failed(ERROR, retryable=False))
     kept = await dead_letter(db)
     live = await enqueue(db)
 
     ids = [claimed.job.id, live, JobId(999_999)]
-    assert await db.run(db.store.discard(ids, BY)) == [True, False, False]
-    assert await db.run(db.store.get(claimed.job.id)) is None
+    assert await db.run(db.store.job_commands.discard(ids, BY)) == [True, False, False]
+    assert await db.run(db.store.jobs.get(claimed.job.id)) is None
     assert await count(db, "job_item") == 0
     assert (await get(db, kept)).state is State.FAILED
     assert (await get(db, live)).state is State.QUEUED

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 async def declare(
     db: Database, *schedules: NewSchedule, program: str = "shop", version: Sequence[int] = (1,)
 ) -> DeclareResult:
-    return await db.run(db.store.declare(program, version, schedules))
+    return await db.run(db.store.schedules.declare(program, version, schedules))
 
 
 async def found(db: Database, name: str = "s") -> ScheduleRow:
-    row = await db.run(db.store.schedule(name))
+    row = await db.run(db.store.schedules.get(name))
     assert row is not None
     return row
 
@@ -136,7 +136,7 @@ async def test_one_that_vanished_is_retired_and_kept(db: Database) -> None:
     assert await fire(db) == 0
     row = await found(db)
     assert (row.state, row.next_at) == (ScheduleState.RETIRED, None)
-    [noted, *_] = await db.run(db.store.audit("schedule:s"))
+    [noted, *_] = await db.run(db.store.audit.list("schedule:s"))
     assert (noted.actor, noted.source, noted.action) == ("shop", "code", "schedule.retire")
     assert noted.reason == "version 2 no longer declares it"
 
@@ -158,7 +158,7 @@ async def test_a_program_retires_no_other_s_schedules(db: Database) -> None:
     db.clock.now = NOON
     await declare(db, a_schedule("a"), program="shop")
     await declare(db, a_schedule("b"), program="mail")
-    await db.run(db.store.create_schedule(a_schedule("c"), BY))
+    await db.run(db.store.schedules.create(a_schedule("c"), BY))
 
     assert await declare(db, a_schedule("a"), program="shop") == DeclareResult()
     assert (await found(db, "b")).state is ScheduleState.ACTIVE
@@ -177,14 +177,16 @@ async def test_what_an_operator_set_outlives_a_deploy(db: Database) -> None:
     """Shows R28."""
     db.clock.now = NOON
     await declare(db, a_schedule())
-    await db.run(db.store.pause_schedule("s", BY))
-    await db.run(db.store.set_policy("s", PolicyChange(missed=Missed.SKIP, jitter=SECOND), BY))
-    await declare(db, a_schedule(missed=Missed.ALL, missed_most=5), version=(2,))
+    await db.run(db.store.schedules.pause("s", BY))
+    await db.run(
+        db.store.schedules.set_policy("s", PolicyChange(missed=Missed.SKIP, jitter=SECOND), BY)
+    )
+    await declare(db, a_schedule(missed=Missed.ALL, missed_limit=5), version=(2,))
 
     row = await found(db)
     assert row.state is ScheduleState.PAUSED
-    assert (row.policy.missed, row.policy.missed_most) == (Missed.ALL, 5)
-    assert (row.in_force.missed, row.in_force.missed_most) == (Missed.SKIP, 5)
+    assert (row.policy.missed, row.policy.missed_limit) == (Missed.ALL, 5)
+    assert (row.in_force.missed, row.in_force.missed_limit) == (Missed.SKIP, 5)
     assert row.in_force.jitter == SECOND
 
 
@@ -192,7 +194,7 @@ async def test_the_audit_has_what_code_changed(db: Database) -> None:
     db.clock.now = NOON
     await declare(db, a_schedule())
     await declare(db, a_schedule(timing=Timing(every=HOUR)), version=(2, 1))
-    [noted, first] = await db.run(db.store.audit("schedule:s"))
+    [noted, first] = await db.run(db.store.audit.list("schedule:s"))
     assert (first.before, first.action) == (None, "schedule.declare")
     assert (noted.before["every"], noted.after["every"]) == (60.0, 3600.0)
     assert noted.reason == "version 2.1"

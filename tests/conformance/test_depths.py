@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 async def depths(db: Database, *, most: int = COUNTED) -> dict[str, Depth]:
-    return {depth.queue: depth for depth in await db.run(db.store.depths(most=most))}
+    return {depth.queue: depth for depth in await db.run(db.store.stats.depths(most=most))}
 
 
 def depth(queue: str, age: timedelta | None = None, /, **counts: int) -> Depth:
     """A depth with these counts, and zeros for the rest."""
-    names = ("due", "later", "running", "held", "failed")
+    names = ("due", "scheduled", "running", "held", "failed")
     return Depth(queue, **{name: Count(counts.get(name, 0)) for name in names}, oldest_due_age=age)
 
 
@@ -36,11 +36,11 @@ async def test_every_kind_is_counted_for_itself(db: Database) -> None:
     await enqueue(db, delay=DAY)
     await enqueue(db, held=True)
     returned = await enqueue(db, held=True)
-    await db.run(db.store.resume([returned], BY))
+    await db.run(db.store.job_commands.resume([returned], BY))
     db.clock.advance(7 * SECOND)
 
     assert await depths(db) == {
-        "q": depth("q", 7 * SECOND, due=4, later=1, running=1, held=1, failed=1)
+        "q": depth("q", 7 * SECOND, due=4, scheduled=1, running=1, held=1, failed=1)
     }
 
 
@@ -48,9 +48,11 @@ async def test_a_queue_that_a_worker_serves_or_an_operator_set_is_there_with_zer
     db: Database,
 ) -> None:
     """An autoscaler that brings workers back from none reads them. Shows R39."""
-    await db.run(db.store.register(NewWorker(A, "me", "host", 1, "1.0", ["served", "*"], 10)))
-    await db.run(db.store.limit_queue("limited", 5, BY))
-    await db.run(db.store.pause_queue("*", BY))
+    await db.run(
+        db.store.workers.register(NewWorker(A, "me", "host", 1, "1.0", ["served", "*"], 10))
+    )
+    await db.run(db.store.queues.limit("limited", 5, BY))
+    await db.run(db.store.queues.pause("*", BY))
     assert await depths(db) == {"served": depth("served"), "limited": depth("limited")}
 
 
@@ -74,6 +76,6 @@ async def test_beyond_the_bound_there_are_more(db: Database) -> None:
         await running(db, queue="other")
 
     found = await depths(db, most=3)
-    assert (found["q"].due, found["q"].later) == (Count(3, more=True), Count(3))
+    assert (found["q"].due, found["q"].scheduled) == (Count(3, more=True), Count(3))
     assert found["other"].running == Count(4, more=True)
     assert str(found["q"].due) == "3+"

@@ -26,7 +26,7 @@ async def test_a_job_is_queued_as_it_was_asked_for(db: Database) -> None:
         max_attempts=5,
         meta={"trace": "t1"},
     )
-    [answer] = await db.run(db.store.enqueue([asked]))
+    [answer] = await db.run(db.store.jobs.enqueue([asked]))
     job = await get(db, answer.id)
 
     assert answer.created
@@ -47,12 +47,12 @@ async def test_what_is_not_asked_for_is_left_to_the_defaults(db: Database) -> No
 
 
 async def test_an_empty_call_enqueues_nothing(db: Database) -> None:
-    assert await db.run(db.store.enqueue([])) == []
+    assert await db.run(db.store.jobs.enqueue([])) == []
 
 
 async def test_answers_come_in_the_order_asked(db: Database) -> None:
     jobs = [a_job(args={"n": n}, key=f"k{97 - n}" if n % 3 else None) for n in range(60)]
-    answers = await db.run(db.store.enqueue(jobs))
+    answers = await db.run(db.store.jobs.enqueue(jobs))
 
     assert len({answer.id for answer in answers}) == 60
     for n, answer in enumerate(answers):
@@ -60,7 +60,7 @@ async def test_answers_come_in_the_order_asked(db: Database) -> None:
 
 
 async def test_ids_grow_in_the_order_asked(db: Database) -> None:
-    answers = await db.run(db.store.enqueue([a_job() for _ in range(100)]))
+    answers = await db.run(db.store.jobs.enqueue([a_job() for _ in range(100)]))
     ids = [answer.id for answer in answers]
 
     assert ids == sorted(ids)
@@ -69,7 +69,7 @@ async def test_ids_grow_in_the_order_asked(db: Database) -> None:
 async def test_a_key_that_comes_twice_in_one_call_makes_one_job(db: Database) -> None:
     """Shows R17."""
     jobs = [a_job(key="k", args={"n": 1}), a_job(), a_job(key="k", args={"n": 2})]
-    first, plain, second = await db.run(db.store.enqueue(jobs))
+    first, plain, second = await db.run(db.store.jobs.enqueue(jobs))
 
     assert first.created
     assert plain.created
@@ -99,7 +99,7 @@ async def test_the_due_time_is_bounded_below_by_the_clock(
 
 
 async def test_a_delay_is_added_to_the_time_of_the_database(db: Database) -> None:
-    [answer] = await db.run(db.real.enqueue([a_job(delay=timedelta(hours=1))]))
+    [answer] = await db.run(db.real.jobs.enqueue([a_job(delay=timedelta(hours=1))]))
     [row] = await db.fetch(
         "SELECT run_at - created_at AS wait, clock_timestamp() - created_at AS age "
         "FROM tenure.job WHERE id = $1",
@@ -122,9 +122,9 @@ async def test_a_call_with_and_without_keys_is_one_transaction(db: Database) -> 
     hasty = await db.party("hasty", lock_timeout="50ms")
     busy = await db.caller("busy")
     async with busy.transaction() as session:
-        await session.run(db.store.enqueue([a_job(key="k")]))
+        await session.run(db.store.jobs.enqueue([a_job(key="k")]))
         with pytest.raises(QueryFailed) as refusal:
-            await hasty.run(db.store.enqueue([a_job("plain"), a_job(key="k")]))
+            await hasty.run(db.store.jobs.enqueue([a_job("plain"), a_job(key="k")]))
 
     assert refusal.value.is_conflict
     assert await count(db, "job", "task = 'plain'") == 0
@@ -139,11 +139,11 @@ async def test_an_enqueue_that_waits_too_long_for_a_lock_may_pass_later(
     async with busy.transaction():
         await busy.connection.execute("LOCK TABLE tenure.job IN ACCESS EXCLUSIVE MODE")
         with pytest.raises(QueryFailed) as refusal:
-            await hasty.run(db.store.enqueue([a_job("plain")]))
+            await hasty.run(db.store.jobs.enqueue([a_job("plain")]))
 
     assert refusal.value.is_temporary
     assert await count(db, "job", "task = 'plain'") == 0
-    await hasty.run(db.store.enqueue([a_job("plain")]))
+    await hasty.run(db.store.jobs.enqueue([a_job("plain")]))
     assert await count(db, "job", "task = 'plain'") == 1
 
 
@@ -165,7 +165,7 @@ async def test_a_call_that_is_refused_has_enqueued_nothing_in_a_callers_transact
     caller = await db.caller("caller")
     async with caller.transaction() as session:
         with pytest.raises(PayloadError):
-            await session.run(db.store.enqueue([a_job(), a_job(key="k", args={"bad": "\0"})]))
+            await session.run(db.store.jobs.enqueue([a_job(), a_job(key="k", args={"bad": "\0"})]))
 
     assert await count(db, "job") == 0
 
@@ -173,11 +173,11 @@ async def test_a_call_that_is_refused_has_enqueued_nothing_in_a_callers_transact
 async def test_a_callers_rollback_takes_the_jobs_with_it(db: Database) -> None:
     """Shows R20."""
     caller = await db.caller("caller")
-    await roll_back(caller, db.store.enqueue([a_job(), a_job(key="k")]))
+    await roll_back(caller, db.store.jobs.enqueue([a_job(), a_job(key="k")]))
     assert await count(db, "job") == await count(db, "job_key") == 0
 
     async with caller.transaction() as session:
-        answers = await session.run(db.store.enqueue([a_job(), a_job(key="k")]))
+        answers = await session.run(db.store.jobs.enqueue([a_job(), a_job(key="k")]))
         assert await count(db, "job") == 0
 
     assert [answer.created for answer in answers] == [True, True]
@@ -191,7 +191,7 @@ async def test_jobs_that_are_alike_are_queued_as_if_one_by_one(
     monkeypatch.setattr("tenure._store.postgres.jobs._LONGEST_LIST", longest)
     alike = NewJob("send", queue="mail", priority=7, delay=SECOND, max_losses=2, meta={"t": 1})
     args = [{"n": n, "text": 'ü "\\{},NULL'} for n in range(3)]
-    answers = await db.run(db.store.enqueue(UniformBatch(alike, args)))
+    answers = await db.run(db.store.jobs.enqueue(UniformBatch(alike, args)))
     jobs = [await get(db, answer.id) for answer in answers]
 
     assert [answer.created for answer in answers] == [True] * 3
@@ -206,7 +206,7 @@ async def test_jobs_that_are_alike_are_queued_as_if_one_by_one(
 
 async def test_jobs_that_are_alike_in_their_key_are_one(db: Database) -> None:
     first, second = await db.run(
-        db.store.enqueue(UniformBatch(NewJob("send", key="k"), [{}, {"n": 2}]))
+        db.store.jobs.enqueue(UniformBatch(NewJob("send", key="k"), [{}, {"n": 2}]))
     )
 
     assert (first.created, second.created) == (True, False)

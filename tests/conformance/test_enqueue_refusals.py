@@ -44,7 +44,7 @@ def nested(depth: int) -> list[Any]:
 def test_values_that_cannot_be_stored_are_refused(field: str, args: Any, words: str) -> None:
     fields: dict[str, Any] = {field: args if isinstance(args, dict) else {"a": args}}
     with pytest.raises(PayloadError, match=words):
-        next(PostgresStore().enqueue([a_job(**fields)]))
+        next(PostgresStore().jobs.enqueue([a_job(**fields)]))
 
 
 @pytest.mark.parametrize(
@@ -72,12 +72,12 @@ def test_values_that_cannot_be_stored_are_refused(field: str, args: Any, words: 
 )
 def test_fields_out_of_bounds_are_refused(fields: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidValue, match=words):
-        next(PostgresStore().enqueue([a_job(**fields)]))
+        next(PostgresStore().jobs.enqueue([a_job(**fields)]))
 
 
 def test_a_key_that_is_no_text_is_refused() -> None:
     with pytest.raises(PayloadError, match="the key cannot have a NUL"):
-        next(PostgresStore().enqueue([a_job(key="a\0b")]))
+        next(PostgresStore().jobs.enqueue([a_job(key="a\0b")]))
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_key_that_is_no_text_is_refused() -> None:
 def test_a_time_to_keep_a_key_that_no_settle_could_add_is_refused(fields: dict[str, Any]) -> None:
     """Accepted, it would fail every settle and every rescue that meets the job."""
     with pytest.raises(InvalidValue):
-        next(PostgresStore().enqueue([a_job(key="k", **fields)]))
+        next(PostgresStore().jobs.enqueue([a_job(key="k", **fields)]))
 
 
 async def test_what_is_just_within_the_limits_is_stored(db: Database) -> None:

@@ -36,7 +36,7 @@ async def silent(db: Database, task: str) -> None:
 
 
 async def groups(db: Database, **asked: Any) -> list[FailedGroup]:
-    return list(await db.run(db.store.failed_groups(**{"count": 50, **asked})))
+    return list(await db.run(db.store.stats.failed_groups(**{"count": 50, **asked})))
 
 
 def names(found: list[FailedGroup]) -> list[tuple[str, str | None]]:

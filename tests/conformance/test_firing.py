@@ -61,14 +61,14 @@ async def test_nothing_fires_before_its_time_or_again(db: Database) -> None:
     db.clock.now = NOON + MINUTE
     assert await fire(db) == 1
     assert await fire(db) == 0
-    row = await db.run(db.store.schedule("s"))
+    row = await db.run(db.store.schedules.get("s"))
     assert row is not None
     assert (row.last_at, row.next_at) == (NOON + MINUTE, NOON + 2 * MINUTE)
 
 
 async def test_a_pass_says_when_the_next_tick_is(db: Database) -> None:
     await created(db)
-    firing = await db.run(db.store.fire())
+    firing = await db.run(db.store.ticks.fire())
     assert (firing.ticks, firing.next_at, firing.now) == (0, NOON + MINUTE, NOON)
 
 
@@ -79,7 +79,7 @@ async def test_a_one_time_schedule_fires_once_and_is_done(db: Database) -> None:
     assert await fire(db) == 1
     db.clock.advance(365 * 24 * HOUR)
     assert await fire(db) == 0
-    row = await db.run(db.store.schedule("s"))
+    row = await db.run(db.store.schedules.get("s"))
     assert row is not None
     assert (row.state, row.next_at) == (ScheduleState.DONE, None)
 
@@ -94,7 +94,7 @@ async def test_a_schedule_keeps_local_time_across_the_change_of_the_clock(db: Da
         datetime(2027, 3, 28, 7, 30, tzinfo=UTC),
         datetime(2027, 3, 29, 7, 30, tzinfo=UTC),
     ]
-    row = await db.run(db.store.schedule("s"))
+    row = await db.run(db.store.schedules.get("s"))
     assert row is not None
     assert row.created_at < datetime(2027, 3, 28, tzinfo=UTC)
 
@@ -106,7 +106,7 @@ async def test_a_schedule_keeps_local_time_across_the_change_of_the_clock(db: Da
         ({"missed": Missed.LATEST}, [115]),
         ({"missed": Missed.ALL}, list(range(5, 120, 5))),
         ({"missed": Missed.ALL, "missed_within": 10 * MINUTE}, [110, 115]),
-        ({"missed": Missed.ALL, "missed_most": 3}, [105, 110, 115]),
+        ({"missed": Missed.ALL, "missed_limit": 3}, [105, 110, 115]),
     ],
     ids=["skip", "latest", "all", "all within", "all at most"],
 )
@@ -142,7 +142,7 @@ async def test_an_hourly_tick_is_missed_after_a_minute(db: Database) -> None:
 async def test_a_missed_one_time_schedule_is_made_up_for_or_recorded(db: Database) -> None:
     at = Timing(at=NOON + MINUTE)
     await created(db, a_schedule("made-up", timing=at))
-    await db.run(db.store.create_schedule(a_schedule("left", timing=at, missed=Missed.SKIP), BY))
+    await db.run(db.store.schedules.create(a_schedule("left", timing=at, missed=Missed.SKIP), BY))
     db.clock.now = NOON + HOUR
     await fire(db)
     assert await outcomes(db, "made-up") == [(1, "late")]
@@ -179,7 +179,7 @@ async def test_a_tick_that_has_its_job_already_hides_no_other_job_from_an_overla
     db.clock.now = NOON + MINUTE
     await fire(db)
     db.clock.now = NOON
-    await db.run(db.store.update_schedule(a_schedule(overlap=Overlap.SKIP, jitter=SECOND), BY))
+    await db.run(db.store.schedules.update(a_schedule(overlap=Overlap.SKIP, jitter=SECOND), BY))
     for minute in (1, 2):
         db.clock.now = NOON + minute * MINUTE
         await fire(db)
@@ -199,10 +199,10 @@ async def test_jitter_makes_the_job_due_later_and_not_its_tick(db: Database) -> 
 
 
 async def test_the_settings_and_the_queue_give_what_a_schedule_leaves_open(db: Database) -> None:
-    await db.run(db.store.set_setting("max_attempts", 7, BY))
-    await db.run(db.store.configure_queue("own", BY, lease=None, max_attempts=2))
+    await db.run(db.store.settings.set("max_attempts", 7, BY))
+    await db.run(db.store.queues.configure("own", BY, lease=None, max_attempts=2))
     await created(db, a_schedule("a"))
-    await db.run(db.store.create_schedule(a_schedule("b", job=NewJob("t", queue="own")), BY))
+    await db.run(db.store.schedules.create(a_schedule("b", job=NewJob("t", queue="own")), BY))
     db.clock.advance(MINUTE)
     await fire(db)
     assert {job["queue"]: job["max_attempts"] for job in await jobs(db)} == {"q": 7, "own": 2}
@@ -211,9 +211,9 @@ async def test_the_settings_and_the_queue_give_what_a_schedule_leaves_open(db: D
 async def test_a_backlog_of_ticks_keeps_no_other_schedule_waiting(db: Database) -> None:
     await created(db, a_schedule("seconds", timing=Timing(every=SECOND), missed=Missed.SKIP))
     db.clock.now = NOON + 2 * HOUR - MINUTE
-    await db.run(db.store.create_schedule(a_schedule("punctual"), BY))
+    await db.run(db.store.schedules.create(a_schedule("punctual"), BY))
     db.clock.now = NOON + 2 * HOUR
-    firing = await db.run(db.store.fire())
+    firing = await db.run(db.store.ticks.fire())
     assert firing.ticks <= 1000
     assert await outcomes(db, "punctual") == [(120, "fired")]
 
@@ -225,16 +225,16 @@ async def test_below_a_floor_nothing_is_looked_for(db: Database) -> None:
     await created(db)
     db.clock.now = NOON + 3 * MINUTE
     floor = db.clock.now - MINUTE
-    assert (await db.run(db.store.fire(floor=floor))).ticks == 0
-    assert (await db.run(db.store.fire())).ticks == 3
+    assert (await db.run(db.store.ticks.fire(floor=floor))).ticks == 0
+    assert (await db.run(db.store.ticks.fire())).ticks == 3
 
 
 async def test_a_fired_job_wakes_those_who_listen(db: Database) -> None:
     await created(db)
     listener = await db.party("listener")
-    await listener.connection.execute(f"LISTEN {db.store.channel}".encode())
+    await listener.connection.execute(f"LISTEN {db.store.jobs.channel}".encode())
     db.clock.advance(MINUTE)
-    await db.run(db.store.fire())
+    await db.run(db.store.ticks.fire())
     heard = [n.payload async for n in listener.connection.notifies(timeout=1, stop_after=1)]
     assert heard == ["q"]
 
@@ -243,9 +243,9 @@ async def test_a_tick_outlives_its_schedule_and_is_not_repeated(db: Database) ->
     await created(db)
     db.clock.advance(MINUTE)
     await fire(db)
-    await db.run(db.store.delete_schedule("s", BY))
+    await db.run(db.store.schedules.delete("s", BY))
     db.clock.now = NOON
-    await db.run(db.store.create_schedule(a_schedule(), BY))
+    await db.run(db.store.schedules.create(a_schedule(), BY))
     db.clock.advance(MINUTE)
     await fire(db)
     assert await run_minutes(db) == [1]
@@ -262,10 +262,10 @@ async def test_ticks_are_forgotten_after_their_time(db: Database) -> None:
         NOON,
     )
     db.clock.now = NOON + 30 * 24 * HOUR + 3 * MINUTE
-    assert (await db.run(db.store.maintain())).pruned_ticks == 1500
+    assert (await db.run(db.store.maintenance.maintain())).pruned_ticks == 1500
     assert await ticks(db, "gone") == []
     db.clock.advance(3 * MINUTE)
-    assert (await db.run(db.store.maintain())).pruned_ticks == 5
+    assert (await db.run(db.store.maintenance.maintain())).pruned_ticks == 5
 
 
 async def test_what_a_backfill_recorded_of_long_ago_is_not_forgotten_at_once(db: Database) -> None:
@@ -274,6 +274,6 @@ async def test_what_a_backfill_recorded_of_long_ago_is_not_forgotten_at_once(db:
     long_ago = NOON - 90 * 24 * HOUR
     await backfill(db, [long_ago])
     db.clock.advance(29 * 24 * HOUR)
-    assert (await db.run(db.store.maintain())).pruned_ticks == 0
+    assert (await db.run(db.store.maintenance.maintain())).pruned_ticks == 0
     db.clock.advance(2 * 24 * HOUR)
-    assert (await db.run(db.store.maintain())).pruned_ticks == 1
+    assert (await db.run(db.store.maintenance.maintain())).pruned_ticks == 1

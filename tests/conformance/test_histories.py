@@ -33,16 +33,18 @@ async def test_a_dead_letter_keeps_its_attempts_after_their_days_were_dropped(
     claimed = await running(db, max_attempts=2, max_losses=on_loss)
     error = Error("ValueError", "no such thing", trace="line 1\nline 2")
     first = ended(claimed, Failed(error, after=0 * SECOND), log="what it said")
-    await db.run(db.store.settle([first]))
+    await db.run(db.store.settlement.settle([first]))
     last = await claim_one(db, worker=B)
     match end:
         case "failed":
-            await db.run(db.store.settle([ended(last, Failed(error), log="its last word")]))
+            await db.run(
+                db.store.settlement.settle([ended(last, Failed(error), log="its last word")])
+            )
         case "own":
-            await db.run(db.store.settle([ended(last, OWN, log="its last word")]))
+            await db.run(db.store.settlement.settle([ended(last, OWN, log="its last word")]))
         case _:
             await lose(db, last)
-    before = await db.run(db.store.attempts(claimed.job.id))
+    before = await db.run(db.store.jobs.attempts(claimed.job.id))
     assert [one.token for one in before] == [claimed.lease.token, last.lease.token]
     assert (before[0].error_trace, before[0].log) == ("line 1\nline 2", "what it said")
     assert before[1].log == (None if end == "rescue" else "its last word")
@@ -52,7 +54,7 @@ async def test_a_dead_letter_keeps_its_attempts_after_their_days_were_dropped(
         "WHERE inhparent = 'tenure.attempt'::regclass"
     ):
         await db.fetch(f"DROP TABLE {day['name']}")
-    assert await db.run(db.store.attempts(claimed.job.id)) == before
+    assert await db.run(db.store.jobs.attempts(claimed.job.id)) == before
 
 
 async def test_a_settle_that_comes_again_is_seen_while_the_day_is_there(db: Database) -> None:
@@ -61,16 +63,16 @@ async def test_a_settle_that_comes_again_is_seen_while_the_day_is_there(db: Data
     for _ in range(2):
         await settle(db, claimed, Failed(ERROR))
 
-    [attempt] = await db.run(db.store.attempts(claimed.job.id))
-    assert attempt.repeats == 1
+    [attempt] = await db.run(db.store.jobs.attempts(claimed.job.id))
+    assert attempt.settle_repeats == 1
 
 
 async def test_a_dead_letter_keeps_the_last_attempts_of_many(db: Database) -> None:
     job_id = await enqueue(db, max_attempts=30)
     for _ in range(30):
         await settle(db, await claim_one(db), Failed(ERROR, after=0 * SECOND))
-    attempts = await db.run(db.store.attempts(job_id))
+    attempts = await db.run(db.store.jobs.attempts(job_id))
     assert len(attempts) == 30
     await db.fetch("DELETE FROM tenure.attempt")
 
-    assert await db.run(db.store.attempts(job_id)) == attempts[-21:]
+    assert await db.run(db.store.jobs.attempts(job_id)) == attempts[-21:]

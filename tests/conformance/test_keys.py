@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 async def again(db: Database, **fields: Any) -> EnqueueResult:
-    [answer] = await db.run(db.store.enqueue([a_job(key="k", **fields)]))
+    [answer] = await db.run(db.store.jobs.enqueue([a_job(key="k", **fields)]))
     return answer
 
 
@@ -59,10 +59,10 @@ async def test_an_answer_that_finds_a_key_taken_writes_too(db: Database) -> None
     await enqueue(db, key="k")
     [before] = await db.fetch("SELECT xmin::text AS writer FROM tenure.job_key")
     await again(db)
-    [after] = await db.fetch("SELECT xmin::text AS writer, seen FROM tenure.job_key")
+    [after] = await db.fetch("SELECT xmin::text AS writer, hits FROM tenure.job_key")
 
     assert after["writer"] != before["writer"]
-    assert after["seen"] == 2
+    assert after["hits"] == 2
 
 
 @pytest.mark.parametrize(
@@ -92,13 +92,13 @@ async def test_a_key_is_free_when_its_job_has_ended(db: Database, outcome: Outco
 
 async def ended_by_cancel(db: Database) -> JobId:
     job_id = await enqueue(db, key="k")
-    await db.run(db.store.cancel([job_id], BY))
+    await db.run(db.store.job_commands.cancel([job_id], BY))
     return job_id
 
 
 async def ended_by_revoke(db: Database) -> JobId:
     claimed = await running(db, key="k")
-    await db.run(db.store.revoke([claimed.job.id], BY))
+    await db.run(db.store.job_commands.revoke([claimed.job.id], BY))
     return claimed.job.id
 
 
@@ -139,10 +139,10 @@ async def test_every_end_keeps_the_key_as_long_as_was_asked(db: Database, end: s
     job_id = await enqueue(db, key="k", key_for=60 * SECOND, max_losses=0)
     match end:
         case "cancel":
-            await db.run(db.store.cancel([job_id], BY))
+            await db.run(db.store.job_commands.cancel([job_id], BY))
         case "revoke":
             await claim_one(db)
-            await db.run(db.store.revoke([job_id], BY))
+            await db.run(db.store.job_commands.revoke([job_id], BY))
         case "loss":
             await settle(db, await claim_one(db), OWN)
         case _:
@@ -160,7 +160,7 @@ async def test_the_end_of_an_older_job_does_not_free_the_key_of_a_younger_one(
     old = await running(db, key="k", max_attempts=1)
     await settle(db, old, Failed(ERROR))
     young = await again(db)
-    assert await db.run(db.store.discard([old.job.id], BY)) == [True]
+    assert await db.run(db.store.job_commands.discard([old.job.id], BY)) == [True]
 
     assert await again(db) == EnqueueResult(young.id, created=False)
     assert (await get(db, young.id)).state is State.QUEUED

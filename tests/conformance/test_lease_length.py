@@ -30,15 +30,15 @@ async def test_the_nearest_word_decides(
 ) -> None:
     """Shows R8."""
     if limited:
-        await db.run(db.store.limit_queue("q", 5, BY))
+        await db.run(db.store.queues.limit("q", 5, BY))
     if "setting" in said:
-        await db.run(db.store.set_setting("lease", 14, BY))
+        await db.run(db.store.settings.set("lease", 14, BY))
     if "queue" in said:
         lease = 13 * SECOND
-        await db.run(db.store.configure_queue("q", BY, lease=lease, max_attempts=None))
+        await db.run(db.store.queues.configure("q", BY, lease=lease, max_attempts=None))
     job_id = await enqueue(db, lease=12 * SECOND if "job" in said else None)
     ttl = 11 * SECOND if "call" in said else None
-    claims = await db.run(db.store.claim(lanes("q"), count=1, worker=A, ttl=ttl))
+    claims = await db.run(db.store.leases.claim(lanes("q"), count=1, worker=A, ttl=ttl))
 
     [claimed] = claims.jobs
     assert claimed.lease.ttl == seconds * SECOND
@@ -47,10 +47,10 @@ async def test_the_nearest_word_decides(
 
 async def test_another_queues_lease_is_not_taken(db: Database) -> None:
     """Shows R8."""
-    await db.run(db.store.configure_queue("other", BY, lease=13 * SECOND, max_attempts=None))
+    await db.run(db.store.queues.configure("other", BY, lease=13 * SECOND, max_attempts=None))
     await enqueue(db)
     await enqueue(db, queue="other")
-    claims = await db.run(db.store.claim(lanes("q", "other"), count=2, worker=A))
+    claims = await db.run(db.store.leases.claim(lanes("q", "other"), count=2, worker=A))
 
     assert {c.job.queue: c.lease.ttl for c in claims.jobs} == {
         "q": 30 * SECOND,
@@ -62,15 +62,15 @@ async def test_a_setting_holds_from_the_next_claim_on(db: Database) -> None:
     """Shows R38."""
     for expected, value in ((30.0, 20), (20.0, 12.5), (12.5, None)):
         job_id = await enqueue(db)
-        claims = await db.run(db.store.claim(lanes("q"), count=1, worker=A))
+        claims = await db.run(db.store.leases.claim(lanes("q"), count=1, worker=A))
         assert [c.job.id for c in claims.jobs] == [job_id]
         assert claims.jobs[0].lease.ttl == timedelta(seconds=expected)
         if value is None:
-            await db.run(db.store.reset_setting("lease", BY))
+            await db.run(db.store.settings.reset("lease", BY))
         else:
-            await db.run(db.store.set_setting("lease", value, BY))
+            await db.run(db.store.settings.set("lease", value, BY))
     await enqueue(db)
-    claims = await db.run(db.store.claim(lanes("q"), count=1, worker=A))
+    claims = await db.run(db.store.leases.claim(lanes("q"), count=1, worker=A))
 
     assert claims.jobs[0].lease.ttl == 30 * SECOND
 
@@ -78,10 +78,10 @@ async def test_a_setting_holds_from_the_next_claim_on(db: Database) -> None:
 async def test_a_jobs_lease_outlives_a_retry(db: Database) -> None:
     claims = []
     await enqueue(db, lease=12 * SECOND, max_losses=1)
-    claims.append(await db.run(db.store.claim(lanes("q"), count=1, worker=A)))
+    claims.append(await db.run(db.store.leases.claim(lanes("q"), count=1, worker=A)))
     db.clock.advance(12 * SECOND)
-    rescues = await db.run(db.store.rescue())
-    await db.run(db.store.retry([rescues.jobs[0].job_id], BY))
-    claims.append(await db.run(db.store.claim(lanes("q"), count=1, worker=A)))
+    rescues = await db.run(db.store.leases.rescue())
+    await db.run(db.store.job_commands.retry([rescues.jobs[0].job_id], BY))
+    claims.append(await db.run(db.store.leases.claim(lanes("q"), count=1, worker=A)))
 
     assert [answer.jobs[0].lease.ttl for answer in claims] == [12 * SECOND, 12 * SECOND]

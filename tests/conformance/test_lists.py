@@ -23,14 +23,14 @@ COUNT = 7
 async def made(db: Database, state: State, count: int = COUNT, **fields: Any) -> Sequence[JobId]:
     """Jobs in one state, oldest first."""
     jobs = [a_job(**fields) for _ in range(count)]
-    ids = [answer.id for answer in await db.run(db.store.enqueue(jobs))]
+    ids = [answer.id for answer in await db.run(db.store.jobs.enqueue(jobs))]
     if state is State.CANCELLED:
-        await db.run(db.store.cancel(ids, BY))
+        await db.run(db.store.job_commands.cancel(ids, BY))
     if state in (State.RUNNING, State.COMPLETED, State.FAILED):
         claimed = await claim(db, count=count, queues=[fields.get("queue", "q")])
         outcome = Succeeded() if state is State.COMPLETED else Failed(ERROR, retryable=False)
         if state is not State.RUNNING:
-            await db.run(db.store.settle([ended(one, outcome) for one in claimed]))
+            await db.run(db.store.settlement.settle([ended(one, outcome) for one in claimed]))
     return ids
 
 
@@ -39,7 +39,7 @@ async def pages(db: Database, state: State, *, count: int = 3, **filters: str) -
     found: list[list[JobId]] = []
     place: PageCursor | None = None
     while True:
-        page = await db.run(db.store.list(state, count=count, place=place, **filters))
+        page = await db.run(db.store.job_queries.list(state, count=count, place=place, **filters))
         assert all(job.state is state for job in page.jobs)
         found.append([job.id for job in page.jobs])
         place = page.next
@@ -78,21 +78,21 @@ async def test_a_list_is_filtered_by_queue_and_task(db: Database, state: State) 
 
 async def test_what_comes_during_the_paging_does_not_shift_the_pages(db: Database) -> None:
     ids = await made(db, State.QUEUED, 4)
-    first = await db.run(db.store.list(State.QUEUED, count=2))
+    first = await db.run(db.store.job_queries.list(State.QUEUED, count=2))
     await enqueue(db)
-    second = await db.run(db.store.list(State.QUEUED, count=2, place=first.next))
+    second = await db.run(db.store.job_queries.list(State.QUEUED, count=2, place=first.next))
 
     assert [job.id for job in [*first.jobs, *second.jobs]] == sorted(ids, reverse=True)
 
 
 async def test_the_archive_is_listed_across_days_the_newest_day_first(db: Database) -> None:
     """A job may be enqueued before another and end on a later day."""
-    long = await db.run(db.store.enqueue([a_job(queue="long") for _ in range(2)]))
+    long = await db.run(db.store.jobs.enqueue([a_job(queue="long") for _ in range(2)]))
     first_day = await made(db, State.COMPLETED, 3)
     db.clock.advance(2 * DAY)
     second_day = await made(db, State.COMPLETED, 2)
     claimed = await claim(db, count=2, queues=["long"])
-    await db.run(db.store.settle([ended(one, Succeeded()) for one in claimed]))
+    await db.run(db.store.settlement.settle([ended(one, Succeeded()) for one in claimed]))
 
     expected = [
         *sorted(second_day, reverse=True),

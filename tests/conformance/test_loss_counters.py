@@ -47,7 +47,7 @@ async def test_a_claim_lost_before_it_is_known_to_have_begun_counts_a_death_only
 
 async def test_a_renewal_of_a_job_that_waits_does_not_make_it_begun(db: Database) -> None:
     claimed = await running(db)
-    await db.run(db.store.renew([claimed.lease], began=[False]))
+    await db.run(db.store.leases.renew([claimed.lease], began=[False]))
     await expire(db, claimed)
 
     assert await counters(db, claimed.job.id) == (0, 0, 0, 1)
@@ -55,7 +55,7 @@ async def test_a_renewal_of_a_job_that_waits_does_not_make_it_begun(db: Database
 
 async def test_a_confirmed_job_that_is_lost_counts_a_worker_loss(db: Database) -> None:
     claimed = await running(db)
-    assert await db.run(db.store.confirm([claimed.lease])) == [True]
+    assert await db.run(db.store.leases.confirm([claimed.lease])) == [True]
     await expire(db, claimed)
 
     assert await counters(db, claimed.job.id) == (0, 0, 1, 1)
@@ -122,7 +122,7 @@ async def test_progress_resets_both_loss_counters_and_neither_deaths_nor_suspici
     await settle(db, claimed, Lost(Loss.SHARED, DIED))
     await settle(db, await claim_one(db), Lost(Loss.OWN, DIED))
     again = await claim_one(db)
-    await db.run(db.store.progress(again.lease, cursor=1))
+    await db.run(db.store.leases.progress(again.lease, cursor=1))
 
     assert await counters(db, claimed.job.id) == (1, 0, 0, 2)
     assert (await get(db, claimed.job.id)).suspect
@@ -132,7 +132,7 @@ async def test_a_report_that_moves_nothing_resets_nothing(db: Database) -> None:
     claimed = await running(db)
     await settle(db, claimed, Lost(Loss.SHARED, DIED))
     again = await claim_one(db)
-    await db.run(db.store.progress(again.lease, message="still here"))
+    await db.run(db.store.leases.progress(again.lease, message="still here"))
 
     assert await counters(db, claimed.job.id) == (1, 0, 1, 1)
 
@@ -149,22 +149,22 @@ async def test_the_last_death_that_a_job_may_have_ends_it(db: Database) -> None:
 async def test_a_job_with_many_deaths_runs_alone_although_its_cursor_moves(db: Database) -> None:
     claimed = await running(db)
     await db.fetch(f"UPDATE tenure.job SET deaths = {ALONE_DEATHS - 1} RETURNING id")
-    await db.run(db.store.progress(claimed.lease, cursor=1))
+    await db.run(db.store.leases.progress(claimed.lease, cursor=1))
     await expire(db, claimed)
 
     job = await get(db, claimed.job.id)
     assert (job.worker_losses, job.deaths, job.suspect) == (1, ALONE_DEATHS, True)
-    assert await db.run(db.store.suspect_waits(["q"], ALONE_FROM))
-    beside_others = db.store.claim(lanes("q"), count=1, worker=A, suspects=ALONE_FROM)
+    assert await db.run(db.store.leases.suspect_waits(["q"], ALONE_FROM))
+    beside_others = db.store.leases.claim(lanes("q"), count=1, worker=A, suspects=ALONE_FROM)
     assert list((await db.run(beside_others)).jobs) == []
-    alone = db.store.claim(lanes("q"), count=1, worker=A, suspects=MAX_WORKER_LOSSES)
+    alone = db.store.leases.claim(lanes("q"), count=1, worker=A, suspects=MAX_WORKER_LOSSES)
     assert [claimed.job.id for claimed in (await db.run(alone)).jobs] == [job.id]
 
 
 async def test_a_job_with_fewer_deaths_whose_cursor_moves_is_not_a_suspect(db: Database) -> None:
     claimed = await running(db)
     await db.fetch(f"UPDATE tenure.job SET deaths = {ALONE_DEATHS - 2} RETURNING id")
-    await db.run(db.store.progress(claimed.lease, cursor=1))
+    await db.run(db.store.leases.progress(claimed.lease, cursor=1))
     await expire(db, claimed)
 
     job = await get(db, claimed.job.id)
@@ -176,7 +176,7 @@ async def test_a_sweep_leaves_what_its_own_process_has_yet_to_give_back(db: Data
     await begin(db, claimed)
     db.clock.advance(31 * SECOND)
 
-    assert (await db.run(db.store.rescue(kept=[claimed.lease]))).jobs == []
+    assert (await db.run(db.store.leases.rescue(kept=[claimed.lease]))).jobs == []
     await settle(db, claimed, Released(begun=True))
     assert await counters(db, claimed.job.id) == (0, 0, 0, 0)
 
@@ -186,7 +186,7 @@ async def test_a_job_that_fails_on_loss_fails_of_every_end_that_is_not_its_own(
     db: Database, how: str
 ) -> None:
     claimed = await running(db, max_attempts=1)
-    await db.run(db.store.confirm([claimed.lease], fail_on_loss=[True]))
+    await db.run(db.store.leases.confirm([claimed.lease], fail_on_loss=[True]))
     if how == "worker":
         await expire(db, claimed)
     else:

@@ -88,7 +88,7 @@ async def test_an_own_death_is_on_its_attempt_and_on_the_dead_letter(db: Databas
     claimed = await running(db, max_losses=1)
     await settle(db, claimed, OWN)
 
-    [attempt] = await db.run(db.store.attempts(claimed.job.id))
+    [attempt] = await db.run(db.store.jobs.attempts(claimed.job.id))
     assert (attempt.outcome, attempt.attempt) == (AttemptOutcome.LOST, 1)
     assert (attempt.error_type, attempt.error_message) == (DEATH.type, DEATH.message)
     [dead] = await db.fetch(
@@ -152,7 +152,7 @@ async def test_a_loss_after_a_failure_keeps_the_count_of_attempts(db: Database) 
 @pytest.mark.parametrize("end", [OWN, DIED])
 async def test_a_cancel_that_was_requested_wins_over_a_loss(db: Database, end: Outcome) -> None:
     claimed = await running(db, max_losses=1)
-    await db.run(db.store.cancel([claimed.job.id], BY))
+    await db.run(db.store.job_commands.cancel([claimed.job.id], BY))
     answer = await settle(db, claimed, end)
 
     assert (answer.state, answer.reason) == (State.CANCELLED, "requested")
@@ -183,7 +183,7 @@ async def test_the_rescue_of_a_claim_that_may_not_have_begun_counts_only_a_death
 
     again = await claim_one(db)
     assert again.confirm
-    assert await db.run(db.store.confirm([again.lease])) == [True]
+    assert await db.run(db.store.leases.confirm([again.lease])) == [True]
     await expire(db, again)
     assert await counters(db, claimed.job.id) == (0, 1, 2)
 
@@ -221,7 +221,7 @@ async def test_a_hundred_deaths_end_a_job_whatever_progress_it_makes(
         assert max(job.losses, job.worker_losses) <= 1
         if state is State.FAILED:
             assert job.done_reason == "poison"
-        await db.run(db.store.cancel([job_id], BY))
+        await db.run(db.store.job_commands.cancel([job_id], BY))
 
 
 # Jobs that fail on loss
@@ -233,7 +233,7 @@ async def test_a_job_that_fails_on_loss_fails_of_every_end_but_its_handlers(
 ) -> None:
     """Shows R15."""
     claimed = await running(db, max_losses=0, max_attempts=9)
-    assert await db.run(db.store.confirm([claimed.lease])) == [True]
+    assert await db.run(db.store.leases.confirm([claimed.lease])) == [True]
     answer = await settle(db, claimed, end)
 
     assert (answer.state, answer.reason) == (State.FAILED, "lost")
@@ -250,7 +250,7 @@ async def test_a_job_that_fails_on_loss_fails_when_it_is_rescued_after_its_confi
 ) -> None:
     """Shows R15."""
     claimed = await running(db, max_losses=0, max_attempts=9)
-    assert await db.run(db.store.confirm([claimed.lease])) == [True]
+    assert await db.run(db.store.leases.confirm([claimed.lease])) == [True]
     rescued = await expire(db, claimed)
 
     assert (rescued.state, rescued.reason) == (State.FAILED, "lost")
@@ -262,7 +262,7 @@ async def test_a_confirmation_says_of_a_job_enqueued_by_name_that_it_fails_on_lo
     db: Database,
 ) -> None:
     claimed = await running(db)
-    asked = db.store.confirm([claimed.lease], fail_on_loss=[True])
+    asked = db.store.leases.confirm([claimed.lease], fail_on_loss=[True])
     assert await db.run(asked) == [True]
 
     assert (await expire(db, claimed)).reason == "lost"
@@ -299,7 +299,7 @@ async def test_what_its_holder_gives_back_costs_nothing(db: Database) -> None:
     job = await get(db, claimed.job.id)
     assert (job.attempt, job.run_at, job.suspect) == (0, claimed.job.run_at, False)
     assert await counters(db, job.id) == (0, 0, 0)
-    [attempt] = await db.run(db.store.attempts(job.id))
+    [attempt] = await db.run(db.store.jobs.attempts(job.id))
     assert (attempt.outcome, attempt.error_type) == (AttemptOutcome.RELEASED, "Outage")
 
 

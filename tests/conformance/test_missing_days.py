@@ -65,7 +65,7 @@ async def test_a_settle_goes_on(db: Database, yesterday: date) -> None:
 async def test_a_rescue_goes_on(db: Database, yesterday: date) -> None:
     """Shows R6."""
     claimed = await running(db)
-    await db.run(db.store.cancel([claimed.job.id], BY))
+    await db.run(db.store.job_commands.cancel([claimed.job.id], BY))
     await lose(db, claimed)
 
     assert await filed(db) == {"attempt": [yesterday], "job_archive": [yesterday]}
@@ -74,19 +74,19 @@ async def test_a_rescue_goes_on(db: Database, yesterday: date) -> None:
 
 async def test_a_cancel_goes_on(db: Database, yesterday: date) -> None:
     job_id = await enqueue(db)
-    assert await db.run(db.store.cancel([job_id], BY)) == [CancelStatus.CANCELLED]
+    assert await db.run(db.store.job_commands.cancel([job_id], BY)) == [CancelStatus.CANCELLED]
 
     assert (await get(db, job_id)).state is State.CANCELLED
     assert (await filed(db))["attempt"] == []
-    assert [row.actor for row in await db.run(db.store.audit(f"job:{job_id}"))] == ["ada"]
+    assert [row.actor for row in await db.run(db.store.audit.list(f"job:{job_id}"))] == ["ada"]
 
 
 async def test_a_revoke_goes_on(db: Database, yesterday: date) -> None:
     claimed = await running(db)
-    assert await db.run(db.store.revoke([claimed.job.id], BY)) == [True]
+    assert await db.run(db.store.job_commands.revoke([claimed.job.id], BY)) == [True]
 
     assert await filed(db) == {"attempt": [yesterday], "job_archive": [yesterday]}
-    assert len(await db.run(db.store.audit(f"job:{claimed.job.id}"))) == 1
+    assert len(await db.run(db.store.audit.list(f"job:{claimed.job.id}"))) == 1
 
 
 async def test_a_settle_in_a_callers_transaction_goes_on(db: Database, yesterday: date) -> None:
@@ -95,7 +95,7 @@ async def test_a_settle_in_a_callers_transaction_goes_on(db: Database, yesterday
     caller = await db.caller("caller")
     settlement = ended(claimed, Succeeded("x")).settlement
     async with caller.transaction() as session:
-        await session.run(db.store.settle_within(claimed.lease, settlement))
+        await session.run(db.store.settlement.settle_within(claimed.lease, settlement))
 
     assert await filed(db) == {"attempt": [yesterday], "job_archive": [yesterday]}
     assert (await get(db, claimed.job.id)).result == "x"
@@ -113,8 +113,8 @@ async def test_the_newest_day_is_found_however_the_catalog_is_read(
     await caller.connection.execute("SET jit = off")
     settlement = ended(claimed, Succeeded("x")).settlement
     async with caller.transaction() as session:
-        await session.run(db.store.check(claimed.lease))
-        await session.run(db.store.settle_within(claimed.lease, settlement))
+        await session.run(db.store.settlement.check(claimed.lease))
+        await session.run(db.store.settlement.settle_within(claimed.lease, settlement))
 
     assert (await get(db, claimed.job.id)).result == "x"
 
@@ -128,7 +128,7 @@ async def test_a_settle_finds_the_newest_day_however_the_catalog_is_read(
     await db.fetch(f"DROP TABLE tenure.attempt_{today:%Y%m%d}")
     claimed = await running(db)
     party = await db.party("worker", **{f"enable_{avoided}": "off"})
-    [answer] = await party.run(db.store.settle([ended(claimed, Succeeded())]))
+    [answer] = await party.run(db.store.settlement.settle([ended(claimed, Succeeded())]))
 
     assert answer.state is State.COMPLETED
 
@@ -136,7 +136,7 @@ async def test_a_settle_finds_the_newest_day_however_the_catalog_is_read(
 async def test_a_report_that_reaches_its_target_goes_on(db: Database, yesterday: date) -> None:
     """Shows R23."""
     claimed = await running(db, target=1)
-    report = await db.run(db.store.progress(claimed.lease, items={"a": 1}))
+    report = await db.run(db.store.leases.progress(claimed.lease, items={"a": 1}))
 
     assert report.reached
     assert (await get(db, claimed.job.id)).state is State.COMPLETED
@@ -144,20 +144,20 @@ async def test_a_report_that_reaches_its_target_goes_on(db: Database, yesterday:
 
 async def test_a_limited_queue_is_claimed_on(db: Database, yesterday: date) -> None:
     """Shows R9. The claim sweeps the queue first, within its own transaction."""
-    await db.run(db.store.limit_queue("q", 1, BY))
+    await db.run(db.store.queues.limit("q", 1, BY))
     claimed = await running(db)
     db.clock.advance(30 * SECOND)
-    claims = await db.run(db.store.claim(lanes("q"), count=1, worker=B))
+    claims = await db.run(db.store.leases.claim(lanes("q"), count=1, worker=B))
 
     assert [one.job.id for one in claims.jobs] == [claimed.job.id]
 
 
 async def test_upkeep_makes_the_day_again(db: Database, yesterday: date) -> None:
-    await db.run(db.store.maintain())
+    await db.run(db.store.maintenance.maintain())
     claimed = await running(db)
     await settle(db, claimed, Succeeded())
 
     today = yesterday + DAY
     assert await filed(db) == {"attempt": [today], "job_archive": [today]}
-    [attempt] = await db.run(db.store.attempts(claimed.job.id))
+    [attempt] = await db.run(db.store.jobs.attempts(claimed.job.id))
     assert attempt.outcome is AttemptOutcome.COMPLETED

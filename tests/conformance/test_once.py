@@ -20,17 +20,17 @@ DAY = timedelta(days=1)
 
 
 def enqueuing(db: Database) -> Op[Json]:
-    answers = yield from db.store.enqueue([a_job(), a_job(key="k")])
+    answers = yield from db.store.jobs.enqueue([a_job(), a_job(key="k")])
     return [answer.id for answer in answers]
 
 
 def once(db: Database, digest: str = "d", *, key: str = "key", actor: str = "ada") -> Op[object]:
-    return db.store.once(actor, key, digest, enqueuing(db))
+    return db.store.tokens.once(actor, key, digest, enqueuing(db))
 
 
 async def test_the_same_again_is_answered_the_same_and_done_once(db: Database) -> None:
     """Shows R36."""
-    ids, repeated = await db.run(db.store.once("ada", "key", "d", enqueuing(db)))
+    ids, repeated = await db.run(db.store.tokens.once("ada", "key", "d", enqueuing(db)))
     assert not repeated
     db.clock.advance(DAY - SECOND)
     assert await db.run(once(db)) == (ids, True)
@@ -50,8 +50,8 @@ async def test_another_request_with_the_same_key_is_refused_and_changes_nothing(
 
 async def test_keys_are_each_actors_own(db: Database) -> None:
     await db.run(once(db))
-    assert (await db.run(db.store.once("bob", "key", "d", enqueuing(db))))[1] is False
-    assert (await db.run(db.store.once("ada", "other", "d", enqueuing(db))))[1] is False
+    assert (await db.run(db.store.tokens.once("bob", "key", "d", enqueuing(db))))[1] is False
+    assert (await db.run(db.store.tokens.once("ada", "other", "d", enqueuing(db))))[1] is False
 
 
 @pytest.mark.parametrize("digest", ["d", "other"])
@@ -60,22 +60,22 @@ async def test_after_a_day_a_key_is_free_also_where_nobody_has_pruned(
 ) -> None:
     await db.run(once(db))
     db.clock.advance(DAY)
-    assert (await db.run(db.store.once("ada", "key", digest, enqueuing(db))))[1] is False
+    assert (await db.run(db.store.tokens.once("ada", "key", digest, enqueuing(db))))[1] is False
     assert await count(db, "idempotency") == 1
-    assert (await db.run(db.store.once("ada", "key", digest, enqueuing(db))))[1] is True
+    assert (await db.run(db.store.tokens.once("ada", "key", digest, enqueuing(db))))[1] is True
 
 
 async def test_what_failed_is_not_remembered(db: Database) -> None:
     """Shows R18."""
 
     def failing() -> Op[Json]:
-        yield from db.store.enqueue([a_job()])
+        yield from db.store.jobs.enqueue([a_job()])
         raise PayloadError("no")
 
     with pytest.raises(PayloadError):
-        await db.run(db.store.once("ada", "key", "d", failing()))
+        await db.run(db.store.tokens.once("ada", "key", "d", failing()))
     assert await count(db, "idempotency") == await count(db, "job") == 0
-    assert (await db.run(db.store.once("ada", "key", "d", enqueuing(db))))[1] is False
+    assert (await db.run(db.store.tokens.once("ada", "key", "d", enqueuing(db))))[1] is False
 
 
 async def test_answers_are_pruned_after_a_day(db: Database) -> None:
@@ -83,9 +83,9 @@ async def test_answers_are_pruned_after_a_day(db: Database) -> None:
     db.clock.advance(SECOND)
     await db.run(once(db, key="younger"))
     db.clock.advance(DAY - SECOND)
-    assert (await db.run(db.store.maintain())).pruned_answers == 0
+    assert (await db.run(db.store.maintenance.maintain())).pruned_answers == 0
     db.clock.advance(SECOND)
-    assert (await db.run(db.store.maintain())).pruned_answers == 1
+    assert (await db.run(db.store.maintenance.maintain())).pruned_answers == 1
     assert await count(db, "idempotency", "key = 'younger'") == 1
 
 

@@ -65,7 +65,7 @@ async def test_a_discard_deletes_dead_letters(db: Database) -> None:
     dead = await dead_letters(db, 2)
     operation = await start(db, OperationKind.DISCARD)
     assert (await finish(db, operation.id)).outcomes == {ItemOutcome.DISCARDED: 2}
-    assert [await db.run(db.store.get(i)) for i in dead] == [None, None]
+    assert [await db.run(db.store.jobs.get(i)) for i in dead] == [None, None]
 
 
 async def test_a_delete_takes_what_has_ended_and_leaves_what_lives(db: Database) -> None:
@@ -83,10 +83,10 @@ async def test_a_delete_takes_what_has_ended_and_leaves_what_lives(db: Database)
 async def test_a_delete_by_state_is_of_the_archive(db: Database) -> None:
     done = await completed(db)
     gone = await enqueue(db)
-    await db.run(db.store.cancel([gone], BY))
+    await db.run(db.store.job_commands.cancel([gone], BY))
     operation = await start(db, OperationKind.DELETE, Filter(state=State.CANCELLED))
     assert (await finish(db, operation.id)).outcomes == {ItemOutcome.DELETED: 1}
-    assert await db.run(db.store.get(gone)) is None
+    assert await db.run(db.store.jobs.get(gone)) is None
     assert (await get(db, done)).state is State.COMPLETED
 
 
@@ -109,18 +109,20 @@ async def test_a_moved_job_is_claimed_above_any_floor(db: Database) -> None:
     """It keeps its old time, which lies below the floor of the lane it comes into."""
     job_id = await enqueue(db)
     db.clock.advance(DAY)
-    assert await db.run(db.store.move([job_id], Changes(priority=9), BY)) == [True]
+    assert await db.run(db.store.job_commands.move([job_id], Changes(priority=9), BY)) == [True]
     [row] = await db.fetch("SELECT returned, priority, run_at FROM tenure.job")
     assert (row["returned"], row["priority"], row["run_at"]) == (True, 9, db.clock.now - DAY)
     floored = [Lane("q", 9, Floor(db.clock.now, UNKNOWN))]
-    claims = await db.run(db.store.claim(floored, count=1, worker=A))
+    claims = await db.run(db.store.leases.claim(floored, count=1, worker=A))
     assert [claimed.job.id for claimed in claims.jobs] == [job_id]
 
 
 async def test_a_job_with_a_new_time_is_due_at_the_earliest_now(db: Database) -> None:
     """Shows R11."""
     job_id = await enqueue(db, delay=DAY)
-    moved = await db.run(db.store.move([job_id], Changes(run_at=db.clock.now - DAY), BY))
+    moved = await db.run(
+        db.store.job_commands.move([job_id], Changes(run_at=db.clock.now - DAY), BY)
+    )
     assert moved == [True]
     [row] = await db.fetch("SELECT returned, run_at FROM tenure.job")
     assert (row["returned"], row["run_at"]) == (False, db.clock.now)
@@ -132,29 +134,29 @@ async def test_a_move_is_for_queued_jobs_alone_and_in_the_audit(db: Database) ->
     queued = await enqueue(db, held=True)
     changes = Changes(queue="other", run_at=LATER)
     ids = [held.job.id, UNKNOWN, queued]
-    assert await db.run(db.store.move(ids, changes, BY)) == [False, False, True]
+    assert await db.run(db.store.job_commands.move(ids, changes, BY)) == [False, False, True]
     job = await get(db, queued)
     assert (job.queue, job.run_at, job.held) == ("other", LATER, True)
-    [row] = await db.run(db.store.audit(f"job:{queued}"))
+    [row] = await db.run(db.store.audit.list(f"job:{queued}"))
     assert (row.action, row.actor, row.after) == (
         "move",
         BY.actor,
         {"queue": "other", "run_at": LATER.isoformat()},
     )
-    assert await db.run(db.store.audit(f"job:{held.job.id}")) == []
+    assert await db.run(db.store.audit.list(f"job:{held.job.id}")) == []
 
 
 async def test_a_deleted_job_leaves_neither_items_nor_its_key(db: Database) -> None:
     """Shows R17."""
     claimed = await running(db, key="k", key_for=DAY)
-    await db.run(db.store.progress(claimed.lease, items={"a": 1, "b": 2}))
+    await db.run(db.store.leases.progress(claimed.lease, items={"a": 1, "b": 2}))
     await settle(db, claimed, Succeeded())
     job_id = claimed.job.id
-    assert await db.run(db.store.delete([job_id], BY)) == [DeleteStatus.DELETED]
+    assert await db.run(db.store.job_commands.delete([job_id], BY)) == [DeleteStatus.DELETED]
     assert [await count(db, table) for table in ("job_item", "job_key", "job_archive")] == [0] * 3
-    [row] = await db.run(db.store.audit(f"job:{job_id}"))
+    [row] = await db.run(db.store.audit.list(f"job:{job_id}"))
     assert row.action == "delete"
-    assert len(await db.run(db.store.attempts(job_id))) == 1
+    assert len(await db.run(db.store.jobs.attempts(job_id))) == 1
     assert await enqueue(db, key="k") != job_id
 
 
@@ -162,7 +164,7 @@ async def test_a_delete_leaves_the_key_to_a_younger_job(db: Database) -> None:
     """Shows R17."""
     dead = await dead_letter(db, key="k")
     younger = await enqueue(db, key="k")
-    assert await db.run(db.store.delete([dead, younger], BY)) == [
+    assert await db.run(db.store.job_commands.delete([dead, younger], BY)) == [
         DeleteStatus.DELETED,
         DeleteStatus.LIVE,
     ]
@@ -248,7 +250,7 @@ async def test_an_operation_is_for_what_a_selector_means(db: Database) -> None:
 async def test_what_is_kept_of_a_selector_tells_no_payload(db: Database) -> None:
     said = parse("state:failed queue:q error:E key:secret-1 args.to:secret-2")
     operation = await start(db, OperationKind.RETRY, selected(said))
-    told = await db.run(db.store.audit(f"operation:{operation.id}"))
+    told = await db.run(db.store.audit.list(f"operation:{operation.id}"))
     assert operation.filter.queue == "q"
     assert operation.filter.selector == "state:failed queue:q key:… error:E args.to:…"
     assert "secret" not in str([operation, told])
@@ -323,4 +325,4 @@ def by_selector(kind: OperationKind, said: str, **also: Any) -> NewOperation:
 )
 async def test_what_cannot_be_done_is_refused(db: Database, new: NewOperation, why: str) -> None:
     with pytest.raises(InvalidValue, match=why):
-        await db.run(db.store.start_operation(new, BY))
+        await db.run(db.store.operations.start(new, BY))

@@ -98,8 +98,8 @@ async def test_each_item_keeps_what_became_of_it(db: Database) -> None:
     """Shows R15."""
     dead = await dead_letters(db, 4)
     operation = await start(db)
-    await db.run(db.store.retry([dead[1]], BY))
-    await db.run(db.store.discard([dead[2]], BY))
+    await db.run(db.store.job_commands.retry([dead[1]], BY))
+    await db.run(db.store.job_commands.discard([dead[2]], BY))
     ended = await finish(db, operation.id)
     missed = ItemOutcome.NOT_FAILED
     assert await outcomes(db, operation.id) == dict(
@@ -113,18 +113,18 @@ async def test_items_are_read_by_pages_and_by_their_outcome(
 ) -> None:
     dead = await dead_letters(db, 6)
     operation = await start(db)
-    await db.run(db.store.discard([dead[4]], BY))
+    await db.run(db.store.job_commands.discard([dead[4]], BY))
     await finish(db, operation.id)
-    page, more = await db.run(db.store.operation_items(operation.id, count=4))
+    page, more = await db.run(db.store.operations.items(operation.id, count=4))
     assert ([item.place for item in page], more) == ([1, 2, 3, 4], 4)
-    page, more = await db.run(db.store.operation_items(operation.id, after=4, count=4))
+    page, more = await db.run(db.store.operations.items(operation.id, after=4, count=4))
     assert ([item.place for item in page], more) == ([5, 6], None)
 
     monkeypatch.setattr("tenure._store.postgres.operations._SEARCHED", 3)
     missed = ItemOutcome.NOT_FAILED
-    page, more = await db.run(db.store.operation_items(operation.id, outcome=missed))
+    page, more = await db.run(db.store.operations.items(operation.id, outcome=missed))
     assert (page, more) == ([], 3)
-    page, more = await db.run(db.store.operation_items(operation.id, outcome=missed, after=3))
+    page, more = await db.run(db.store.operations.items(operation.id, outcome=missed, after=3))
     assert ([item.job_id for item in page], more) == ([dead[4]], None)
 
 
@@ -132,14 +132,14 @@ async def test_a_paused_operation_waits_and_goes_on_where_it_was(db: Database) -
     await dead_letters(db, 4)
     operation = await start(db)
     await advance(db)
-    paused = await db.run(db.store.steer_operation(operation.id, OperationState.PAUSED, BY))
+    paused = await db.run(db.store.operations.steer(operation.id, OperationState.PAUSED, BY))
     assert (paused.state, paused.done, paused.next_at) == (OperationState.PAUSED, 2, None)
     db.clock.advance(DAY)
     assert await advance(db) == 0
-    again = await db.run(db.store.steer_operation(operation.id, OperationState.PAUSED, BY))
+    again = await db.run(db.store.operations.steer(operation.id, OperationState.PAUSED, BY))
     assert again == paused
 
-    resumed = await db.run(db.store.steer_operation(operation.id, OperationState.RUNNING, BY))
+    resumed = await db.run(db.store.operations.steer(operation.id, OperationState.RUNNING, BY))
     assert (resumed.state, resumed.next_at) == (OperationState.RUNNING, db.clock.now)
     assert (await finish(db, operation.id)).outcomes == {RETRIED: 4}
 
@@ -147,8 +147,8 @@ async def test_a_paused_operation_waits_and_goes_on_where_it_was(db: Database) -
 async def test_one_that_was_paused_before_it_began_is_pending_again(db: Database) -> None:
     await dead_letters(db, 1)
     operation = await start(db)
-    await db.run(db.store.steer_operation(operation.id, OperationState.PAUSED, BY))
-    resumed = await db.run(db.store.steer_operation(operation.id, OperationState.RUNNING, BY))
+    await db.run(db.store.operations.steer(operation.id, OperationState.PAUSED, BY))
+    resumed = await db.run(db.store.operations.steer(operation.id, OperationState.RUNNING, BY))
     assert resumed.state is OperationState.PENDING
 
 
@@ -157,7 +157,7 @@ async def test_an_aborted_operation_leaves_the_rest_as_it_was(db: Database) -> N
     dead = await dead_letters(db, 4)
     operation = await start(db)
     await advance(db)
-    aborted = await db.run(db.store.steer_operation(operation.id, OperationState.ABORTED, BY))
+    aborted = await db.run(db.store.operations.steer(operation.id, OperationState.ABORTED, BY))
     assert (aborted.state, aborted.ended_at) == (OperationState.ABORTED, db.clock.now)
     db.clock.advance(DAY)
     assert await advance(db) == 0
@@ -170,9 +170,9 @@ async def test_what_has_ended_is_not_steered_any_more(db: Database) -> None:
     assert (operation.state, operation.total) == (OperationState.DONE, 0)
     for wanted in (OperationState.PAUSED, OperationState.RUNNING, OperationState.ABORTED):
         with pytest.raises(InvalidValue, match=f"operation {operation.id} is done"):
-            await db.run(db.store.steer_operation(operation.id, wanted, BY))
+            await db.run(db.store.operations.steer(operation.id, wanted, BY))
     with pytest.raises(InvalidValue, match="there is no operation 4711"):
-        await db.run(db.store.steer_operation(4711, OperationState.PAUSED, BY))
+        await db.run(db.store.operations.steer(4711, OperationState.PAUSED, BY))
 
 
 async def test_who_started_and_steered_it_is_in_the_audit_and_the_jobs_are_not(
@@ -182,10 +182,10 @@ async def test_who_started_and_steered_it_is_in_the_audit_and_the_jobs_are_not(
     [dead] = await dead_letters(db, 1)
     operation = await start(db, said=Filter(task="task"))
     ana = By("ana", source="cli", reason="lunch")
-    await db.run(db.store.steer_operation(operation.id, OperationState.PAUSED, ana))
-    await db.run(db.store.steer_operation(operation.id, OperationState.RUNNING, ana))
+    await db.run(db.store.operations.steer(operation.id, OperationState.PAUSED, ana))
+    await db.run(db.store.operations.steer(operation.id, OperationState.RUNNING, ana))
     await finish(db, operation.id)
-    rows = await db.run(db.store.audit(f"operation:{operation.id}"))
+    rows = await db.run(db.store.audit.list(f"operation:{operation.id}"))
     assert [(row.action, row.actor, row.reason) for row in rows] == [
         ("operation.resume", "ana", "lunch"),
         ("operation.pause", "ana", "lunch"),
@@ -199,7 +199,7 @@ async def test_who_started_and_steered_it_is_in_the_audit_and_the_jobs_are_not(
         "total": 1,
     }
     assert await count(db, "audit", "target LIKE 'job:%'") == 0
-    [member] = await db.run(db.store.operations_of(dead))
+    [member] = await db.run(db.store.operations.of_job(dead))
     assert (member.operation.id, member.operation.actor, member.outcome) == (
         operation.id,
         BY.actor,
@@ -209,10 +209,10 @@ async def test_who_started_and_steered_it_is_in_the_audit_and_the_jobs_are_not(
 
 async def test_operations_are_read_newest_first(db: Database) -> None:
     first, second, third = [await start(db) for _ in range(3)]
-    assert await db.run(db.store.operations(count=2)) == [third, second]
-    assert await db.run(db.store.operations(before=second.id)) == [first]
-    assert await db.run(db.store.operation(second.id)) == second
-    assert await db.run(db.store.operation(4711)) is None
+    assert await db.run(db.store.operations.list(count=2)) == [third, second]
+    assert await db.run(db.store.operations.list(before=second.id)) == [first]
+    assert await db.run(db.store.operations.get(second.id)) == second
+    assert await db.run(db.store.operations.get(4711)) is None
 
 
 async def test_two_operations_take_turns(db: Database) -> None:
@@ -226,7 +226,7 @@ async def test_two_operations_take_turns(db: Database) -> None:
 async def test_a_rehearsal_counts_and_keeps_nothing(db: Database) -> None:
     await dead_letters(db, 3)
     new = NewOperation(kind=OperationKind.RETRY, filter=ALL, rate=4)
-    operation = await db.run(db.store.start_operation(new, BY, keep=False))
+    operation = await db.run(db.store.operations.start(new, BY, keep=False))
     assert operation.total == 3
     assert await count(db, "operation_item") == 0
 
@@ -288,15 +288,15 @@ async def test_what_else_the_database_refuses_puts_this_operation_off_and_no_oth
 async def test_ended_operations_are_pruned_with_their_items_after_their_time(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tenure._store.postgres.partitions._BATCH", 2)
+    monkeypatch.setattr("tenure._store.postgres.maintenance._BATCH", 2)
     await dead_letters(db, 5)
     old = await start(db, OperationKind.DISCARD)
     await finish(db, old.id)
     await dead_letters(db, 1)
     waiting = await start(db)
     db.clock.advance(DEFAULTS.keep_operations - timedelta(hours=1))
-    assert (await db.run(db.store.maintain())).pruned_operations == 0
+    assert (await db.run(db.store.maintenance.maintain())).pruned_operations == 0
     db.clock.advance(timedelta(hours=2))
-    assert (await db.run(db.store.maintain())).pruned_operations == 1
-    assert await db.run(db.store.operations()) == [waiting]
+    assert (await db.run(db.store.maintenance.maintain())).pruned_operations == 1
+    assert await db.run(db.store.operations.list()) == [waiting]
     assert await count(db, "operation_item") == 1

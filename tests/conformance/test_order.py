@@ -93,7 +93,7 @@ async def test_a_claim_serves_only_the_queues_it_asks_for(db: Database) -> None:
 
 async def test_queues_are_served_in_the_order_of_the_lanes(db: Database) -> None:
     jobs = [a_job(queue=queue, priority=p) for p in (5, 6) for queue in ("a", "b")]
-    a5, b5, a6, b6 = [answer.id for answer in await db.run(db.store.enqueue(jobs))]
+    a5, b5, a6, b6 = [answer.id for answer in await db.run(db.store.jobs.enqueue(jobs))]
 
     assert await order(db, "b", "a") == [b6, a6, b5, a5]
 
@@ -103,7 +103,7 @@ async def test_a_suspect_is_claimed_alone(db: Database) -> None:
     suspect = await running(db)
     fresh = [await enqueue(db), await enqueue(db)]
     await settle(db, suspect, DIED)
-    claims = await db.run(db.store.claim(lanes("q"), count=9, worker=A))
+    claims = await db.run(db.store.leases.claim(lanes("q"), count=9, worker=A))
 
     assert [claimed.job.id for claimed in claims.jobs] == [suspect.job.id]
     assert claims.jobs[0].job.suspect
@@ -121,7 +121,7 @@ async def test_a_suspect_does_not_come_with_what_is_more_urgent(db: Database) ->
 
 
 async def test_two_suspects_are_claimed_one_at_a_time(db: Database) -> None:
-    ids = [answer.id for answer in await db.run(db.store.enqueue([a_job(), a_job()]))]
+    ids = [answer.id for answer in await db.run(db.store.jobs.enqueue([a_job(), a_job()]))]
     for claimed in await claim(db, count=2):
         await settle(db, claimed, DIED)
 
@@ -131,11 +131,11 @@ async def test_two_suspects_are_claimed_one_at_a_time(db: Database) -> None:
 
 async def test_what_was_lost_once_with_its_worker_comes_with_others(db: Database) -> None:
     """The first loss of a whole worker is nearly always a machine's."""
-    ids = [answer.id for answer in await db.run(db.store.enqueue([a_job(), a_job()]))]
+    ids = [answer.id for answer in await db.run(db.store.jobs.enqueue([a_job(), a_job()]))]
     claimed = await claim(db, count=2)
-    await db.run(db.store.renew([one.lease for one in claimed]))
+    await db.run(db.store.leases.renew([one.lease for one in claimed]))
     db.clock.advance(30 * SECOND)
-    await db.run(db.store.rescue())
+    await db.run(db.store.leases.rescue())
 
     again = await claim(db, count=2)
     assert [one.job.id for one in again] == ids
@@ -149,16 +149,16 @@ async def test_next_due_is_the_earliest_time_ahead(db: Database) -> None:
     await enqueue(db, delay=5 * SECOND, held=True)
     await enqueue(db, delay=3 * SECOND, queue="other")
 
-    due, now = await db.run(db.store.next_due(lanes("q")))
+    due, now = await db.run(db.store.leases.next_due(lanes("q")))
     assert (due, now) == (db.clock.now + 7 * SECOND, db.clock.now)
-    assert (await db.run(db.store.next_due(lanes("empty"))))[0] is None
+    assert (await db.run(db.store.leases.next_due(lanes("empty"))))[0] is None
 
 
 async def test_next_due_knows_what_was_given_back(db: Database) -> None:
     job_id = await enqueue(db, delay=9 * SECOND, held=True)
-    await db.run(db.store.resume([job_id], BY))
+    await db.run(db.store.job_commands.resume([job_id], BY))
 
-    due, _ = await db.run(db.store.next_due(lanes("q")))
+    due, _ = await db.run(db.store.leases.next_due(lanes("q")))
     assert due == db.clock.now + 9 * SECOND
 
 
@@ -170,7 +170,7 @@ async def test_queue_names_are_those_with_something_queued(db: Database) -> None
     given_back = await running(db, queue="d")
     await settle(db, given_back, Released())
 
-    assert await db.run(db.store.queue_names()) == ["a", "b", "d"]
+    assert await db.run(db.store.leases.queue_names()) == ["a", "b", "d"]
 
 
 async def test_a_job_that_is_due_again_is_claimed_by_anyone(db: Database) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 async def test_an_id_that_nothing_has_is_answered_with_none(db: Database) -> None:
-    assert await db.run(db.store.get(JobId(123_456))) is None
+    assert await db.run(db.store.jobs.get(JobId(123_456))) is None
 
 
 async def test_a_job_is_found_in_each_state_it_goes_through(db: Database) -> None:
@@ -61,7 +61,7 @@ async def test_a_dead_letter_is_found_with_why_it_failed(db: Database) -> None:
 async def test_a_cancelled_job_is_found_in_the_archive(db: Database) -> None:
     """Shows R12."""
     job_id = await enqueue(db)
-    await db.run(db.store.cancel([job_id], BY))
+    await db.run(db.store.job_commands.cancel([job_id], BY))
     job = await get(db, job_id)
 
     assert job.state is State.CANCELLED
@@ -73,17 +73,17 @@ async def test_every_attempt_leaves_a_row(db: Database) -> None:
     first = await running(db, max_attempts=5)
     due = first.job.run_at
     db.clock.advance(2 * SECOND)
-    await db.run(db.store.renew([first.lease]))
+    await db.run(db.store.leases.renew([first.lease]))
     db.clock.advance(SECOND)
     end = ended(first, Failed(ERROR), backoff=10 * SECOND, log="what it said")
-    await db.run(db.store.settle([end]))
+    await db.run(db.store.settlement.settle([end]))
     db.clock.advance(10 * SECOND)
     second = await claim_one(db, worker=B)
     await lose(db, second)
     third = await claim_one(db)
     await settle(db, third, Succeeded())
 
-    failed, lost, done = await db.run(db.store.attempts(first.job.id))
+    failed, lost, done = await db.run(db.store.jobs.attempts(first.job.id))
     assert [row.outcome for row in (failed, lost, done)] == [
         AttemptOutcome.FAILED,
         AttemptOutcome.LOST,
@@ -99,20 +99,20 @@ async def test_every_attempt_leaves_a_row(db: Database) -> None:
     assert (failed.queue, failed.task, failed.log) == ("q", "task", "what it said")
     assert (failed.error_type, failed.error_message) == ("ValueError", "no such thing")
     assert failed.error_signature == "ValueError: no such thing"
-    assert (done.error_type, done.log, done.refused, done.late) == (None, None, None, False)
+    assert (done.error_type, done.log, done.refused_result, done.late) == (None, None, None, False)
 
 
 async def test_a_job_that_never_ran_has_no_attempts(db: Database) -> None:
-    assert await db.run(db.store.attempts(await enqueue(db))) == []
+    assert await db.run(db.store.jobs.attempts(await enqueue(db))) == []
 
 
 async def test_items_are_read_by_key_a_stretch_at_a_time(db: Database) -> None:
     """Shows R23."""
     claimed = await running(db)
     items = {f"k{n}": {"n": n} for n in (3, 1, 2, 0)}
-    await db.run(db.store.progress(claimed.lease, items=items))
+    await db.run(db.store.leases.progress(claimed.lease, items=items))
 
-    first = await db.run(db.store.items(claimed.job.id, count=3))
-    rest = await db.run(db.store.items(claimed.job.id, after="k2", count=3))
+    first = await db.run(db.store.jobs.items(claimed.job.id, count=3))
+    rest = await db.run(db.store.jobs.items(claimed.job.id, after="k2", count=3))
     assert list(first.items()) == [("k0", {"n": 0}), ("k1", {"n": 1}), ("k2", {"n": 2})]
     assert rest == {"k3": {"n": 3}}

@@ -33,7 +33,7 @@ RENEWED = RenewResult(RenewStatus.RENEWED)
 
 
 async def renew(db: Database, lease: Lease) -> RenewResult:
-    [answer] = await db.run(db.store.renew([lease]))
+    [answer] = await db.run(db.store.leases.renew([lease]))
     return answer
 
 
@@ -53,11 +53,11 @@ async def test_a_lease_that_is_renewed_in_time_lasts_for_as_long_as_that_goes_on
     claimed = await running(db)
     for _ in range(20):
         db.clock.advance(29 * SECOND)
-        assert (await db.run(db.store.rescue())).jobs == []
+        assert (await db.run(db.store.leases.rescue())).jobs == []
         assert await renew(db, claimed.lease) == RENEWED
     await settle(db, claimed, Succeeded())
 
-    [attempt] = await db.run(db.store.attempts(claimed.job.id))
+    [attempt] = await db.run(db.store.jobs.attempts(claimed.job.id))
     assert (attempt.renewals, attempt.late) == (20, False)
 
 
@@ -99,7 +99,7 @@ async def test_a_lease_that_was_taken_or_ended_is_lost(db: Database, end: str) -
         case "released":
             await settle(db, claimed, Released())
         case "revoked":
-            await db.run(db.store.revoke([claimed.job.id], BY))
+            await db.run(db.store.job_commands.revoke([claimed.job.id], BY))
         case _:
             await lose(db, claimed)
     if end == "claimed again":
@@ -112,20 +112,20 @@ async def test_a_lease_that_was_taken_or_ended_is_lost(db: Database, end: str) -
 
 
 async def test_answers_come_in_the_order_asked(db: Database) -> None:
-    await db.run(db.store.enqueue([a_job() for _ in range(6)]))
+    await db.run(db.store.jobs.enqueue([a_job() for _ in range(6)]))
     claimed = await claim(db, count=6)
     await settle(db, claimed[1], Succeeded())
-    await db.run(db.store.cancel([claimed[4].job.id], BY))
+    await db.run(db.store.job_commands.cancel([claimed[4].job.id], BY))
     leases = [claimed[i].lease for i in (5, 1, 4, 0, 1)]
 
-    assert await db.run(db.store.renew(leases)) == [
+    assert await db.run(db.store.leases.renew(leases)) == [
         RENEWED,
         LOST,
         RenewResult(RenewStatus.RENEWED, cancel_requested=True),
         RENEWED,
         LOST,
     ]
-    assert await db.run(db.store.renew([])) == []
+    assert await db.run(db.store.leases.renew([])) == []
 
 
 async def test_an_old_and_a_new_lease_of_one_job_are_told_apart(db: Database) -> None:
@@ -133,7 +133,7 @@ async def test_an_old_and_a_new_lease_of_one_job_are_told_apart(db: Database) ->
     await settle(db, old, Released())
     new = await claim_one(db, worker=B)
 
-    assert await db.run(db.store.renew([old.lease, new.lease])) == [LOST, RENEWED]
+    assert await db.run(db.store.leases.renew([old.lease, new.lease])) == [LOST, RENEWED]
 
 
 async def test_a_row_that_is_locked_is_answered_as_busy_without_waiting(db: Database) -> None:
@@ -144,7 +144,7 @@ async def test_a_row_that_is_locked_is_answered_as_busy_without_waiting(db: Data
         await other.connection.execute(
             "SELECT FROM tenure.job WHERE id = %s FOR UPDATE", [claimed.job.id]
         )
-        answers = await db.run(db.store.renew([claimed.lease, free.lease]))
+        answers = await db.run(db.store.leases.renew([claimed.lease, free.lease]))
     assert answers == [RenewResult(RenewStatus.BUSY), RENEWED]
 
     assert await renew(db, claimed.lease) == RENEWED

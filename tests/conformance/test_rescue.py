@@ -40,9 +40,9 @@ async def test_a_job_whose_lease_is_over_goes_back_to_its_queue(db: Database) ->
     claimed = await running(db)
     await begin(db, claimed)
     db.clock.advance(claimed.lease.ttl - MICROSECOND)
-    assert (await db.run(db.store.rescue())).jobs == []
+    assert (await db.run(db.store.leases.rescue())).jobs == []
     db.clock.advance(MICROSECOND)
-    rescues = await db.run(db.store.rescue())
+    rescues = await db.run(db.store.leases.rescue())
 
     lease = claimed.lease
     assert rescues.jobs == [
@@ -72,7 +72,7 @@ async def test_the_reason_of_a_rescue_is_recorded(db: Database) -> None:
     claimed = await running(db)
     await lose(db, claimed)
 
-    [attempt] = await db.run(db.store.attempts(claimed.job.id))
+    [attempt] = await db.run(db.store.jobs.attempts(claimed.job.id))
     assert (attempt.outcome, attempt.claimed_by) == (AttemptOutcome.LOST, A)
     assert (attempt.token, attempt.ended_at) == (claimed.lease.token, db.clock.now)
     assert attempt.error_type == "LeaseExpired"
@@ -85,12 +85,12 @@ async def test_the_reason_of_a_rescue_names_the_worker_and_when_it_was_last_seen
     db: Database,
 ) -> None:
     """Shows R6."""
-    await db.run(db.store.register(NewWorker(A, "me", "host", 1, "1.0", ["q"], 10)))
+    await db.run(db.store.workers.register(NewWorker(A, "me", "host", 1, "1.0", ["q"], 10)))
     seen = db.clock.now
     claimed = await running(db)
     await lose(db, claimed)
 
-    [attempt] = await db.run(db.store.attempts(claimed.job.id))
+    [attempt] = await db.run(db.store.jobs.attempts(claimed.job.id))
     assert f"worker me, last seen at {seen:%F %T}Z" in str(attempt.error_message)
     assert f"lease expired at {db.clock.now:%F %T}Z" in str(attempt.error_message)
 
@@ -112,19 +112,21 @@ async def test_a_second_rescue_finds_nothing(db: Database) -> None:
     await lose(db, claimed)
     before = await get(db, claimed.job.id)
 
-    assert (await db.run(db.store.rescue())).jobs == []
+    assert (await db.run(db.store.leases.rescue())).jobs == []
     assert await get(db, claimed.job.id) == before
 
 
 async def test_many_sweepers_at_once_rescue_each_lease_once(db: Database) -> None:
     """Shows R6."""
-    await db.run(db.store.enqueue([a_job() for _ in range(60)]))
+    await db.run(db.store.jobs.enqueue([a_job() for _ in range(60)]))
     claimed = await claim(db, count=60)
-    await db.run(db.store.renew([one.lease for one in claimed]))
+    await db.run(db.store.leases.renew([one.lease for one in claimed]))
     db.clock.advance(30 * SECOND)
     parties = [await db.party(f"sweeper {n}") for n in range(4)]
-    answers = await asyncio.gather(*(party.run(db.store.rescue(count=30)) for party in parties))
-    rest = await db.run(db.store.rescue())
+    answers = await asyncio.gather(
+        *(party.run(db.store.leases.rescue(count=30)) for party in parties)
+    )
+    rest = await db.run(db.store.leases.rescue())
 
     ids = [job.job_id for answer in [*answers, rest] for job in answer.jobs]
     assert sorted(ids) == sorted(one.job.id for one in claimed)
@@ -147,7 +149,7 @@ async def test_the_tenth_worker_loss_is_poison(db: Database) -> None:
     assert (job.state, job.done_reason) == (State.FAILED, "poison")
     assert (job.losses, job.worker_losses, job.deaths) == (0, 10, 10)
     assert job.token == last.lease.token + 1
-    assert len(await db.run(db.store.attempts(job_id))) == 10
+    assert len(await db.run(db.store.jobs.attempts(job_id))) == 10
 
 
 async def test_a_loss_gives_the_last_attempt_back(db: Database) -> None:
@@ -162,9 +164,9 @@ async def test_a_loss_gives_the_last_attempt_back(db: Database) -> None:
 async def test_a_cancel_that_was_asked_for_wins_over_all(db: Database) -> None:
     claimed = await running(db, max_attempts=1, max_losses=0)
     await begin(db, claimed)
-    await db.run(db.store.cancel([claimed.job.id], BY))
+    await db.run(db.store.job_commands.cancel([claimed.job.id], BY))
     db.clock.advance(30 * SECOND)
-    [rescued] = (await db.run(db.store.rescue())).jobs
+    [rescued] = (await db.run(db.store.leases.rescue())).jobs
 
     assert (rescued.state, rescued.reason) == (State.CANCELLED, "requested")
     job = await get(db, claimed.job.id)
@@ -184,19 +186,19 @@ async def test_a_rescue_is_bounded_and_takes_the_oldest_first(db: Database) -> N
     db.clock.advance(SECOND)
     await running(db)
     db.clock.advance(30 * SECOND)
-    rescues = await db.run(db.store.rescue(count=1))
+    rescues = await db.run(db.store.leases.rescue(count=1))
 
     assert [rescued.job_id for rescued in rescues.jobs] == [first.job.id]
-    assert len((await db.run(db.store.rescue())).jobs) == 1
+    assert len((await db.run(db.store.leases.rescue())).jobs) == 1
 
 
 async def test_a_floor_is_only_a_hint(db: Database) -> None:
     claimed = await running(db)
     db.clock.advance(60 * SECOND)
-    floored = await db.run(db.store.rescue(floor=db.clock.now - 10 * SECOND))
+    floored = await db.run(db.store.leases.rescue(floor=db.clock.now - 10 * SECOND))
     assert floored.jobs == []
 
-    assert [r.job_id for r in (await db.run(db.store.rescue())).jobs] == [claimed.job.id]
+    assert [r.job_id for r in (await db.run(db.store.leases.rescue())).jobs] == [claimed.job.id]
 
 
 async def test_a_row_that_is_locked_is_left_for_the_next_time(db: Database) -> None:
@@ -205,11 +207,11 @@ async def test_a_row_that_is_locked_is_left_for_the_next_time(db: Database) -> N
     db.clock.advance(30 * SECOND)
     other = await db.caller("other")
     async with other.transaction() as session:
-        await session.run(db.store.guard(locked.lease))
-        rescues = await db.run(db.store.rescue())
+        await session.run(db.store.leases.guard(locked.lease))
+        rescues = await db.run(db.store.leases.rescue())
     assert [rescued.job_id for rescued in rescues.jobs] == [free.job.id]
 
-    rescues = await db.run(db.store.rescue())
+    rescues = await db.run(db.store.leases.rescue())
     assert [rescued.job_id for rescued in rescues.jobs] == [locked.job.id]
 
 
@@ -219,22 +221,22 @@ async def test_a_job_whose_key_is_locked_is_found_but_left(db: Database) -> None
     db.clock.advance(30 * SECOND)
     other = await db.caller("other")
     async with other.transaction() as session:
-        await session.run(db.store.enqueue([a_job(key="k")]))
-        rescues = await db.run(db.store.rescue())
+        await session.run(db.store.jobs.enqueue([a_job(key="k")]))
+        rescues = await db.run(db.store.leases.rescue())
     assert (rescues.jobs, rescues.found) == ([], 1)
 
-    assert (await db.run(db.store.rescue())).jobs[0].reason == "lost"
+    assert (await db.run(db.store.leases.rescue())).jobs[0].reason == "lost"
     assert (await get(db, claimed.job.id)).state is State.FAILED
 
 
 @pytest.mark.parametrize("queue", ["q", "*"])
 async def test_a_claim_from_a_limited_queue_sweeps_it_first(db: Database, queue: str) -> None:
     """Shows R6. Shows R9."""
-    await db.run(db.store.limit_queue(queue, 1, BY))
+    await db.run(db.store.queues.limit(queue, 1, BY))
     claimed = await running(db)
     await begin(db, claimed)
     db.clock.advance(30 * SECOND)
-    claims = await db.run(db.store.claim(lanes("q"), count=5, worker=B))
+    claims = await db.run(db.store.leases.claim(lanes("q"), count=5, worker=B))
 
     assert [one.job.id for one in claims.jobs] == [claimed.job.id]
     assert claims.jobs[0].job.worker_losses == 1

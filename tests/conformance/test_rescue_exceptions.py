@@ -31,7 +31,7 @@ async def test_a_rescue_leaves_the_callers_own_leases_and_takes_those_of_others(
     theirs = await claim_one(db, worker=B)
     db.clock.advance(30 * SECOND)
 
-    rescues = await db.run(db.store.rescue(kept=[mine.lease]))
+    rescues = await db.run(db.store.leases.rescue(kept=[mine.lease]))
     assert [one.job_id for one in rescues.jobs] == [theirs.job.id]
     assert (await get(db, mine.job.id)).state is State.RUNNING
     assert (await settle(db, mine, OUTAGE)).late
@@ -41,39 +41,41 @@ async def test_a_rescue_leaves_the_callers_own_leases_and_takes_those_of_others(
     db.clock.advance(30 * SECOND)
     # A lease is kept by its whole name: that B names a job of A's keeps nothing.
     misnamed = again.lease._replace(claimed_by=B)
-    rescues = await db.run(db.store.rescue(kept=[misnamed]))
+    rescues = await db.run(db.store.leases.rescue(kept=[misnamed]))
     assert [one.job_id for one in rescues.jobs] == [again.job.id]
 
 
 async def test_a_claim_from_a_limited_queue_leaves_the_callers_own_leases(db: Database) -> None:
     """Shows R9. It still counts as running."""
-    await db.run(db.store.limit_queue("q", 1, BY))
+    await db.run(db.store.queues.limit("q", 1, BY))
     mine = await running(db)
     await enqueue(db)
     db.clock.advance(30 * SECOND)
     asked = {"count": 5, "worker": A, "kept": [mine.lease]}
-    assert (await db.run(db.store.claim(lanes("q"), **asked))).jobs == []  # type: ignore[arg-type]
+    assert (await db.run(db.store.leases.claim(lanes("q"), **asked))).jobs == []  # type: ignore[arg-type]
 
-    claims = await db.run(db.store.claim(lanes("q"), count=5, worker=B))
+    claims = await db.run(db.store.leases.claim(lanes("q"), count=5, worker=B))
     assert [one.job.id for one in claims.jobs] == [mine.job.id]
 
 
 async def test_a_rescue_that_waited_long_for_the_table_takes_nothing(db: Database) -> None:
     """The holders waited too, and come first: their renewals are in the same line."""
     blocker, rescuer = await db.party("blocker"), await db.party("rescuer")
-    await rescuer.run(db.store.rescue())  # as any sweeper has, so that the statement is prepared
+    await rescuer.run(
+        db.store.leases.rescue()
+    )  # as any sweeper has, so that the statement is prepared
     claimed = await running(db)
     await begin(db, claimed)
     db.clock.advance(30 * SECOND)
 
     async with blocker.connection.transaction():
         await blocker.connection.execute("LOCK TABLE tenure.job IN ACCESS EXCLUSIVE MODE")
-        sweep = await waiting(db, rescuer, db.store.rescue())
+        sweep = await waiting(db, rescuer, db.store.leases.rescue())
         await blocker.connection.execute("SELECT pg_sleep(1.1)")
     assert (await sweep).found == 0
     assert (await get(db, claimed.job.id)).state is State.RUNNING
 
-    [rescued] = (await rescuer.run(db.store.rescue())).jobs
+    [rescued] = (await rescuer.run(db.store.leases.rescue())).jobs
     assert rescued.job_id == claimed.job.id
 
 
@@ -81,16 +83,16 @@ async def test_a_claim_from_a_limited_queue_that_waited_long_for_the_table_rescu
     db: Database,
 ) -> None:
     """Shows R9. Its sweep counts the wait from the moment it had the queue's row."""
-    await db.run(db.store.limit_queue("q", 1, BY))
+    await db.run(db.store.queues.limit("q", 1, BY))
     blocker, claimer = await db.party("blocker"), await db.party("claimer")
     asked = {"count": 5, "worker": B, "limited": True}
-    await claimer.run(db.store.claim(lanes("q"), **asked))  # type: ignore[arg-type]
+    await claimer.run(db.store.leases.claim(lanes("q"), **asked))  # type: ignore[arg-type]
     claimed = await running(db)
     db.clock.advance(30 * SECOND)
 
     async with blocker.connection.transaction():
         await blocker.connection.execute("LOCK TABLE tenure.job IN ACCESS EXCLUSIVE MODE")
-        claims = await waiting(db, claimer, db.store.claim(lanes("q"), **asked))  # type: ignore[arg-type]
+        claims = await waiting(db, claimer, db.store.leases.claim(lanes("q"), **asked))  # type: ignore[arg-type]
         await blocker.connection.execute("SELECT pg_sleep(1.1)")
     assert (await claims).jobs == []
     assert (await get(db, claimed.job.id)).state is State.RUNNING
@@ -98,14 +100,14 @@ async def test_a_claim_from_a_limited_queue_that_waited_long_for_the_table_rescu
 
 async def test_a_claim_that_waited_long_for_a_limited_queue_still_rescues_it(db: Database) -> None:
     """Shows R9."""
-    await db.run(db.store.limit_queue("q", 1, BY))
+    await db.run(db.store.queues.limit("q", 1, BY))
     claimed = await running(db)
     db.clock.advance(30 * SECOND)
     blocker, claimer = await db.party("blocker"), await db.party("claimer")
 
     async with blocker.connection.transaction():
         await blocker.connection.execute("SELECT FROM tenure.queue FOR UPDATE")
-        asked = db.store.claim(lanes("q"), count=5, worker=B, limited=True)
+        asked = db.store.leases.claim(lanes("q"), count=5, worker=B, limited=True)
         claims = await waiting(db, claimer, asked)
         await blocker.connection.execute("SELECT pg_sleep(1.1)")
     assert [one.job.id for one in (await claims).jobs] == [claimed.job.id]
@@ -118,5 +120,5 @@ async def test_a_rescue_that_waited_shortly_for_the_table_takes_what_ran_out(db:
 
     async with blocker.connection.transaction():
         await blocker.connection.execute("LOCK TABLE tenure.job IN ACCESS EXCLUSIVE MODE")
-        sweep = await waiting(db, rescuer, db.store.rescue())
+        sweep = await waiting(db, rescuer, db.store.leases.rescue())
     assert [one.job_id for one in (await sweep).jobs] == [claimed.job.id]

@@ -57,7 +57,7 @@ async def test_no_loss_is_counted_when_the_server_restarted_after_the_last_renew
     job = await get(after, claimed.job.id)
     assert (job.state, job.attempt, job.suspect) == (State.QUEUED, 0, False)
     assert (job.losses, job.worker_losses, job.deaths) == (0, 0, 0)
-    [attempt] = await after.run(after.store.attempts(job.id))
+    [attempt] = await after.run(after.store.jobs.attempts(job.id))
     assert (attempt.outcome, attempt.error_type) == (AttemptOutcome.RELEASED, "Outage")
     assert str(attempt.error_message).startswith("the database was restarted or failed over")
     again = await claim_one(after)

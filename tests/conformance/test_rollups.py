@@ -43,14 +43,14 @@ async def fold_all(db: Database) -> int:
     """Fold until nothing is left; answers with how many minutes that were."""
     folded = 0
     if not await count(db, "rollup_state"):
-        assert await db.run(db.store.roll_up()) == 0
-    while minutes := await db.run(db.store.roll_up()):
+        assert await db.run(db.store.stats.roll_up()) == 0
+    while minutes := await db.run(db.store.stats.roll_up()):
         folded += minutes
     return folded
 
 
 async def stats(db: Database, **asked: Any) -> Stats:
-    return await db.run(db.store.stats(**{"step": MINUTE, **asked}))
+    return await db.run(db.store.stats.over_time(**{"step": MINUTE, **asked}))
 
 
 async def completed(db: Database, task: str = "task", queue: str = "q") -> None:
@@ -65,7 +65,7 @@ async def completed(db: Database, task: str = "task", queue: str = "q") -> None:
 async def final(db: Database) -> None:
     """Fold until what was closed is final: other tests' transactions on the server end first."""
     async with asyncio.timeout(30):
-        while await count(db, "rollup_state", "final_to < folded_to") or await fold_all(db):
+        while await count(db, "rollup_state", "final_to < counted_until") or await fold_all(db):
             await fold_all(db)
 
 
@@ -90,7 +90,7 @@ async def test_every_outcome_is_counted_by_its_name(db: Database) -> None:
     await settle(db, await running(db, max_attempts=1), Failed(ERROR))
     await settle(db, await running(db), Snoozed(DAY))
     claimed = await running(db)
-    await db.run(db.store.revoke([claimed.job.id], BY))
+    await db.run(db.store.job_commands.revoke([claimed.job.id], BY))
     await lose(db, await running(db))
     db.clock.advance(2 * MINUTE)
     await fold_all(db)
@@ -153,7 +153,7 @@ async def test_folding_again_changes_nothing(db: Database) -> None:
     db.clock.advance(2 * MINUTE)
     await final(db)
     before = await db.fetch("SELECT * FROM tenure.rollup_minute")
-    await db.fetch("UPDATE tenure.rollup_state SET final_to = 'epoch', folded_to = marked_to")
+    await db.fetch("UPDATE tenure.rollup_state SET final_to = 'epoch', counted_until = marked_to")
     await final(db)
     assert await db.fetch("SELECT * FROM tenure.rollup_minute") == before
 
@@ -165,7 +165,9 @@ async def test_an_attempt_that_is_committed_late_is_counted_in_its_minute(db: Da
     late = await running(db)
     caller = await db.caller("caller")
     async with caller.transaction() as tx:
-        await tx.run(db.store.settle_within(late.lease, ended(late, Succeeded()).settlement))
+        await tx.run(
+            db.store.settlement.settle_within(late.lease, ended(late, Succeeded()).settlement)
+        )
         for _ in range(20):
             db.clock.advance(3 * MINUTE)
             await settle(db, await running(db), Succeeded())
@@ -187,11 +189,11 @@ async def test_one_folds_at_a_time_and_nobody_waits(db: Database) -> None:
     await db.party("main")
     await completed(db)
     db.clock.advance(2 * MINUTE)
-    assert await db.run(db.store.roll_up()) == 0, "it begins"
+    assert await db.run(db.store.stats.roll_up()) == 0, "it begins"
     first, second = await db.caller("first"), await db.party("second", lock_timeout="1ms")
     async with first.transaction() as tx:
-        assert await tx.run(db.store.roll_up()) == 1
-        assert await second.run(db.store.roll_up()) == 0
+        assert await tx.run(db.store.stats.roll_up()) == 1
+        assert await second.run(db.store.stats.roll_up()) == 0
     assert (await stats(db)).whole.outcomes[AttemptOutcome.COMPLETED] == 1
 
 
@@ -214,7 +216,7 @@ async def test_a_mark_of_another_server_does_not_stop_folding(db: Database) -> N
         "UPDATE tenure.rollup_state SET final_to = 'epoch', mark = '9000000000000000000'::xid8"
     )
     await final(db)
-    [row] = await db.fetch("SELECT final_to = folded_to AS final FROM tenure.rollup_state")
+    [row] = await db.fetch("SELECT final_to = counted_until AS final FROM tenure.rollup_state")
     assert row["final"]
 
 
@@ -234,25 +236,25 @@ async def test_counts_are_kept_for_thirty_days_or_as_set(db: Database) -> None:
     db.clock.advance(2 * MINUTE)
     await fold_all(db)
     db.clock.advance(29 * DAY)
-    assert (await db.run(db.store.maintain())).pruned_rollups == 0
-    await db.run(db.store.set_setting("keep_rollups_days", 28, BY))
-    assert (await db.run(db.store.maintain())).pruned_rollups == 4
+    assert (await db.run(db.store.maintenance.maintain())).pruned_rollups == 0
+    await db.run(db.store.settings.set("keep_rollups_days", 28, BY))
+    assert (await db.run(db.store.maintenance.maintain())).pruned_rollups == 4
     assert await count(db, "rollup_minute") == 0
 
 
 async def test_it_says_up_to_when_minutes_are_counted(db: Database) -> None:
-    assert (await stats(db)).folded_to is None
-    await db.run(db.store.roll_up())
+    assert (await stats(db)).counted_until is None
+    await db.run(db.store.stats.roll_up())
     db.clock.advance(11 * SECOND)
-    await db.run(db.store.roll_up())
-    assert (await stats(db)).folded_to == db.clock.now.replace(second=0)
+    await db.run(db.store.stats.roll_up())
+    assert (await stats(db)).counted_until == db.clock.now.replace(second=0)
 
 
 async def test_the_days_that_upkeep_makes_have_the_index_that_folding_reads_by(
     db: Database,
 ) -> None:
     db.clock.advance(3 * DAY)
-    await db.run(db.store.maintain())
+    await db.run(db.store.maintenance.maintain())
     without = await db.fetch(
         "SELECT p.relid FROM pg_partition_tree('tenure.attempt') AS p WHERE p.isleaf "
         "AND NOT EXISTS (SELECT FROM pg_indexes AS i WHERE i.schemaname = 'tenure' "

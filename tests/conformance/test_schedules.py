@@ -57,59 +57,59 @@ async def test_a_schedule_reads_back_as_it_was_made(db: Database) -> None:
         job=job,
         missed=Missed.ALL,
         missed_within=HOUR,
-        missed_most=7,
+        missed_limit=7,
         overlap=Overlap.SKIP,
         jitter=SECOND,
     )
     row = await created(db, wanted)
     assert (row.timing, row.job, row.policy) == (wanted.timing, wanted.job, wanted.policy)
     assert (row.in_force, row.program, row.state) == (wanted.policy, None, ScheduleState.ACTIVE)
-    assert await db.run(db.store.schedule("s")) == row
-    assert await db.run(db.store.schedules()) == [row]
-    assert await db.run(db.store.schedules(after="s")) == []
+    assert await db.run(db.store.schedules.get("s")) == row
+    assert await db.run(db.store.schedules.list()) == [row]
+    assert await db.run(db.store.schedules.list(after="s")) == []
 
 
 async def test_two_schedules_cannot_have_one_name(db: Database) -> None:
     await created(db)
     with pytest.raises(InvalidValue, match="there is a schedule 's' already; update it"):
-        await db.run(db.store.create_schedule(a_schedule(timing=Timing(every=HOUR)), BY))
+        await db.run(db.store.schedules.create(a_schedule(timing=Timing(every=HOUR)), BY))
 
 
 async def test_what_no_job_may_be_no_schedule_makes(db: Database) -> None:
     with pytest.raises(InvalidValue, match="cannot name a schedule"):
-        await db.run(db.store.create_schedule(a_schedule("no name"), BY))
+        await db.run(db.store.schedules.create(a_schedule("no name"), BY))
     with pytest.raises(PayloadError):
-        await db.run(db.store.create_schedule(a_schedule(job=NewJob("t", args={"x": b""})), BY))
+        await db.run(db.store.schedules.create(a_schedule(job=NewJob("t", args={"x": b""})), BY))
 
 
 async def test_a_change_accounts_for_what_is_due_and_then_begins_from_now(db: Database) -> None:
     await created(db)
     db.clock.now = NOON + 90 * SECOND
-    row = await db.run(db.store.update_schedule(a_schedule(timing=Timing(every=HOUR)), BY))
+    row = await db.run(db.store.schedules.update(a_schedule(timing=Timing(every=HOUR)), BY))
     assert (row.next_at, row.last_at, row.version) == (NOON + HOUR, NOON + MINUTE, 2)
     assert await outcomes(db) == [(1, "fired")]
 
 
 async def test_what_code_declares_is_changed_there(db: Database) -> None:
-    await db.run(db.store.declare("shop", (1,), [a_schedule()]))
+    await db.run(db.store.schedules.declare("shop", (1,), [a_schedule()]))
     with pytest.raises(InvalidValue, match="shop declares the schedule 's' in its code; change it"):
-        await db.run(db.store.update_schedule(a_schedule(), BY))
+        await db.run(db.store.schedules.update(a_schedule(), BY))
     with pytest.raises(InvalidValue, match="take it out there, or pause it"):
-        await db.run(db.store.delete_schedule("s", BY))
-    await db.run(db.store.declare("shop", (1,), []))
-    await db.run(db.store.delete_schedule("s", BY))
-    assert await db.run(db.store.schedule("s")) is None
+        await db.run(db.store.schedules.delete("s", BY))
+    await db.run(db.store.schedules.declare("shop", (1,), []))
+    await db.run(db.store.schedules.delete("s", BY))
+    assert await db.run(db.store.schedules.get("s")) is None
 
 
 async def test_a_paused_schedule_records_its_ticks_and_makes_no_jobs(db: Database) -> None:
     """Shows R28."""
     await created(db)
-    row = await db.run(db.store.pause_schedule("s", By("grace", reason="a flood")))
+    row = await db.run(db.store.schedules.pause("s", By("grace", reason="a flood")))
     assert (row.state, row.paused_by, row.paused_reason) == ("paused", "grace", "a flood")
     db.clock.now = NOON + 2 * MINUTE
     await fire(db)
     db.clock.advance(30 * SECOND)
-    row = await db.run(db.store.resume_schedule("s", BY))
+    row = await db.run(db.store.schedules.resume("s", BY))
     db.clock.now = NOON + 3 * MINUTE
     await fire(db)
 
@@ -119,9 +119,9 @@ async def test_a_paused_schedule_records_its_ticks_and_makes_no_jobs(db: Databas
 
 async def test_ticks_of_a_pause_that_nobody_recorded_are_not_made_up_for(db: Database) -> None:
     await created(db, a_schedule(missed=Missed.ALL))
-    await db.run(db.store.pause_schedule("s", BY))
+    await db.run(db.store.schedules.pause("s", BY))
     db.clock.now = NOON + 3 * MINUTE
-    await db.run(db.store.resume_schedule("s", BY))
+    await db.run(db.store.schedules.resume("s", BY))
     await fire(db)
     assert await outcomes(db) == [(1, "paused"), (2, "paused"), (3, "paused")]
 
@@ -129,10 +129,10 @@ async def test_ticks_of_a_pause_that_nobody_recorded_are_not_made_up_for(db: Dat
 async def test_a_pause_ends_by_itself_at_its_time(db: Database) -> None:
     """Shows R28."""
     await created(db)
-    await db.run(db.store.pause_schedule("s", BY, until=NOON + 2 * MINUTE))
+    await db.run(db.store.schedules.pause("s", BY, until=NOON + 2 * MINUTE))
     db.clock.now = NOON + 3 * MINUTE
     await fire(db)
-    row = await db.run(db.store.schedule("s"))
+    row = await db.run(db.store.schedules.get("s"))
     assert row is not None
     assert row.state is ScheduleState.ACTIVE
     assert await outcomes(db) == [(1, "paused"), (2, "fired"), (3, "fired")]
@@ -141,19 +141,19 @@ async def test_a_pause_ends_by_itself_at_its_time(db: Database) -> None:
 async def test_what_is_due_is_judged_by_the_policy_that_is_set_now(db: Database) -> None:
     await created(db, a_schedule(missed=Missed.ALL))
     db.clock.now = NOON + HOUR
-    row = await db.run(db.store.set_policy("s", PolicyChange(missed=Missed.SKIP), BY))
+    row = await db.run(db.store.schedules.set_policy("s", PolicyChange(missed=Missed.SKIP), BY))
     await fire(db)
     assert row.in_force.missed is Missed.SKIP
     assert await run_minutes(db) == [59, 60]
 
-    row = await db.run(db.store.set_policy("s", PolicyChange(), BY))
+    row = await db.run(db.store.schedules.set_policy("s", PolicyChange(), BY))
     assert row.in_force.missed is Missed.ALL
 
 
 async def test_a_deleted_schedule_has_no_more_ticks(db: Database) -> None:
     """Shows R28."""
     await created(db)
-    await db.run(db.store.delete_schedule("s", BY))
+    await db.run(db.store.schedules.delete("s", BY))
     db.clock.advance(HOUR)
     assert await fire(db) == 0
     assert await jobs(db) == []
@@ -162,7 +162,7 @@ async def test_a_deleted_schedule_has_no_more_ticks(db: Database) -> None:
 async def test_run_now_is_beside_the_ticks(db: Database) -> None:
     await created(db)
     db.clock.now = NOON + MINUTE
-    answer = await db.run(db.store.run_schedule("s", BY))
+    answer = await db.run(db.store.schedules.run("s", BY))
     await fire(db)
 
     job = await get(db, answer.id)
@@ -173,24 +173,24 @@ async def test_run_now_is_beside_the_ticks(db: Database) -> None:
 
 async def test_run_now_with_a_key_runs_once(db: Database) -> None:
     await created(db)
-    first = await db.run(db.store.run_schedule("s", BY, key="request-1"))
-    again = await db.run(db.store.run_schedule("s", BY, key="request-1"))
-    other = await db.run(db.store.run_schedule("s", BY, key="request-2"))
+    first = await db.run(db.store.schedules.run("s", BY, key="request-1"))
+    again = await db.run(db.store.schedules.run("s", BY, key="request-1"))
+    other = await db.run(db.store.schedules.run("s", BY, key="request-2"))
     assert (again.id, again.created) == (first.id, False)
     assert other.created
-    assert len(await db.run(db.store.audit("schedule:s"))) == 3
+    assert len(await db.run(db.store.audit.list("schedule:s"))) == 3
 
 
 async def test_a_key_of_run_now_is_held_for_a_day_after_its_job(db: Database) -> None:
     await created(db)
-    first = await db.run(db.store.run_schedule("s", BY, key="request-1"))
+    first = await db.run(db.store.schedules.run("s", BY, key="request-1"))
     [claimed] = await claim(db)
     await settle(db, claimed, Succeeded())
     db.clock.advance(23 * HOUR)
-    again = await db.run(db.store.run_schedule("s", BY, key="request-1"))
+    again = await db.run(db.store.schedules.run("s", BY, key="request-1"))
     assert (again.id, again.created) == (first.id, False)
     db.clock.advance(HOUR)
-    assert (await db.run(db.store.run_schedule("s", BY, key="request-1"))).created
+    assert (await db.run(db.store.schedules.run("s", BY, key="request-1"))).created
 
 
 async def test_a_backfill_makes_the_jobs_of_past_ticks_once(db: Database) -> None:
@@ -205,7 +205,7 @@ async def test_a_backfill_makes_the_jobs_of_past_ticks_once(db: Database) -> Non
     assert sorted(await run_minutes(db)) == list(range(-4, 11))
     assert (await backfill(db, minutes(-4, 10))).total == 0
     assert [what for _, what in await outcomes(db)] == ["backfill"] * 13 + ["fired"] * 2
-    noted = (await db.run(db.store.audit("schedule:s")))[1]
+    noted = (await db.run(db.store.audit.list("schedule:s")))[1]
     assert noted.action == "schedule.backfill"
     assert noted.after == {"operation": done.id, "total": 13}
 
@@ -216,17 +216,17 @@ async def test_the_items_of_a_backfill_name_their_ticks_and_then_their_jobs(db: 
     new = NewBackfill(
         schedule="s", queue="q", since=wanted[0], until=wanted[-1], fire_ats=wanted, rate=2
     )
-    started = await db.run(db.store.start_backfill(new, BY))
-    await db.run(db.store.run_chunk())
+    started = await db.run(db.store.operations.start_backfill(new, BY))
+    await db.run(db.store.operations.run_chunk())
 
-    items, _ = await db.run(db.store.operation_items(started.id))
+    items, _ = await db.run(db.store.operations.items(started.id))
 
     assert [item.fire_at for item in items] == wanted
     assert [item.outcome for item in items] == ["fired", None, None]
-    [made] = await db.run(db.store.ticks("s"))
+    [made] = await db.run(db.store.ticks.list("s"))
     assert [item.job_id for item in items] == [made.job_id, None, None]
     assert made.job_id is not None
-    [member] = await db.run(db.store.operations_of(made.job_id))
+    [member] = await db.run(db.store.operations.of_job(made.job_id))
     assert member.operation.id == started.id
 
 
@@ -236,14 +236,14 @@ async def test_what_got_its_job_or_lost_its_schedule_meanwhile_is_told(db: Datab
     new = NewBackfill(
         schedule="s", queue="q", since=wanted[0], until=wanted[-1], fire_ats=wanted, rate=2
     )
-    first, second = [await db.run(db.store.start_backfill(new, BY)) for _ in range(2)]
+    first, second = [await db.run(db.store.operations.start_backfill(new, BY)) for _ in range(2)]
     for _ in range(3):
-        await db.run(db.store.run_chunk())
+        await db.run(db.store.operations.run_chunk())
         db.clock.advance(SECOND / 2)
-    await db.run(db.store.delete_schedule("s", BY))
-    await db.run(db.store.run_chunk())
+    await db.run(db.store.schedules.delete("s", BY))
+    await db.run(db.store.operations.run_chunk())
 
-    ended = [await db.run(db.store.operation(each.id)) for each in (first, second)]
+    ended = [await db.run(db.store.operations.get(each.id)) for each in (first, second)]
 
     assert [row and row.outcomes for row in ended] == [
         {"fired": 2},
@@ -256,7 +256,7 @@ async def test_a_backfilled_tick_is_not_fired_again(db: Database) -> None:
     db.clock.now = NOON + MINUTE
     await backfill(db, minutes(1, 1))
     await fire(db)
-    row = await db.run(db.store.schedule("s"))
+    row = await db.run(db.store.schedules.get("s"))
     assert row is not None
     assert row.next_at == NOON + 2 * MINUTE
     assert await run_minutes(db) == [1]
@@ -267,28 +267,26 @@ async def test_past_runs_are_listed_newest_first(db: Database) -> None:
     await created(db, a_schedule(missed=Missed.ALL))
     db.clock.now = NOON + 5 * MINUTE
     await fire(db)
-    page = await db.run(db.store.ticks("s", count=2))
-    rest = await db.run(db.store.ticks("s", before=page[-1].fire_at, count=9))
+    page = await db.run(db.store.ticks.list("s", count=2))
+    rest = await db.run(db.store.ticks.list("s", before=page[-1].fire_at, count=9))
     assert [t.fire_at - NOON for t in [*page, *rest]] == [m * MINUTE for m in (5, 4, 3, 2, 1)]
 
 
-@pytest.mark.parametrize(
-    "verb", ["pause_schedule", "resume_schedule", "delete_schedule", "run_schedule"]
-)
+@pytest.mark.parametrize("verb", ["pause", "resume", "delete", "run"])
 async def test_a_name_that_no_schedule_has_is_refused(db: Database, verb: str) -> None:
     with pytest.raises(InvalidValue, match="there is no schedule 'nobody'; `tenure schedule list`"):
-        await db.run(getattr(db.store, verb)("nobody", BY))
+        await db.run(getattr(db.store.schedules, verb)("nobody", BY))
 
 
 async def test_every_change_is_in_the_audit(db: Database) -> None:
     await created(db)
-    await db.run(db.store.pause_schedule("s", BY, until=NOON + HOUR))
-    await db.run(db.store.resume_schedule("s", BY))
-    await db.run(db.store.set_policy("s", PolicyChange(jitter=timedelta(seconds=3)), BY))
-    await db.run(db.store.update_schedule(a_schedule(timing=Timing(every=HOUR)), BY))
-    await db.run(db.store.run_schedule("s", BY))
-    await db.run(db.store.delete_schedule("s", BY))
-    noted = await db.run(db.store.audit("schedule:s"))
+    await db.run(db.store.schedules.pause("s", BY, until=NOON + HOUR))
+    await db.run(db.store.schedules.resume("s", BY))
+    await db.run(db.store.schedules.set_policy("s", PolicyChange(jitter=timedelta(seconds=3)), BY))
+    await db.run(db.store.schedules.update(a_schedule(timing=Timing(every=HOUR)), BY))
+    await db.run(db.store.schedules.run("s", BY))
+    await db.run(db.store.schedules.delete("s", BY))
+    noted = await db.run(db.store.audit.list("schedule:s"))
     assert [row.action.removeprefix("schedule.") for row in noted][::-1] == [
         "create", "pause", "resume", "set_policy", "update", "run", "delete",
     ]  # fmt: skip

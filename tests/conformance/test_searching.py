@@ -35,7 +35,9 @@ async def search(
     window: int = WIDE,
     places: Mapping[JobSource, JobId] | None = None,
 ) -> SearchPage:
-    return await db.run(db.store.search(parse(said), count=count, window=window, places=places))
+    return await db.run(
+        db.store.job_queries.search(parse(said), count=count, window=window, places=places)
+    )
 
 
 async def ids(db: Database, said: str) -> list[JobId]:
@@ -56,7 +58,7 @@ async def test_every_state_and_every_part_of_one_is_found(db: Database) -> None:
     """Shows R36."""
     [later] = await made(db, State.QUEUED, 1, delay=DAY)
     [held] = await made(db, State.QUEUED, 1)
-    await db.run(db.store.hold([held], BY))
+    await db.run(db.store.job_commands.hold([held], BY))
     [cancelled] = await made(db, State.CANCELLED, 1)
     [completed] = await made(db, State.COMPLETED, 1)
     [failed] = await made(db, State.FAILED, 1)
@@ -222,7 +224,7 @@ async def test_the_archive_is_searched_across_days_by_id(db: Database) -> None:
     [first] = await made(db, State.COMPLETED, 1)
     db.clock.advance(2 * DAY)
     [claimed] = await claim(db, queues=["long"])
-    await db.run(db.store.settle([ended(claimed, Succeeded())]))
+    await db.run(db.store.settlement.settle([ended(claimed, Succeeded())]))
     assert await ids(db, "state:completed") == [first, long]
 
 
@@ -247,7 +249,7 @@ async def test_what_nothing_can_match_is_refused(db: Database, said: str, why: s
 async def test_the_statements_take_any_storable_text(db: Database) -> None:
     wanted: Sequence[str] = ["a,b", 'say "hi"', "back\\slash", "{,}", "NULL", "ü\n"]
     made_of = [a_job(task=f"t{n}", key=text, args={"x": text}) for n, text in enumerate(wanted)]
-    await db.run(db.store.enqueue(made_of))
+    await db.run(db.store.jobs.enqueue(made_of))
     for text in wanted:
         escaped = text.replace("\\", "\\\\").replace('"', '\\"')
         for field in ("key", "args.x"):

@@ -16,23 +16,26 @@ if TYPE_CHECKING:
 
 async def test_settings_are_read_back_until_they_are_reset(db: Database) -> None:
     """Shows R38."""
-    assert await db.run(db.store.settings()) == {}
-    await db.run(db.store.set_setting("backoff_base", 10, BY))
-    await db.run(db.store.set_setting("backoff_jitter", 0.5, BY))
-    await db.run(db.store.set_setting("backoff_base", 12.5, BY))
-    assert await db.run(db.store.settings()) == {"backoff_base": 12.5, "backoff_jitter": 0.5}
+    assert await db.run(db.store.settings.changed()) == {}
+    await db.run(db.store.settings.set("backoff_base", 10, BY))
+    await db.run(db.store.settings.set("backoff_jitter", 0.5, BY))
+    await db.run(db.store.settings.set("backoff_base", 12.5, BY))
+    assert await db.run(db.store.settings.changed()) == {
+        "backoff_base": 12.5,
+        "backoff_jitter": 0.5,
+    }
 
-    await db.run(db.store.reset_setting("backoff_base", BY))
-    assert await db.run(db.store.settings()) == {"backoff_jitter": 0.5}
+    await db.run(db.store.settings.reset("backoff_base", BY))
+    assert await db.run(db.store.settings.changed()) == {"backoff_jitter": 0.5}
 
 
 async def test_attempts_and_losses_hold_from_the_next_enqueue_on(db: Database) -> None:
     """Shows R38."""
     before = await enqueue(db)
-    await db.run(db.store.set_setting("max_attempts", 8, BY))
-    await db.run(db.store.set_setting("max_losses", 1, BY))
+    await db.run(db.store.settings.set("max_attempts", 8, BY))
+    await db.run(db.store.settings.set("max_losses", 1, BY))
     jobs = [a_job(priority=9), a_job(key="k"), a_job(max_attempts=2)]
-    first, keyed, own = await db.run(db.store.enqueue(jobs))
+    first, keyed, own = await db.run(db.store.jobs.enqueue(jobs))
 
     assert (await get(db, before)).max_attempts == 3
     assert (await get(db, first.id)).max_attempts == 8
@@ -45,7 +48,7 @@ async def test_attempts_and_losses_hold_from_the_next_enqueue_on(db: Database) -
 async def test_a_setting_that_does_not_exist_is_refused_with_those_that_do(db: Database) -> None:
     """Shows R38."""
     with pytest.raises(InvalidValue, match=r"no setting 'leese'; there are: lease, max_attempts"):
-        await db.run(db.store.set_setting("leese", 30, BY))
+        await db.run(db.store.settings.set("leese", 30, BY))
     assert await count(db, "setting") == await count(db, "audit") == 0
 
 
@@ -83,7 +86,7 @@ async def test_a_value_that_a_setting_cannot_have_is_refused_with_words(
 ) -> None:
     """Shows R38."""
     with pytest.raises(InvalidValue):
-        await db.run(db.store.set_setting(name, value, BY))
+        await db.run(db.store.settings.set(name, value, BY))
     assert await count(db, "setting") == await count(db, "audit") == 0
 
 
@@ -91,8 +94,8 @@ async def test_a_value_that_a_setting_cannot_have_is_refused_with_words(
 async def test_every_setting_can_be_set_and_reset(db: Database, name: str) -> None:
     """Shows R38."""
     value: Any = ["ssn"] if name == "redact" else 1 if "jitter" in name else 60
-    await db.run(db.store.set_setting(name, value, BY))
-    assert await db.run(db.store.settings()) == {name: value}
+    await db.run(db.store.settings.set(name, value, BY))
+    assert await db.run(db.store.settings.changed()) == {name: value}
 
-    await db.run(db.store.reset_setting(name, BY))
-    assert await db.run(db.store.settings()) == {}
+    await db.run(db.store.settings.reset(name, BY))
+    assert await db.run(db.store.settings.changed()) == {}

@@ -74,7 +74,9 @@ async def test_a_failure_below_the_cap_is_tried_again_after_the_backoff(db: Data
     claimed = await running(db, max_attempts=4)
     for attempt, wait in ((1, 30), (2, 60), (3, 120)):
         pause = lifecycle.delay(Backoff(), attempt=attempt, chance=0.0)
-        [answer] = await db.run(db.store.settle([ended(claimed, Failed(ERROR), backoff=pause)]))
+        [answer] = await db.run(
+            db.store.settlement.settle([ended(claimed, Failed(ERROR), backoff=pause)])
+        )
         assert answer == settled(State.QUEUED)
         job = await get(db, claimed.job.id)
         assert (job.attempt, job.run_at) == (attempt, db.clock.now + wait * SECOND)
@@ -96,7 +98,7 @@ async def test_a_failure_at_the_cap_is_a_dead_letter(db: Database) -> None:
     assert (job.state, job.done_reason, job.attempt) == (State.FAILED, "attempts", 1)
     assert (dead["error_type"], dead["error_message"]) == ("KeyError", "'a' is not in row 17")
     assert dead["error_signature"] == "KeyError: … is not in row …"
-    [attempt] = await db.run(db.store.attempts(job.id))
+    [attempt] = await db.run(db.store.jobs.attempts(job.id))
     assert (attempt.outcome, attempt.error_trace) == (AttemptOutcome.FAILED, "Traceback …")
 
 
@@ -104,7 +106,7 @@ async def test_a_failure_at_the_cap_is_a_dead_letter(db: Database) -> None:
 async def test_the_default_cap_of_attempts_is_three(db: Database, *, limited: bool) -> None:
     """Shows R13."""
     if limited:
-        await db.run(db.store.limit_queue("q", 1, BY))
+        await db.run(db.store.queues.limit("q", 1, BY))
     claimed = await running(db)
     states = []
     while claimed.job.state is State.RUNNING:
@@ -121,7 +123,7 @@ async def test_the_cap_is_enforced_whatever_the_holder_asks_for(db: Database) ->
     """Shows R38."""
     claimed = await running(db, max_attempts=1)
     greedy = Settlement(State.QUEUED, AttemptOutcome.FAILED, error=ERROR, after=SECOND)
-    [answer] = await db.run(db.store.settle([SettleRequest(claimed.lease, greedy)]))
+    [answer] = await db.run(db.store.settlement.settle([SettleRequest(claimed.lease, greedy)]))
 
     assert answer == settled(State.FAILED)
     assert (await get(db, claimed.job.id)).done_reason == "attempts"
@@ -141,7 +143,7 @@ async def test_a_timeout_is_recorded_as_such(db: Database) -> None:
     claimed = await running(db)
     await settle(db, claimed, Failed(ERROR, timed_out=True))
 
-    [attempt] = await db.run(db.store.attempts(claimed.job.id))
+    [attempt] = await db.run(db.store.jobs.attempts(claimed.job.id))
     assert attempt.outcome is AttemptOutcome.TIMED_OUT
     assert (await get(db, claimed.job.id)).state is State.QUEUED
 
@@ -162,7 +164,7 @@ async def test_snooze_and_release_give_the_attempt_back(
 
     assert (job.attempt, job.losses, job.claimed_by) == (0, 0, None)
     assert job.run_at == db.clock.now + wait * SECOND
-    [attempt] = await db.run(db.store.attempts(job.id))
+    [attempt] = await db.run(db.store.jobs.attempts(job.id))
     assert (attempt.outcome, attempt.attempt) == (ending, 1)
 
 
@@ -183,7 +185,7 @@ async def test_a_handler_can_end_its_job_as_cancelled(db: Database) -> None:
 
 
 async def test_a_batch_is_answered_in_the_order_asked(db: Database) -> None:
-    await db.run(db.store.enqueue([a_job() for _ in range(4)]))
+    await db.run(db.store.jobs.enqueue([a_job() for _ in range(4)]))
     a, b, c, d = await claim(db, count=4)
     await settle(db, d, Succeeded())
     batch = [
@@ -193,13 +195,13 @@ async def test_a_batch_is_answered_in_the_order_asked(db: Database) -> None:
         ended(b, Cancelled()),
     ]
 
-    assert await db.run(db.store.settle(batch)) == [
+    assert await db.run(db.store.settlement.settle(batch)) == [
         settled(State.COMPLETED),
         SettleResult(SettleStatus.REPEATED),
         settled(State.QUEUED),
         settled(State.CANCELLED),
     ]
-    assert await db.run(db.store.settle([])) == []
+    assert await db.run(db.store.settlement.settle([])) == []
 
 
 @pytest.mark.parametrize("keyed", [False, True])
@@ -207,9 +209,9 @@ async def test_a_settled_job_leaves_nothing_among_the_live_ones(
     db: Database, *, keyed: bool
 ) -> None:
     jobs = [a_job(key=f"k{n}" if keyed else None) for n in range(30)]
-    await db.run(db.store.enqueue(jobs))
+    await db.run(db.store.jobs.enqueue(jobs))
     claimed = await claim(db, count=30)
-    answers = await db.run(db.store.settle([ended(one, Succeeded()) for one in claimed]))
+    answers = await db.run(db.store.settlement.settle([ended(one, Succeeded()) for one in claimed]))
 
     assert set(answers) == {settled(State.COMPLETED)}
     assert (await count(db, "job"), await count(db, "job_archive")) == (0, 30)

@@ -62,16 +62,16 @@ async def test_a_refused_result_is_kept_on_its_attempt_as_evidence(db: Database,
     """Shows R5."""
     claimed = await running(db, max_losses=1 if how == "poison" else 3)
     if how == "revoked":
-        await db.run(db.store.revoke([claimed.job.id], BY))
+        await db.run(db.store.job_commands.revoke([claimed.job.id], BY))
     else:
         await lose(db, claimed)
 
     assert await settle(db, claimed, Succeeded({"rows": 7})) == REFUSED
     assert await settle(db, claimed, Failed(ERROR, retryable=False)) == REFUSED
-    [attempt] = await db.run(db.store.attempts(claimed.job.id))
+    [attempt] = await db.run(db.store.jobs.attempts(claimed.job.id))
     assert attempt.outcome is (AttemptOutcome.REVOKED if how == "revoked" else AttemptOutcome.LOST)
-    assert attempt.refused == {"state": "completed", "result": {"rows": 7}, "error": None}
-    assert attempt.repeats == 2
+    assert attempt.refused_result == {"state": "completed", "result": {"rows": 7}, "error": None}
+    assert attempt.settle_repeats == 2
 
 
 async def test_a_refused_error_is_kept_too(db: Database) -> None:
@@ -80,8 +80,8 @@ async def test_a_refused_error_is_kept_too(db: Database) -> None:
     await lose(db, claimed)
     await settle(db, claimed, Failed(ERROR, retryable=False))
 
-    [attempt] = await db.run(db.store.attempts(claimed.job.id))
-    assert attempt.refused["error"] == "ValueError: no such thing"
+    [attempt] = await db.run(db.store.jobs.attempts(claimed.job.id))
+    assert attempt.refused_result["error"] == "ValueError: no such thing"
 
 
 async def test_a_result_that_is_late_but_not_too_late_is_accepted_and_marked(
@@ -93,9 +93,9 @@ async def test_a_result_that_is_late_but_not_too_late_is_accepted_and_marked(
 
     answer = await settle(db, claimed, Succeeded("done"))
     assert answer == SettleResult(SettleStatus.SETTLED, State.COMPLETED, late=True)
-    [attempt] = await db.run(db.store.attempts(claimed.job.id))
+    [attempt] = await db.run(db.store.jobs.attempts(claimed.job.id))
     assert (attempt.late, attempt.outcome) == (True, AttemptOutcome.COMPLETED)
-    assert (await db.run(db.store.rescue())).jobs == []
+    assert (await db.run(db.store.leases.rescue())).jobs == []
 
 
 async def test_a_result_in_time_is_not_late(db: Database) -> None:
@@ -103,7 +103,7 @@ async def test_a_result_in_time_is_not_late(db: Database) -> None:
     db.clock.advance(claimed.lease.ttl - SECOND)
 
     assert not (await settle(db, claimed, Succeeded())).late
-    [attempt] = await db.run(db.store.attempts(claimed.job.id))
+    [attempt] = await db.run(db.store.jobs.attempts(claimed.job.id))
     assert not attempt.late
 
 
@@ -121,8 +121,8 @@ async def test_settling_twice_is_harmless_and_counted(db: Database, outcome: Out
     assert await settle(db, claimed, outcome) == REPEATED
     assert await settle(db, claimed, outcome) == REPEATED
     assert await get(db, claimed.job.id) == before
-    [attempt] = await db.run(db.store.attempts(claimed.job.id))
-    assert (attempt.repeats, attempt.refused) == (2, None)
+    [attempt] = await db.run(db.store.jobs.attempts(claimed.job.id))
+    assert (attempt.settle_repeats, attempt.refused_result) == (2, None)
 
 
 async def test_the_first_result_stands(db: Database) -> None:
@@ -159,7 +159,9 @@ async def test_the_same_lease_twice_in_one_batch_settles_once(
     db: Database, outcome: Outcome, state: State, key: str | None
 ) -> None:
     claimed = await running(db, key=key)
-    answers = await db.run(db.store.settle([ended(claimed, outcome), ended(claimed, outcome)]))
+    answers = await db.run(
+        db.store.settlement.settle([ended(claimed, outcome), ended(claimed, outcome)])
+    )
 
     assert answers[0] == SettleResult(SettleStatus.SETTLED, state)
     assert len(answers) == 2

@@ -34,17 +34,17 @@ async def test_leases_are_told_with_what_is_left_those_that_end_first_before_oth
     await claim(db, worker=B, queues=("p",))
     await claim(db, worker=B)
 
-    first, *others = await db.run(db.store.leases())
+    first, *others = await db.run(db.store.inspection.leases())
     assert (first.worker, first.queue, first.attempt) == (A, "q", 1)
     assert (first.length, first.remaining) == (30 * SECOND, 25 * SECOND)
     assert {one.worker for one in others} == {B}
-    assert len(await db.run(db.store.leases(worker=B))) == 2
-    [of_queue] = await db.run(db.store.leases(queue="p"))
+    assert len(await db.run(db.store.inspection.leases(worker=B))) == 2
+    [of_queue] = await db.run(db.store.inspection.leases(queue="p"))
     assert (of_queue.queue, of_queue.remaining) == ("p", 30 * SECOND)
-    assert len(await db.run(db.store.leases(count=1))) == 1
+    assert len(await db.run(db.store.inspection.leases(count=1))) == 1
 
     db.clock.advance(26 * SECOND)
-    over, *_ = await db.run(db.store.leases())
+    over, *_ = await db.run(db.store.inspection.leases())
     assert over.remaining == -SECOND
 
 
@@ -58,7 +58,7 @@ async def test_the_pace_of_queues_is_told_minute_by_minute(db: Database) -> None
     db.clock.advance(2 * MINUTE)
     await fold_all(db)
 
-    found = await db.run(db.store.throughput(["q", "nobody"], minutes=3))
+    found = await db.run(db.store.inspection.throughput(["q", "nobody"], minutes=3))
     assert found.until - found.since == 3 * MINUTE
     assert list(found.queues["q"].completed) == [1, 1, 0]
     assert list(found.queues["q"].failed) == [1, 0, 0]
@@ -70,13 +70,13 @@ async def test_schedules_are_told_with_their_last_ticks_and_what_became_of_the_j
 ) -> None:
     """Shows R28."""
     new = NewSchedule(name="s", timing=Timing(every=MINUTE), job=NewJob("task", queue="q"))
-    await db.run(db.store.create_schedule(new, BY))
-    assert (await db.run(db.store.recent_runs(["s", "none"])))["s"].ticks == []
+    await db.run(db.store.schedules.create(new, BY))
+    assert (await db.run(db.store.inspection.recent_runs(["s", "none"])))["s"].ticks == []
     for _ in range(3):
         db.clock.advance(MINUTE)
-        await db.run(db.store.fire())
+        await db.run(db.store.ticks.fire())
 
-    found = await db.run(db.store.recent_runs(["s", "none"], count=2))
+    found = await db.run(db.store.inspection.recent_runs(["s", "none"], count=2))
     assert [tick.outcome for tick in found["s"].ticks] == [TickOutcome.FIRED] * 2
     assert found["s"].ticks[0].fire_at > found["s"].ticks[1].fire_at
     assert (found["s"].state, found["none"].state) == (State.QUEUED, None)
@@ -86,17 +86,17 @@ async def test_schedules_are_told_with_their_last_ticks_and_what_became_of_the_j
 async def audited(db: Database) -> Database:
     """Five changes: two by ada, two by bert, and a job that was enqueued."""
     ada, bert = By("token:1:ada", "page", "why"), By("bert", "cli")
-    await db.run(db.store.pause_queue("mail", ada))
-    await db.run(db.store.resume_queue("mail", bert))
-    await db.run(db.store.limit_queue("bulk", 5, ada))
-    await db.run(db.store.set_setting("lease", 60, bert))
-    await db.run(db.store.record_audit(By("robot", "http"), "enqueue", ["job:1"]))
+    await db.run(db.store.queues.pause("mail", ada))
+    await db.run(db.store.queues.resume("mail", bert))
+    await db.run(db.store.queues.limit("bulk", 5, ada))
+    await db.run(db.store.settings.set("lease", 60, bert))
+    await db.run(db.store.audit.record(By("robot", "http"), "enqueue", ["job:1"]))
     return db
 
 
 async def search(db: Database, **said: object) -> AuditPage:
     """A page of the audit."""
-    return await db.run(db.store.search_audit(**said))  # type: ignore[arg-type] # as asked
+    return await db.run(db.store.audit.search(**said))  # type: ignore[arg-type] # as asked
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ async def test_an_empty_audit_has_one_empty_page(db: Database) -> None:
 
 
 async def test_the_system_says_what_it_stands_on(db: Database) -> None:
-    found = await db.run(db.store.system())
+    found = await db.run(db.store.inspection.system())
     assert found.version
     assert [history.name for history in found.histories] == ["attempt", "job_archive"]
     assert all(one.first <= one.last and one.days > 1 for one in found.histories)
@@ -154,8 +154,8 @@ async def test_who_keeps_dead_rows_is_told(db: Database) -> None:
     await enqueue(db)
     reporter = await db.caller("reporter")
     async with reporter.transaction() as tx:
-        await tx.run(db.store.enqueue([NewJob("task", queue="q")]))
-        holders = (await db.run(db.store.system())).holders
+        await tx.run(db.store.jobs.enqueue([NewJob("task", queue="q")]))
+        holders = (await db.run(db.store.inspection.system())).holders
     [holder] = [one for one in holders if one.application == "reporter"]
     assert (holder.kind, holder.state) == (HorizonHolderKind.SESSION, "idle in transaction")
     assert holder.age is not None

@@ -24,17 +24,19 @@ if TYPE_CHECKING:
 
 
 async def why(db: Database, job_id: JobId) -> Explanation:
-    facts = await db.run(db.store.facts(job_id))
+    facts = await db.run(db.store.stats.facts(job_id))
     return rules.nowhere(job_id) if facts is None else rules.explain(facts)
 
 
 async def worker(db: Database, *queues: str, unknown: Any = (), worker_id: WorkerId = A) -> None:
     """A live worker of these queues."""
     await db.run(
-        db.store.register(NewWorker(worker_id, "me", "host", 1, "1.0", queues or ["q"], 10))
+        db.store.workers.register(NewWorker(worker_id, "me", "host", 1, "1.0", queues or ["q"], 10))
     )
     meta = {"unknown_tasks": list(unknown)}
-    await db.run(db.store.heartbeat(worker_id, state=WorkerState.ACTIVE, running=0, meta=meta))
+    await db.run(
+        db.store.workers.heartbeat(worker_id, state=WorkerState.ACTIVE, running=0, meta=meta)
+    )
 
 
 @pytest.mark.parametrize("number", [-1, 0, 99, 2**63])
@@ -69,7 +71,7 @@ async def test_a_lease_that_is_over_says_so_until_it_is_rescued(db: Database) ->
     db.clock.advance(claimed.lease.ttl)
     found = await why(db, claimed.job.id)
     assert (found.code, found.by) == (ExplanationCode.LEASE_OVER, str(A))
-    await db.run(db.store.rescue())
+    await db.run(db.store.leases.rescue())
     assert (await get(db, claimed.job.id)).state is State.QUEUED
     assert (await why(db, claimed.job.id)).code is ExplanationCode.NOT_SERVED
 
@@ -99,19 +101,19 @@ async def test_a_due_job_that_is_locked_says_by_whom_and_since_when(db: Database
         db.clock.advance(3600 * SECOND)
         await worker(db)
         found = await why(db, job_id)
-        [locked] = await db.run(db.store.locked(["q"], timedelta(0), count=3))
+        [locked] = await db.run(db.store.inspection.locked(["q"], timedelta(0), count=3))
     pid = locker.connection.info.backend_pid
     assert (found.code, found.by) == (ExplanationCode.LOCKED, f"pid {pid} (report)")
     assert "has its row locked since" in found.sentence
     assert (locked.job_id, locked.pid, locked.application) == (job_id, pid, "report")
     assert (await why(db, job_id)).code is ExplanationCode.NEXT
-    assert await db.run(db.store.locked(["q"], timedelta(0), count=3)) == []
+    assert await db.run(db.store.inspection.locked(["q"], timedelta(0), count=3)) == []
 
 
 async def test_a_held_job_says_who_holds_it_back_and_why(db: Database) -> None:
     await worker(db)
     job_id = await enqueue(db)
-    await db.run(db.store.hold([job_id], BY))
+    await db.run(db.store.job_commands.hold([job_id], BY))
     found = await why(db, job_id)
     assert (found.code, found.by, found.reason) == (ExplanationCode.HELD, "ada", "because")
 
@@ -132,7 +134,7 @@ async def test_a_paused_installation_says_by_whom_and_until_when(db: Database) -
     await worker(db)
     job_id = await enqueue(db)
     until = db.clock.now + DAY
-    await db.run(db.store.pause_queue("*", BY, until=until))
+    await db.run(db.store.queues.pause("*", BY, until=until))
     found = await why(db, job_id)
     assert (found.code, found.by, found.until) == (ExplanationCode.ALL_PAUSED, "ada", until)
     db.clock.advance(DAY)
@@ -143,7 +145,7 @@ async def test_a_paused_installation_says_by_whom_and_until_when(db: Database) -
 async def test_a_paused_queue_says_by_whom_and_why(db: Database) -> None:
     await worker(db)
     job_id = await enqueue(db)
-    await db.run(db.store.pause_queue("q", BY))
+    await db.run(db.store.queues.pause("q", BY))
     found = await why(db, job_id)
     assert (found.code, found.by, found.until) == (ExplanationCode.QUEUE_PAUSED, "ada", None)
     assert found.sentence == "Its queue q is paused, by ada: because."
@@ -152,7 +154,7 @@ async def test_a_paused_queue_says_by_whom_and_why(db: Database) -> None:
 @pytest.mark.parametrize("queue", ["q", "*"])
 async def test_a_limit_that_is_reached_says_how_many_run(db: Database, queue: str) -> None:
     await worker(db)
-    await db.run(db.store.limit_queue(queue, 2, BY))
+    await db.run(db.store.queues.limit(queue, 2, BY))
     for _ in range(2):
         await running(db)
     found = await why(db, await enqueue(db))
@@ -167,7 +169,7 @@ async def test_a_queue_that_no_live_worker_serves_says_so(db: Database, gone: st
     if gone == "stale":
         db.clock.advance(60 * SECOND)
     if gone in ("offline", "draining"):
-        await db.run(db.store.heartbeat(A, state=WorkerState(gone), running=0))
+        await db.run(db.store.workers.heartbeat(A, state=WorkerState(gone), running=0))
     found = await why(db, await enqueue(db))
     assert found.code is ExplanationCode.NOT_SERVED
     assert "-q q" in found.sentence
@@ -194,7 +196,7 @@ async def test_a_job_behind_others_says_behind_how_many(db: Database) -> None:
     job_id = await enqueue(db)
     await enqueue(db)
     returned = await enqueue(db, held=True)
-    await db.run(db.store.resume([returned], BY))
+    await db.run(db.store.job_commands.resume([returned], BY))
 
     found = await why(db, job_id)
     assert (found.code, found.count) == (ExplanationCode.BEHIND, Count(3))

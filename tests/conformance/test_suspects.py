@@ -40,11 +40,11 @@ async def test_a_moved_cursor_or_a_new_item_starts_both_loss_counters_again(
 ) -> None:
     """Shows R22. Never the deaths, and a suspect stays one."""
     claimed = await running(db)
-    await db.run(db.store.progress(claimed.lease, cursor=7, items={"a": 1}))
+    await db.run(db.store.leases.progress(claimed.lease, cursor=7, items={"a": 1}))
     await settle(db, claimed, OWN)
     await settle(db, await claim_one(db), DIED)
     again = await claim_one(db)
-    await db.run(db.store.progress(again.lease, **report))  # type: ignore[arg-type] # either
+    await db.run(db.store.leases.progress(again.lease, **report))  # type: ignore[arg-type] # either
 
     assert await counters(db, claimed.job.id) == (0, 0, 2)
     assert (await get(db, claimed.job.id)).suspect
@@ -59,11 +59,11 @@ async def test_a_report_that_moves_nothing_starts_no_counter_again(
     db: Database, report: dict[str, object]
 ) -> None:
     claimed = await running(db)
-    await db.run(db.store.progress(claimed.lease, cursor=7, items={"a": 1}))
+    await db.run(db.store.leases.progress(claimed.lease, cursor=7, items={"a": 1}))
     await settle(db, claimed, OWN)
     await settle(db, await claim_one(db), DIED)
     again = await claim_one(db)
-    await db.run(db.store.progress(again.lease, **report))  # type: ignore[arg-type] # any of them
+    await db.run(db.store.leases.progress(again.lease, **report))  # type: ignore[arg-type] # any of them
 
     assert await counters(db, claimed.job.id) == (1, 1, 2)
 
@@ -81,7 +81,7 @@ async def test_a_job_that_gets_on_between_losses_of_its_worker_is_no_suspect(db:
     job_id = await enqueue(db)
     for cursor in range(4):
         claimed = await claim_one(db)
-        await db.run(db.store.progress(claimed.lease, cursor=cursor))
+        await db.run(db.store.leases.progress(claimed.lease, cursor=cursor))
         await expire(db, claimed)
 
     assert await counters(db, job_id) == (0, 1, 4)

@@ -34,11 +34,11 @@ def new(number: int = 1, **fields: Any) -> NewToken:
 
 
 async def found(db: Database, number: int = 1) -> TokenRow | None:
-    return await db.run(db.store.find_token(access.digest(secret(number))))
+    return await db.run(db.store.tokens.find(access.digest(secret(number))))
 
 
 async def test_a_token_is_found_by_its_secrets_digest(db: Database) -> None:
-    made = await db.run(db.store.create_token(new(), BY))
+    made = await db.run(db.store.tokens.create(new(), BY))
     assert (made.name, made.hint, made.grant) == ("ci", "tnr_0000", MAIL)
     assert (made.state, made.created_by, made.created_at) == (
         TokenState.ACTIVE,
@@ -50,7 +50,7 @@ async def test_a_token_is_found_by_its_secrets_digest(db: Database) -> None:
 
 
 async def test_the_database_holds_no_secret(db: Database) -> None:
-    await db.run(db.store.create_token(new(), BY))
+    await db.run(db.store.tokens.create(new(), BY))
     rows = await db.fetch("SELECT t::text AS row FROM tenure.api_token AS t")
     rows += await db.fetch("SELECT a::text AS row FROM tenure.audit AS a")
     assert len(rows) == 2
@@ -58,7 +58,7 @@ async def test_the_database_holds_no_secret(db: Database) -> None:
 
 
 async def test_a_token_that_has_expired_says_so_by_the_databases_clock(db: Database) -> None:
-    await db.run(db.store.create_token(new(expires_in=timedelta(hours=1)), BY))
+    await db.run(db.store.tokens.create(new(expires_in=timedelta(hours=1)), BY))
     db.clock.advance(timedelta(hours=1) - SECOND)
     row = await found(db)
     assert row is not None
@@ -70,9 +70,9 @@ async def test_a_token_that_has_expired_says_so_by_the_databases_clock(db: Datab
 
 
 async def test_a_revoked_token_stays_so_and_remembers_who(db: Database) -> None:
-    made = await db.run(db.store.create_token(new(expires_in=MINUTE), BY))
-    assert await db.run(db.store.revoke_tokens([made.id, 4711], By("bob"))) == [True, False]
-    assert await db.run(db.store.revoke_tokens([made.id], BY)) == [False]
+    made = await db.run(db.store.tokens.create(new(expires_in=MINUTE), BY))
+    assert await db.run(db.store.tokens.revoke([made.id, 4711], By("bob"))) == [True, False]
+    assert await db.run(db.store.tokens.revoke([made.id], BY)) == [False]
     db.clock.advance(MINUTE)
     row = await found(db)
     assert row is not None
@@ -81,9 +81,9 @@ async def test_a_revoked_token_stays_so_and_remembers_who(db: Database) -> None:
 
 
 async def test_what_is_done_to_a_token_is_in_the_audit_without_its_secret(db: Database) -> None:
-    made = await db.run(db.store.create_token(new(), BY))
-    await db.run(db.store.revoke_tokens([made.id], BY))
-    revoked, created = await db.run(db.store.audit(f"token:{made.id}"))
+    made = await db.run(db.store.tokens.create(new(), BY))
+    await db.run(db.store.tokens.revoke([made.id], BY))
+    revoked, created = await db.run(db.store.audit.list(f"token:{made.id}"))
     assert (created.action, created.actor, created.reason) == ("token.create", "ada", "because")
     assert created.after == {
         "name": "ci",
@@ -96,37 +96,37 @@ async def test_what_is_done_to_a_token_is_in_the_audit_without_its_secret(db: Da
 
 
 async def test_a_use_is_noted_at_most_once_a_minute(db: Database) -> None:
-    first = await db.run(db.store.create_token(new(), BY))
-    other = await db.run(db.store.create_token(new(2), BY))
-    assert await db.run(db.store.touch_tokens([first.id, 4711])) == 1
+    first = await db.run(db.store.tokens.create(new(), BY))
+    other = await db.run(db.store.tokens.create(new(2), BY))
+    assert await db.run(db.store.tokens.touch([first.id, 4711])) == 1
     used = db.clock.now
     db.clock.advance(59 * SECOND)
-    assert await db.run(db.store.touch_tokens([first.id, other.id])) == 1
+    assert await db.run(db.store.tokens.touch([first.id, other.id])) == 1
     row = await found(db)
     assert row is not None
     assert row.last_used_at == used
     db.clock.advance(SECOND)
-    assert await db.run(db.store.touch_tokens([first.id])) == 1
-    assert await db.run(db.store.touch_tokens([])) == 0
+    assert await db.run(db.store.tokens.touch([first.id])) == 1
+    assert await db.run(db.store.tokens.touch([])) == 0
 
 
 async def test_a_use_is_noted_without_a_wait(db: Database) -> None:
-    made = await db.run(db.store.create_token(new(), BY))
+    made = await db.run(db.store.tokens.create(new(), BY))
     operator = await db.caller("operator")
     async with operator.transaction():
         await operator.connection.execute("SELECT FROM tenure.api_token FOR UPDATE")
-        assert await db.run(db.store.touch_tokens([made.id])) == 0
+        assert await db.run(db.store.tokens.touch([made.id])) == 0
 
 
 async def test_tokens_are_listed_newest_first_and_by_pages(db: Database) -> None:
-    made = [await db.run(db.store.create_token(new(n, name=f"n{n}"), BY)) for n in range(1, 5)]
-    await db.run(db.store.create_token(new(9, expires_in=SECOND), BY))
-    await db.run(db.store.revoke_tokens([made[0].id], BY))
+    made = [await db.run(db.store.tokens.create(new(n, name=f"n{n}"), BY)) for n in range(1, 5)]
+    await db.run(db.store.tokens.create(new(9, expires_in=SECOND), BY))
+    await db.run(db.store.tokens.revoke([made[0].id], BY))
     db.clock.advance(SECOND)
-    page = await db.run(db.store.tokens(count=3))
-    rest = await db.run(db.store.tokens(count=3, before=page[-1].id))
+    page = await db.run(db.store.tokens.list(count=3))
+    rest = await db.run(db.store.tokens.list(count=3, before=page[-1].id))
     assert [row.name for row in [*page, *rest]] == ["ci", "n4", "n3", "n2", "n1"]
-    active = await db.run(db.store.tokens(active=True))
+    active = await db.run(db.store.tokens.list(active=True))
     assert [row.name for row in active] == ["n4", "n3", "n2"]
     assert all(Scope.READ in row.grant.scopes for row in active)
 
@@ -134,4 +134,4 @@ async def test_tokens_are_listed_newest_first_and_by_pages(db: Database) -> None
 @pytest.mark.parametrize("name", ["", "x" * 401])
 async def test_a_name_that_cannot_be_kept_is_refused(db: Database, name: str) -> None:
     with pytest.raises(InvalidValue):
-        await db.run(db.store.create_token(new(name=name), BY))
+        await db.run(db.store.tokens.create(new(name=name), BY))

@@ -90,7 +90,7 @@ async def effects(db: Database) -> int:
 
 
 def end(db: Database, claimed: ClaimedJob, outcome: Outcome) -> Op[None]:
-    return db.store.settle_within(claimed.lease, ended(claimed, outcome).settlement)
+    return db.store.settlement.settle_within(claimed.lease, ended(claimed, outcome).settlement)
 
 
 @pytest.mark.parametrize("key", [None, "k"], ids=["plain", "keyed"])
@@ -100,15 +100,15 @@ async def test_effect_and_completion_are_one_commit(
     """Shows R20."""
     claimed = await running(db, key=key)
     db.clock.advance(SECOND)
-    check = db.store.check(claimed.lease)
-    follow_up = db.store.enqueue([a_job("next"), a_job("next", key="n")])
+    check = db.store.settlement.check(claimed.lease)
+    follow_up = db.store.jobs.enqueue([a_job("next"), a_job("next", key="n")])
     await caller.transact(check, EFFECT, follow_up, end(db, claimed, Succeeded({"n": 1})))
 
     job = await get(db, claimed.job.id)
     assert (job.state, job.result, job.ended_at) == (State.COMPLETED, {"n": 1}, db.clock.now)
     assert await effects(db) == 1
     assert [c.job.task for c in await claim(db, count=9)] == ["next", "next"]
-    [attempt] = await db.run(db.store.attempts(job.id))
+    [attempt] = await db.run(db.store.jobs.attempts(job.id))
     assert attempt.outcome is AttemptOutcome.COMPLETED
 
 
@@ -134,7 +134,7 @@ async def test_a_lost_lease_rolls_the_effects_back(db: Database, caller: Caller,
     claimed = await running(db)
     match how:
         case "revoked":
-            await db.run(db.store.revoke([claimed.job.id], BY))
+            await db.run(db.store.job_commands.revoke([claimed.job.id], BY))
         case "released":
             await settle(db, claimed, Released())
         case "completed":
@@ -159,7 +159,7 @@ async def test_a_lease_that_is_over_but_not_taken_still_settles(
     db.clock.advance(claimed.lease.ttl + SECOND)
     await caller.transact(EFFECT, end(db, claimed, Succeeded()))
 
-    [attempt] = await db.run(db.store.attempts(claimed.job.id))
+    [attempt] = await db.run(db.store.jobs.attempts(claimed.job.id))
     assert (attempt.late, attempt.outcome) == (True, AttemptOutcome.COMPLETED)
     assert await effects(db) == 1
 
@@ -187,25 +187,25 @@ async def test_any_outcome_can_share_the_transaction(
 async def test_a_check_says_early_that_the_lease_is_lost(db: Database, caller: Caller) -> None:
     """Shows R4."""
     claimed = await running(db)
-    await caller.transact(db.store.check(claimed.lease))
+    await caller.transact(db.store.settlement.check(claimed.lease))
     await lose(db, claimed)
 
     with pytest.raises(LeaseLost):
-        await caller.transact(EFFECT, db.store.check(claimed.lease))
+        await caller.transact(EFFECT, db.store.settlement.check(claimed.lease))
     assert await effects(db) == 0
 
 
 async def test_a_guard_fences_a_commit_without_ending_the_job(db: Database, caller: Caller) -> None:
     """Shows R20."""
     claimed = await running(db)
-    await caller.transact(EFFECT, db.store.guard(claimed.lease))
+    await caller.transact(EFFECT, db.store.leases.guard(claimed.lease))
     assert await effects(db) == 1
     assert (await get(db, claimed.job.id)).state is State.RUNNING
 
     await lose(db, claimed)
     await claim_one(db, worker=B)
     with pytest.raises(LeaseLost, match="roll back"):
-        await caller.transact(EFFECT, db.store.guard(claimed.lease))
+        await caller.transact(EFFECT, db.store.leases.guard(claimed.lease))
     assert await effects(db) == 1
 
 
@@ -214,13 +214,13 @@ async def test_until_its_commit_nobody_takes_a_guarded_lease(db: Database) -> No
     claimed = await running(db)
     party = await db.caller("caller")
     async with party.transaction() as session:
-        await session.run(db.store.guard(claimed.lease))
-        [renewal] = await db.run(db.store.renew([claimed.lease]))
+        await session.run(db.store.leases.guard(claimed.lease))
+        [renewal] = await db.run(db.store.leases.renew([claimed.lease]))
         assert renewal == RenewResult(RenewStatus.RENEWED)
         db.clock.advance(claimed.lease.ttl)
-        assert (await db.run(db.store.rescue())).jobs == []
+        assert (await db.run(db.store.leases.rescue())).jobs == []
 
-    assert len((await db.run(db.store.rescue())).jobs) == 1
+    assert len((await db.run(db.store.leases.rescue())).jobs) == 1
 
 
 async def test_a_check_keeps_nobody_waiting(db: Database) -> None:
@@ -228,8 +228,10 @@ async def test_a_check_keeps_nobody_waiting(db: Database) -> None:
     claimed = await running(db)
     party = await db.caller("caller")
     async with party.transaction() as session:
-        await session.run(db.store.check(claimed.lease))
-        assert await db.run(db.store.renew([claimed.lease])) == [RenewResult(RenewStatus.RENEWED)]
+        await session.run(db.store.settlement.check(claimed.lease))
+        assert await db.run(db.store.leases.renew([claimed.lease])) == [
+            RenewResult(RenewStatus.RENEWED)
+        ]
         await lose(db, claimed)
         with pytest.raises(LeaseLost):
             await session.run(end(db, claimed, Succeeded()))
@@ -240,6 +242,6 @@ async def test_the_answer_of_an_enqueue_counts_only_with_the_callers_commit(
 ) -> None:
     """Shows R20."""
     with pytest.raises(psycopg.errors.DivisionByZero):
-        await caller.transact(db.store.enqueue([a_job(key="k")]), "SELECT 1 / 0")
+        await caller.transact(db.store.jobs.enqueue([a_job(key="k")]), "SELECT 1 / 0")
 
     assert await count(db, "job") == 0

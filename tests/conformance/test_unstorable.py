@@ -25,11 +25,11 @@ BAD = 57
 
 async def settle_hundred(db: Database, bad: Outcome) -> None:
     """Settle a hundred jobs of which one ends in a way that cannot be stored, and look."""
-    await db.run(db.store.enqueue([a_job(key=f"k{n}" if n % 2 else None) for n in range(100)]))
+    await db.run(db.store.jobs.enqueue([a_job(key=f"k{n}" if n % 2 else None) for n in range(100)]))
     claimed = await claim(db, count=100)
     batch = [ended(one, Succeeded({"n": n})) for n, one in enumerate(claimed)]
     batch[BAD] = ended(claimed[BAD], bad, log="its log")
-    answers = await db.run(db.store.settle(batch))
+    answers = await db.run(db.store.settlement.settle(batch))
 
     assert {answer.answer for answer in answers} == {SettleStatus.SETTLED}
     states = [answer.state for answer in answers]
@@ -37,7 +37,7 @@ async def settle_hundred(db: Database, bad: Outcome) -> None:
     assert states[:BAD] + states[BAD + 1 :] == [State.COMPLETED] * 99
     job = await get(db, claimed[BAD].job.id)
     assert (job.state, job.done_reason) == (State.FAILED, "unstorable")
-    [attempt] = await db.run(db.store.attempts(job.id))
+    [attempt] = await db.run(db.store.jobs.attempts(job.id))
     assert (attempt.outcome, attempt.error_type) == (AttemptOutcome.FAILED, "Unstorable")
     assert attempt.error_message
     assert attempt.log == "its log"
@@ -90,7 +90,7 @@ async def test_a_result_that_is_no_json_within_the_limit_fails_the_job_with_word
 
     job = await get(db, claimed.job.id)
     assert job.done_reason == "unstorable"
-    [attempt] = await db.run(db.store.attempts(job.id))
+    [attempt] = await db.run(db.store.jobs.attempts(job.id))
     assert attempt.error_message
     assert attempt.error_message.startswith("the results")
 
@@ -109,10 +109,10 @@ async def test_an_oversized_error_and_log_are_cut_where_it_hurts_least(db: Datab
     claimed = await running(db)
     error = Error("T\0" * 500, "head" + "m" * 9_000, "t" * 50_000 + "tail\0")
     end = ended(claimed, Failed(error), log="l" * 50_000 + "last\ud800")
-    [answer] = await db.run(db.store.settle([end]))
+    [answer] = await db.run(db.store.settlement.settle([end]))
     assert answer.state is State.QUEUED
 
-    [attempt] = await db.run(db.store.attempts(claimed.job.id))
+    [attempt] = await db.run(db.store.jobs.attempts(claimed.job.id))
     assert attempt.error_type is not None
     assert len(attempt.error_type) == sanitize.MAX_TYPE
     assert attempt.error_type.startswith("T\\u0000T")
@@ -130,9 +130,9 @@ async def test_a_refused_result_that_needed_escaping_is_evidence_all_the_same(
 ) -> None:
     claimed = await running(db)
     db.clock.advance(31 * SECOND)
-    await db.run(db.store.rescue())
+    await db.run(db.store.leases.rescue())
     answer = await settle(db, claimed, Succeeded("a\0b"))
 
     assert answer.answer is SettleStatus.REFUSED
-    [attempt] = await db.run(db.store.attempts(claimed.job.id))
-    assert attempt.refused["result"] == "a\\u0000b"
+    [attempt] = await db.run(db.store.jobs.attempts(claimed.job.id))
+    assert attempt.refused_result["result"] == "a\\u0000b"

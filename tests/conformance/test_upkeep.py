@@ -45,7 +45,7 @@ async def days(db: Database, history: str) -> list[date]:
 async def completed(db: Database) -> ClaimedJob:
     """A completed job with an item."""
     claimed = await running(db)
-    await db.run(db.store.progress(claimed.lease, items={"a": 1}))
+    await db.run(db.store.leases.progress(claimed.lease, items={"a": 1}))
     await settle(db, claimed, Succeeded())
     return claimed
 
@@ -54,55 +54,55 @@ async def completed(db: Database) -> ClaimedJob:
 async def test_there_is_room_for_two_weeks_ahead(db: Database, history: str) -> None:
     start = db.clock.now.date()
     db.clock.advance(5 * DAY)
-    await db.run(db.store.maintain())
+    await db.run(db.store.maintenance.maintain())
 
     assert await days(db, history) == [start + n * DAY for n in range(5 + 14 + 1)]
 
 
 async def test_upkeep_that_has_nothing_to_do_does_nothing(db: Database) -> None:
     db.clock.advance(20 * DAY)
-    first = await db.run(db.store.maintain())
-    again = await db.run(db.store.maintain())
+    first = await db.run(db.store.maintenance.maintain())
+    again = await db.run(db.store.maintenance.maintain())
 
     assert first.done
     assert first.left == []
     assert [line for line in again.done if "CREATE" in line] == []
-    assert (await db.run(db.store.maintain())).done == []
+    assert (await db.run(db.store.maintenance.maintain())).done == []
 
 
 async def test_a_day_past_its_retention_is_dropped_with_its_items(db: Database) -> None:
     """Shows R16."""
     old = await completed(db)
     live = await running(db)
-    await db.run(db.store.progress(live.lease, items={"b": 2}))
+    await db.run(db.store.leases.progress(live.lease, items={"b": 2}))
     db.clock.advance(7 * DAY)
-    await db.run(db.store.maintain())
+    await db.run(db.store.maintenance.maintain())
     assert (await get(db, old.job.id)).state is State.COMPLETED
-    assert len(await db.run(db.store.attempts(old.job.id))) == 1
-    assert await db.run(db.store.items(old.job.id)) == {"a": 1}
+    assert len(await db.run(db.store.jobs.attempts(old.job.id))) == 1
+    assert await db.run(db.store.jobs.items(old.job.id)) == {"a": 1}
 
     db.clock.advance(DAY)
     young = await completed(db)
-    await db.run(db.store.maintain())
-    assert await db.run(db.store.get(old.job.id)) is None
-    assert await db.run(db.store.attempts(old.job.id)) == []
-    assert await db.run(db.store.items(old.job.id)) == {}
-    assert await db.run(db.store.items(live.job.id)) == {"b": 2}
-    assert await db.run(db.store.items(young.job.id)) == {"a": 1}
+    await db.run(db.store.maintenance.maintain())
+    assert await db.run(db.store.jobs.get(old.job.id)) is None
+    assert await db.run(db.store.jobs.attempts(old.job.id)) == []
+    assert await db.run(db.store.jobs.items(old.job.id)) == {}
+    assert await db.run(db.store.jobs.items(live.job.id)) == {"b": 2}
+    assert await db.run(db.store.jobs.items(young.job.id)) == {"a": 1}
     assert (await get(db, young.job.id)).state is State.COMPLETED
 
 
 async def test_retention_is_a_setting(db: Database) -> None:
     """Shows R38."""
     job = await completed(db)
-    await db.run(db.store.set_setting("keep_archive_days", 20, BY))
-    await db.run(db.store.set_setting("keep_attempts_days", 2, BY))
+    await db.run(db.store.settings.set("keep_archive_days", 20, BY))
+    await db.run(db.store.settings.set("keep_attempts_days", 2, BY))
     db.clock.advance(3 * DAY)
-    await db.run(db.store.maintain())
+    await db.run(db.store.maintenance.maintain())
 
-    assert await db.run(db.store.attempts(job.job.id)) == []
+    assert await db.run(db.store.jobs.attempts(job.job.id)) == []
     assert (await get(db, job.job.id)).state is State.COMPLETED
-    assert await db.run(db.store.items(job.job.id)) == {"a": 1}
+    assert await db.run(db.store.jobs.items(job.job.id)) == {"a": 1}
 
 
 async def test_there_is_always_a_day_to_file_under(db: Database) -> None:
@@ -110,7 +110,7 @@ async def test_there_is_always_a_day_to_file_under(db: Database) -> None:
     db.clock.advance(100 * DAY)
     claimed = await running(db)
     await settle(db, claimed, Succeeded("x"))
-    await db.run(db.store.maintain())
+    await db.run(db.store.maintenance.maintain())
 
     assert (await get(db, claimed.job.id)).result == "x"
     assert db.clock.now.date() in await days(db, "attempt")
@@ -121,16 +121,16 @@ async def test_dead_letters_are_kept_for_long_and_then_pruned_with_their_items(
 ) -> None:
     """Shows R15."""
     claimed = await running(db)
-    await db.run(db.store.progress(claimed.lease, items={"a": 1}))
+    await db.run(db.store.leases.progress(claimed.lease, items={"a": 1}))
     await settle(db, claimed, Failed(ERROR, retryable=False))
     db.clock.advance(DAY)
     younger = await dead_letter(db)
     db.clock.advance(89 * DAY)
-    assert (await db.run(db.store.maintain())).pruned_failed == 0
+    assert (await db.run(db.store.maintenance.maintain())).pruned_failed == 0
 
     db.clock.advance(MINUTE)
-    assert (await db.run(db.store.maintain())).pruned_failed == 1
-    assert await db.run(db.store.get(claimed.job.id)) is None
+    assert (await db.run(db.store.maintenance.maintain())).pruned_failed == 1
+    assert await db.run(db.store.jobs.get(claimed.job.id)) is None
     assert await count(db, "job_item") == 0
     assert (await get(db, younger)).state is State.FAILED
 
@@ -143,11 +143,11 @@ async def test_keys_that_nobody_holds_are_pruned(db: Database) -> None:
     await enqueue(db, key="alive")
     db.clock.advance(MINUTE)
 
-    assert (await db.run(db.store.maintain())).pruned_keys == 1
+    assert (await db.run(db.store.maintenance.maintain())).pruned_keys == 1
     rows = await db.fetch("SELECT key FROM tenure.job_key ORDER BY key")
     assert [row["key"] for row in rows] == ["alive", "kept"]
     db.clock.advance(timedelta(hours=1))
-    assert (await db.run(db.store.maintain())).pruned_keys == 1
+    assert (await db.run(db.store.maintenance.maintain())).pruned_keys == 1
 
 
 async def test_a_day_that_is_being_read_is_left_for_the_next_time(db: Database) -> None:
@@ -158,14 +158,14 @@ async def test_a_day_that_is_being_read_is_left_for_the_next_time(db: Database) 
     db.clock.advance(8 * DAY)
     async with reader.transaction():
         await reader.connection.execute("SELECT FROM tenure.job_archive")
-        upkept = await hasty.run(db.store.maintain())
+        upkept = await hasty.run(db.store.maintenance.maintain())
         assert [line for line in upkept.left if "job_archive" in line]
         assert (await settle(db, await running(db), Succeeded())).state is State.COMPLETED
         assert await count(db, "attempt", f"filed_on = '{first}'") == 0
 
-    upkept = await hasty.run(db.store.maintain())
+    upkept = await hasty.run(db.store.maintenance.maintain())
     assert upkept.left == []
-    assert await db.run(db.store.get(old.job.id)) is None
+    assert await db.run(db.store.jobs.get(old.job.id)) is None
     rows = await db.fetch(
         "SELECT relname FROM pg_class WHERE relname = $1", f"job_archive_{first:%Y%m%d}"
     )

@@ -36,14 +36,14 @@ def completed(totals: Totals) -> int:
 
 async def test_totals_are_asked_for_from_where_the_last_ones_were_settled(db: Database) -> None:
     """Shows R37."""
-    begun = await db.run(db.store.totals())
+    begun = await db.run(db.store.stats.totals())
     assert (completed(begun), begun.counts_age) == (0, None)
     found, counted = begun, 0
     for _ in range(3):
         await settle(db, await running(db), Succeeded())
         db.clock.advance(2 * MINUTE)
         await fold_all(db)
-        found = await db.run(db.store.totals(found.settled_to))
+        found = await db.run(db.store.stats.totals(found.settled_to))
         counted += sum(each.outcomes[AttemptOutcome.COMPLETED] for each in found.settled)
     assert counted + sum(each.outcomes[AttemptOutcome.COMPLETED] for each in found.open) == 3
     [one] = {(each.queue, each.task) for each in (*found.settled, *found.open)}
@@ -56,14 +56,14 @@ async def test_who_comes_later_begins_with_the_names_alone(db: Database) -> None
     await settle(db, await running(db), Succeeded())
     db.clock.advance(2 * MINUTE)
     await fold_all(db)
-    begun = await db.run(db.store.totals())
+    begun = await db.run(db.store.stats.totals())
     assert completed(begun) == 1
-    again = await db.run(db.store.totals(begun.settled_to))
+    again = await db.run(db.store.stats.totals(begun.settled_to))
     assert completed(again) == 0
 
 
 async def test_nothing_is_late_where_there_is_nothing(db: Database) -> None:
-    late = await db.run(db.store.lateness())
+    late = await db.run(db.store.overview.lateness())
     assert not any((late.lease, late.schedule, late.operation, late.items_left, late.ticks))
     assert (late.schedules.value, late.operations.value) == (0, 0)
 
@@ -75,12 +75,12 @@ async def test_a_lease_a_schedule_and_an_operation_that_nobody_sees_to_are_late(
     await running(db)
     await enqueue(db)
     hourly = NewSchedule(name="s", timing=Timing(every=3600 * SECOND), job=NewJob("t"))
-    await db.run(db.store.create_schedule(hourly, BY))
+    await db.run(db.store.schedules.create(hourly, BY))
     new = NewOperation(kind=OperationKind.CANCEL, filter=Filter(queue="q"), rate=1)
-    operation = await db.run(db.store.start_operation(new, BY))
+    operation = await db.run(db.store.operations.start(new, BY))
     db.clock.advance(2 * 3600 * SECOND)
 
-    late = await db.run(db.store.lateness())
+    late = await db.run(db.store.overview.lateness())
 
     assert late.lease > 3600 * SECOND
     assert 3600 * SECOND <= late.schedule <= 2 * 3600 * SECOND
@@ -92,11 +92,11 @@ async def test_a_lease_a_schedule_and_an_operation_that_nobody_sees_to_are_late(
 async def test_the_last_hours_ticks_are_counted_by_what_they_came_to(db: Database) -> None:
     policy = Policy(missed=Missed.LATEST)
     often = NewSchedule(name="s", timing=Timing(every=600 * SECOND), job=NewJob("t"), policy=policy)
-    await db.run(db.store.create_schedule(often, BY))
+    await db.run(db.store.schedules.create(often, BY))
     db.clock.advance(1800 * SECOND)
-    await db.run(db.store.fire())
+    await db.run(db.store.ticks.fire())
 
-    ticks = (await db.run(db.store.lateness())).ticks
+    ticks = (await db.run(db.store.overview.lateness())).ticks
 
     counts = {(tick.outcome, tick.reason): tick.count for tick in ticks}
     assert sum(counts.values()) == 3
@@ -109,9 +109,9 @@ async def test_every_table_is_shown_with_its_partitions_and_a_transaction_pins_t
     await running(db)
     writer = await db.party("writer")
     async with writer.transaction() as open_one:
-        await open_one.run(db.store.enqueue([NewJob("t")]))
+        await open_one.run(db.store.jobs.enqueue([NewJob("t")]))
         await enqueue(db)
-        storage = await db.run(db.store.storage())
+        storage = await db.run(db.store.overview.storage())
     sizes = {table.name: table.bytes for table in storage.tables}
     assert {"job", "attempt", "job_archive", "rollup_minute"} <= sizes.keys()
     assert all(name.islower() and not name[-1].isdigit() for name in sizes)

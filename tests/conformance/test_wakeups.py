@@ -14,13 +14,13 @@ MARK = "mark"
 
 async def listener(db: Database) -> Party:
     party = await db.caller("listener")
-    await party.connection.execute(f"LISTEN {db.store.channel}")
+    await party.connection.execute(f"LISTEN {db.store.jobs.channel}")
     return party
 
 
 async def heard(db: Database, party: Party) -> list[str]:
     """What was sent up to now: everything before a mark that is sent now."""
-    await db.fetch("SELECT pg_notify($1, $2)", db.store.channel, MARK)
+    await db.fetch("SELECT pg_notify($1, $2)", db.store.jobs.channel, MARK)
     names: list[str] = []
     while MARK not in names:
         batch = party.connection.notifies(timeout=10, stop_after=1)
@@ -33,21 +33,21 @@ async def heard(db: Database, party: Party) -> list[str]:
 async def test_an_enqueue_wakes_each_of_its_queues_once(db: Database) -> None:
     ear = await listener(db)
     jobs = [a_job(queue="a"), a_job(queue="b"), a_job(queue="a"), a_job(queue="c")]
-    await db.run(db.store.enqueue(jobs))
+    await db.run(db.store.jobs.enqueue(jobs))
 
     assert sorted(await heard(db, ear)) == ["a", "b", "c"]
 
 
 async def test_keyed_jobs_wake_their_queues_too(db: Database) -> None:
     ear = await listener(db)
-    await db.run(db.store.enqueue([a_job(queue="a"), a_job(queue="b", key="k")]))
+    await db.run(db.store.jobs.enqueue([a_job(queue="a"), a_job(queue="b", key="k")]))
 
     assert sorted(await heard(db, ear)) == ["a", "b"]
 
 
 async def test_an_enqueue_can_be_silent(db: Database) -> None:
     ear = await listener(db)
-    await db.run(db.store.enqueue([a_job(), a_job(key="k")], wake=False))
+    await db.run(db.store.jobs.enqueue([a_job(), a_job(key="k")], wake=False))
 
     assert await heard(db, ear) == []
 
@@ -56,8 +56,8 @@ async def test_a_wakeup_in_a_callers_transaction_comes_at_its_commit(db: Databas
     ear = await listener(db)
     caller = await db.caller("caller")
     async with caller.transaction() as session:
-        await session.run(db.store.enqueue([a_job()]))
-        await session.run(db.store.enqueue([a_job(), a_job(key="k")]))
+        await session.run(db.store.jobs.enqueue([a_job()]))
+        await session.run(db.store.jobs.enqueue([a_job(), a_job(key="k")]))
         assert await heard(db, ear) == []
 
     assert await heard(db, ear) == ["q"]
@@ -66,6 +66,6 @@ async def test_a_wakeup_in_a_callers_transaction_comes_at_its_commit(db: Databas
 async def test_a_rollback_wakes_nobody(db: Database) -> None:
     ear = await listener(db)
     caller = await db.caller("caller")
-    await roll_back(caller, db.store.enqueue([a_job()]))
+    await roll_back(caller, db.store.jobs.enqueue([a_job()]))
 
     assert await heard(db, ear) == []

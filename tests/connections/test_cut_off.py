@@ -22,40 +22,42 @@ if TYPE_CHECKING:
 
 async def test_a_report_cancelled_behind_a_lock_gives_its_connection_up(db: Database) -> None:
     """What came next would join its transaction, be answered, and never be committed."""
-    await db.run(db.store.enqueue([NewJob("t", "q")]))
-    [claimed] = (await db.run(db.store.claim(lanes("q"), count=1, worker=A))).jobs
+    await db.run(db.store.jobs.enqueue([NewJob("t", "q")]))
+    [claimed] = (await db.run(db.store.leases.claim(lanes("q"), count=1, worker=A))).jobs
     holder, worker = await db.party("holder"), await db.party("worker")
 
     async with holder.transaction() as tx:
-        await tx.run(db.store.guard(claimed.lease))
+        await tx.run(db.store.leases.guard(claimed.lease))
         await holder.connection.execute("SELECT 1 FROM tenure.job FOR UPDATE")
-        report = asyncio.create_task(worker.run(db.store.progress(claimed.lease, done=1)))
+        report = asyncio.create_task(worker.run(db.store.leases.progress(claimed.lease, done=1)))
         await db.until_blocked("worker")
         report.cancel()
         with pytest.raises(asyncio.CancelledError):
             await report
 
     with pytest.raises(Unreachable):
-        await worker.run(db.store.enqueue([NewJob("t", "q")]))
+        await worker.run(db.store.jobs.enqueue([NewJob("t", "q")]))
 
 
 async def test_a_defect_inside_a_transaction_gives_the_connection_up(db: Database) -> None:
-    [job] = await db.run(db.store.enqueue([NewJob("t", "q")]))
+    [job] = await db.run(db.store.jobs.enqueue([NewJob("t", "q")]))
     with connect(db.url) as connection:
         session = Session(connection)
         with pytest.raises(TypeError):
-            session.run(db.store.hold([job.id], By("me", reason=cast("Any", object()))))
+            session.run(
+                db.store.job_commands.hold([job.id], By("me", reason=cast("Any", object())))
+            )
         assert connection.closed
         with pytest.raises(Unreachable):
-            session.run(db.store.enqueue([NewJob("t", "q")]))
+            session.run(db.store.jobs.enqueue([NewJob("t", "q")]))
 
 
 async def test_a_guard_outside_a_transaction_is_refused_with_what_to_do(db: Database) -> None:
     """Its lock would be gone at once, and the commit it was for unfenced. Shows R20."""
-    await db.run(db.store.enqueue([NewJob("t", "q")]))
-    [claimed] = (await db.run(db.store.claim(lanes("q"), count=1, worker=A))).jobs
+    await db.run(db.store.jobs.enqueue([NewJob("t", "q")]))
+    [claimed] = (await db.run(db.store.leases.claim(lanes("q"), count=1, worker=A))).jobs
     with pytest.raises(InvalidValue, match="open one first"):
-        await db.run(db.store.guard(claimed.lease))
+        await db.run(db.store.leases.guard(claimed.lease))
 
 
 @pytest.fixture
@@ -74,7 +76,7 @@ async def test_a_cancelled_task_sends_no_cancel_into_a_commit(unconfirmed: Datab
     """A cancel would end the wait for the standby, and show what no standby has."""
     db = unconfirmed
     worker = await db.party("worker")
-    enqueue = asyncio.create_task(worker.run(db.real.enqueue([NewJob("t", "q")])))
+    enqueue = asyncio.create_task(worker.run(db.real.jobs.enqueue([NewJob("t", "q")])))
     waits = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
     async with asyncio.timeout(10):
         while True:

@@ -51,7 +51,7 @@ async def test_a_service_passes_over_hosts_that_are_silent(
     """Shows R34."""
     url = behind(2 if deadline else 1)
     link = PostgresEngine(url, schema="tenure").service_connection("service", deadline=deadline)
-    assert len(await link.run(db.store.enqueue([JOB]))) == 1
+    assert len(await link.run(db.store.jobs.enqueue([JOB]))) == 1
     await link.close()
 
 
@@ -60,7 +60,7 @@ async def test_a_listener_passes_over_a_host_that_is_silent(
 ) -> None:
     """Shows R34."""
     link = PostgresEngine(behind(1), schema="tenure").service_connection("listener")
-    heard = link.listen(db.store.channel)
+    heard = link.listen(db.store.jobs.channel)
     assert await anext(heard) == ""
     await link.close()
 
@@ -70,9 +70,9 @@ async def test_programs_pass_over_hosts_that_are_silent(
 ) -> None:
     """Two of them take longer than a pool's connection is waited for otherwise. Shows R34."""
     engine = PostgresEngine(behind(2), schema="tenure")
-    assert len(await engine.arun(db.store.enqueue([JOB]))) == 1
+    assert len(await engine.arun(db.store.jobs.enqueue([JOB]))) == 1
     await engine.aclose()
-    assert len(engine.run(db.store.enqueue([JOB]))) == 1
+    assert len(engine.run(db.store.jobs.enqueue([JOB]))) == 1
     engine.close()
 
 

@@ -59,8 +59,8 @@ async def interrupted(
 
 async def a_lease(db: Database) -> Lease:
     job = keyed_job()
-    await db.run(db.store.enqueue([job]))
-    claims = await db.run(db.store.claim(lanes(job.queue), count=1, worker=A))
+    await db.run(db.store.jobs.enqueue([job]))
+    claims = await db.run(db.store.leases.claim(lanes(job.queue), count=1, worker=A))
     return claims.jobs[0].lease
 
 
@@ -69,19 +69,19 @@ async def test_an_enqueue_whose_commit_wait_was_cancelled_is_unknown_not_done(
 ) -> None:
     """Shows R18."""
     job = keyed_job()
-    error = await interrupted(unheard, local, unheard.store.enqueue([job]))
+    error = await interrupted(unheard, local, unheard.store.jobs.enqueue([job]))
 
     assert "not confirmed by the standby; ask again" in str(error)
-    [again] = await local.run(local.store.enqueue([job]))
+    [again] = await local.run(local.store.jobs.enqueue([job]))
     assert not again.created
 
 
 async def test_asking_again_waits_for_the_standby_again(unheard: Database, local: Database) -> None:
     """Shows R18. A key that is found taken is not confirmed before the job it names is."""
     job = keyed_job()
-    await local.run(local.store.enqueue([job]))
+    await local.run(local.store.jobs.enqueue([job]))
 
-    await interrupted(unheard, local, unheard.store.enqueue([job]))
+    await interrupted(unheard, local, unheard.store.jobs.enqueue([job]))
 
 
 async def test_a_settle_whose_commit_wait_was_cancelled_is_unknown_and_can_be_sent_again(
@@ -90,12 +90,14 @@ async def test_a_settle_whose_commit_wait_was_cancelled_is_unknown_and_can_be_se
     """Shows R18."""
     lease = await a_lease(local)
     ended = [SettleRequest(lease, DONE)]
-    await interrupted(unheard, local, unheard.store.settle(ended))
-    await interrupted(unheard, local, unheard.store.settle(ended))
+    await interrupted(unheard, local, unheard.store.settlement.settle(ended))
+    await interrupted(unheard, local, unheard.store.settlement.settle(ended))
 
-    assert await local.run(local.store.settle(ended)) == [SettleResult(SettleStatus.REPEATED)]
-    [attempt] = await local.run(local.store.attempts(lease.job_id))
-    assert attempt.repeats == 2
+    assert await local.run(local.store.settlement.settle(ended)) == [
+        SettleResult(SettleStatus.REPEATED)
+    ]
+    [attempt] = await local.run(local.store.jobs.attempts(lease.job_id))
+    assert attempt.settle_repeats == 2
 
 
 async def test_the_commit_of_several_statements_is_watched_too(
@@ -103,10 +105,12 @@ async def test_the_commit_of_several_statements_is_watched_too(
 ) -> None:
     """Shows R18."""
     lease = await a_lease(local)
-    error = await interrupted(unheard, local, unheard.store.revoke([lease.job_id], By("ada")))
+    error = await interrupted(
+        unheard, local, unheard.store.job_commands.revoke([lease.job_id], By("ada"))
+    )
 
     assert "mark" in str(error)
-    job = await local.run(local.store.get(lease.job_id))
+    job = await local.run(local.store.jobs.get(lease.job_id))
     assert job is not None
     assert job.state is State.CANCELLED
 
@@ -116,9 +120,9 @@ async def test_a_connection_that_is_terminated_in_its_commit_wait_leaves_it_unkn
 ) -> None:
     """Shows R18."""
     job = keyed_job()
-    await interrupted(unheard, local, unheard.store.enqueue([job]), act="terminate")
+    await interrupted(unheard, local, unheard.store.jobs.enqueue([job]), act="terminate")
 
-    [again] = await local.run(local.store.enqueue([job]))
+    [again] = await local.run(local.store.jobs.enqueue([job]))
     assert not again.created
 
 
@@ -128,7 +132,7 @@ async def test_the_sync_session_watches_as_well(unheard: Database, local: Databa
     with connect(unheard.url, name=name) as connection:
         session = Session(connection)
         task = asyncio.create_task(
-            asyncio.to_thread(session.run, unheard.store.enqueue([keyed_job()]))
+            asyncio.to_thread(session.run, unheard.store.jobs.enqueue([keyed_job()]))
         )
         await once_it_waits(local, name, "cancel")
         with pytest.raises(OutcomeUnknown, match="standby"):
@@ -141,12 +145,12 @@ async def test_a_session_that_was_left_in_doubt_works_on(
     """The doubt is of one answer: what needs no commit is answered after it."""
     name = f"worker {uuid4()}"
     party = await unheard.party(name)
-    task = asyncio.create_task(party.run(unheard.store.enqueue([keyed_job()])))
+    task = asyncio.create_task(party.run(unheard.store.jobs.enqueue([keyed_job()])))
     await once_it_waits(local, name, "cancel")
     with pytest.raises(OutcomeUnknown):
         await task
 
-    assert await party.run(unheard.store.settings()) == {}
+    assert await party.run(unheard.store.settings.changed()) == {}
 
 
 async def test_claims_that_wait_for_the_standby_past_their_lease_are_deaths_and_no_losses(
@@ -155,17 +159,17 @@ async def test_claims_that_wait_for_the_standby_past_their_lease_are_deaths_and_
     """No handler began, however often: nothing becomes a suspect. Shows R18."""
     job = NewJob("task", queue=f"q{uuid4()}", max_attempts=3)
     local.clock.now = unheard.clock.now
-    [enqueued] = await local.run(local.store.enqueue([job]))
+    [enqueued] = await local.run(local.store.jobs.enqueue([job]))
     asked = lanes(job.queue)
     for _ in range(4):
         await interrupted(
-            unheard, local, unheard.store.claim(asked, count=1, worker=A), act="terminate"
+            unheard, local, unheard.store.leases.claim(asked, count=1, worker=A), act="terminate"
         )
         unheard.clock.advance(40 * SECOND)
         local.clock.now = unheard.clock.now
-        await local.run(local.store.rescue())
+        await local.run(local.store.leases.rescue())
 
-    row = await local.run(local.store.get(enqueued.id))
+    row = await local.run(local.store.jobs.get(enqueued.id))
     assert row is not None
     assert (row.state, row.attempt, row.suspect) == (State.QUEUED, 0, False)
     assert (row.losses, row.worker_losses, row.deaths) == (0, 0, 4)

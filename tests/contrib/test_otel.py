@@ -106,7 +106,7 @@ async def test_an_attempt_is_linked_to_the_enqueue_whatever_its_handler_is(
                 "messaging.message.id": str(handle.id),
                 "tenure.task": task.name,
                 "tenure.attempt": 1,
-                "tenure.fence": (await app.admin.aattempts(handle.id))[0].token,
+                "tenure.fence": (await app.admin.jobs.aattempts(handle.id))[0].token,
             }
             assert said(sent) == {
                 "messaging.system": "tenure",
@@ -205,7 +205,7 @@ async def test_the_span_of_an_enqueue_is_inside_the_callers_and_each_of_many_has
     assert {span.parent.span_id for span in sent if span.parent} == {
         request.get_span_context().span_id
     }
-    rows = [await app.admin.ajob(handle.id) for handle in handles]
+    rows = [await app.admin.jobs.aget(handle.id) for handle in handles]
     assert [row.meta["fields"]["traceparent"][:-2] for row in rows if row] == [
         f"00-{span.context.trace_id:032x}-{span.context.span_id:016x}-" for span in sent
     ]

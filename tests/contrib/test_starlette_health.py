@@ -201,20 +201,20 @@ async def test_the_worker_of_the_process_is_told_of_if_there_is_one(app: Tenure)
         assert await ask(client, "live") == (200, {"status": "ok", "worker": "active"})
 
         async def told() -> str:
-            for worker in await app.admin.aworkers():
-                await app.admin.adrain(worker.id, By("ada"))
+            for worker in await app.admin.workers.alist():
+                await app.admin.workers.adrain(worker.id, By("ada"))
             return str((await ask(client))[1]["worker"])
 
         await eventually(told, "draining")
         assert await ask(client) == (200, {**WELL, "worker": "draining"})
 
 
-async def test_a_process_whose_keeper_has_died_is_to_be_replaced(app: Tenure) -> None:
+async def test_a_process_whose_service_thread_has_died_is_to_be_replaced(app: Tenure) -> None:
     """Nobody renews leases in it any more, and only a new process will."""
     async with started(program(app, work=True)) as client:
         [core] = embedded._RUNNING[app]
-        assert core._herald is not None
-        await core._keeper.stop(core._herald.sign_off)
+        assert core._heartbeat is not None
+        await core._service_thread.stop(core._heartbeat.sign_off)
         failed = {"status": "unavailable", "worker": "failed"}
         assert await until(client, 503, "live") == failed
         assert await until(client, 503) == {**WELL, **failed}

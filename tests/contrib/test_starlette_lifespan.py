@@ -82,13 +82,13 @@ async def test_a_program_can_work_and_gives_up_its_connections_and_its_place_at_
         assert (await handle.wait_async(DEADLINE)).result == f"Hello Ada from {os.getpid()}"
         assert connections(url) > 0
     await until_no_connections(url)
-    [worker] = app.admin.workers()
+    [worker] = app.admin.workers.list()
     assert (worker.name, worker.queues, worker.state) == ("web", ["mail"], WorkerState.OFFLINE)
 
 
 async def test_a_program_works_only_when_told_to(app: Tenure) -> None:
     async with started(Starlette(lifespan=lifespan(app))):
-        assert await app.admin.aworkers() == []
+        assert await app.admin.workers.alist() == []
 
 
 async def test_a_program_can_be_started_again(app: Tenure, url: str) -> None:
@@ -116,7 +116,7 @@ async def test_it_can_be_entered_in_a_lifespan_of_ones_own(app: Tenure, url: str
     @asynccontextmanager
     async def mine(program: FastAPI) -> AsyncIterator[dict[str, str]]:
         async with jobs(program):
-            await app.admin.aschema()
+            await app.admin.schema.astatus()
             order.append("start")
             yield {"mine": "kept"}
             order.append("end")

@@ -114,7 +114,7 @@ async def test_the_job_is_there_when_the_request_is_answered(
         answer = await client.post(f"/{route}")
     assert answer.status_code == 200
     assert counts(url) == (1, 1)
-    assert app.admin.job(answer.json()) is not None
+    assert app.admin.jobs.get(answer.json()) is not None
 
 
 @pytest.mark.parametrize("route", ROUTES)

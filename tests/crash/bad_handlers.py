@@ -46,7 +46,7 @@ def close_descriptors() -> None:
 def end_service_thread() -> None:
     """Raise SystemExit into the thread that renews leases."""
     for thread in threading.enumerate():
-        if thread.name == "tenure-keeper":
+        if thread.name == "tenure-service":
             ctypes.pythonapi.PyThreadState_SetAsyncExc(
                 ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit)
             )

@@ -1,4 +1,8 @@
-"""Jobs that kill their worker: found out after three losses, and their neighbours are not."""
+"""Jobs that kill their worker: found out after three losses, and their neighbours are not.
+
+At every commit `just prove innocents` judges the same for handlers that exit, segfault, abort or
+are killed; the short form has only what that does not: a handler that exits with the code 0.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +49,7 @@ def _charged(bed: Bed) -> str:
 
 
 @pytest.mark.parametrize(
-    "way", ["exit", "exit well", *(pytest.param(way, marks=full_only) for way in WAYS[1:])]
+    "way", ["exit well", *(pytest.param(way, marks=full_only) for way in WAYS)]
 )
 def test_a_pill_among_many_is_found_out_alone(bed: Bed, hire: Hire, tell: Tell, way: str) -> None:
     """Shows R7 and R13."""
@@ -68,6 +72,7 @@ def test_a_pill_among_many_is_found_out_alone(bed: Bed, hire: Hire, tell: Tell, 
     tell(_charged(bed))
 
 
+@full_only
 def test_three_pills_at_once_take_no_innocent_with_them(bed: Bed, hire: Hire, tell: Tell) -> None:
     """Shows R7 and R13."""
     jobs = bed.enqueue(
@@ -80,6 +85,7 @@ def test_three_pills_at_once_take_no_innocent_with_them(bed: Bed, hire: Hire, te
     tell(_charged(bed))
 
 
+@full_only
 def test_three_pills_in_turn_take_no_innocent_with_them(bed: Bed, hire: Hire, tell: Tell) -> None:
     """A neighbour that takes long sees all three die. Shows R7 and R13."""
     path = bed.path("naps")

@@ -59,7 +59,8 @@ def _charged(bed: Bed) -> str:
     )
 
 
-@pytest.mark.parametrize("how", ["killed", pytest.param("shut down", marks=full_only)])
+@full_only  # At every commit `just prove outages` takes the server away three times.
+@pytest.mark.parametrize("how", ["killed", "shut down"])
 def test_a_worker_outlives_its_server(
     bed: Bed, server: Cluster, hire: Hire, tell: Tell, how: str
 ) -> None:

@@ -19,15 +19,15 @@ def entry(seat: Seat, text: str) -> Locator:
 
 def act(within: Locator, word: str, *, button: str = "", **fields: str) -> None:
     """Open the form behind a word, fill it in and send it."""
-    deed = within.locator("details.deed", has=within.page.locator(f"summary:text-is('{word}')"))
-    deed.locator("summary").click()
+    action = within.locator("details.action", has=within.page.locator(f"summary:text-is('{word}')"))
+    action.locator("summary").click()
     for name, text in fields.items():
-        field = deed.locator(f"[name={name}]")
+        field = action.locator(f"[name={name}]")
         if field.evaluate("field => field.tagName") == "SELECT":
             field.select_option(text)
         else:
             field.fill(text)
-    deed.get_by_role("button", name=button or word, exact=True).click()
+    action.get_by_role("button", name=button or word, exact=True).click()
 
 
 def said(seat: Seat) -> str:
@@ -37,4 +37,4 @@ def said(seat: Seat) -> str:
 
 def noted(service: Service, target: str) -> AuditRow:
     """The last thing that was done to a target."""
-    return service.admin.audit(target, count=1)[0]
+    return service.admin.audit.list(target, count=1)[0]

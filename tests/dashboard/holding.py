@@ -68,4 +68,4 @@ def dead(
 
 def last_change(service: Service, target: str) -> AuditRow:
     """The last thing that was done to it, as the audit has it."""
-    return service.admin.audit(target, count=1)[0]
+    return service.admin.audit.list(target, count=1)[0]

@@ -47,13 +47,13 @@ def test_a_failing_queue_is_understood_paused_and_mended_in_five_taps(
         queues="mail",
     ):
         for n in range(6):
-            admin.enqueue(send.name, {"to": "a" * n}, OPS, queue="mail", max_attempts=1)
+            admin.jobs.enqueue(send.name, {"to": "a" * n}, OPS, queue="mail", max_attempts=1)
         for n in range(2):
-            admin.enqueue(render.name, {"page": n}, OPS, queue="mail", max_attempts=1)
-        assert wait_for(lambda: len(admin.jobs(State.FAILED, queue="mail").jobs) == 8, 60)
-        admin.enqueue(import_list.name, {"seconds": 60}, OPS, queue="mail")
-        assert wait_for(lambda: bool(admin.jobs(State.RUNNING, queue="mail").jobs), 30)
-        admin.enqueue(send.name, {"to": "late"}, OPS, queue="mail")
+            admin.jobs.enqueue(render.name, {"page": n}, OPS, queue="mail", max_attempts=1)
+        assert wait_for(lambda: len(admin.jobs.list(State.FAILED, queue="mail").jobs) == 8, 60)
+        admin.jobs.enqueue(import_list.name, {"seconds": 60}, OPS, queue="mail")
+        assert wait_for(lambda: bool(admin.jobs.list(State.RUNNING, queue="mail").jobs), 30)
+        admin.jobs.enqueue(send.name, {"to": "late"}, OPS, queue="mail")
 
         with seated(browser, service, size=PHONE) as seat:
             seat.go("/failed?queue=mail")
@@ -64,20 +64,20 @@ def test_a_failing_queue_is_understood_paused_and_mended_in_five_taps(
             hit = seat.page.locator("[data-entry]", has_text="TimeoutError: no answer from smtp-")
             expect(hit.locator('[data-label="Jobs"]')).to_have_text("6")
 
-            form = seat.page.locator('[data-deed="pause"]')
+            form = seat.page.locator('[data-action="pause"]')
             tap(form.locator("summary"))
             tap(form.get_by_label("Why")).fill("the provider is down")
             tap(form.locator("form button"))
             expect(now).to_contain_text("paused")
 
-            tap(hit.locator('[data-deed="retry"] a'))
+            tap(hit.locator('[data-action="retry"] a'))
             expect(seat.page.locator("#matched")).to_contain_text("6 jobs")
             expect(seat.page.get_by_label("Jobs per second")).to_have_value("50")
             tap(seat.page.get_by_role("button", name="Retry 6 jobs"))
             expect(seat.page.locator("#operation-state")).to_have_text("done")
             assert taps <= MOST
 
-    left = admin.jobs(State.FAILED, queue="mail").jobs
+    left = admin.jobs.list(State.FAILED, queue="mail").jobs
     assert {job.task for job in left} == {render.name}
     change = last_change(service, "queue:mail")
     assert (change.source, change.reason) == ("page", "the provider is down")

@@ -23,8 +23,8 @@ OPS = By("ops", "cli")
 
 
 def test_a_change_is_shown_with_what_is_different(service: Service, seat: Seat) -> None:
-    service.admin.limit_queue("changed", 3, OPS)
-    service.admin.limit_queue("changed", 8, ANA)
+    service.admin.queues.limit("changed", 3, OPS)
+    service.admin.queues.limit("changed", 8, ANA)
     seat.go("/audit?target=queue:changed")
     row = entry(seat, "ana")
     expect(row.locator("[data-label='Before → after']")).to_have_text("max_running 3 → 8")
@@ -37,13 +37,13 @@ def test_a_change_is_shown_with_what_is_different(service: Service, seat: Seat) 
 def test_a_change_elsewhere_is_on_the_page_soon(service: Service, seat: Seat) -> None:
     seat.go("/audit")
     expect(seat.page.locator("#live-state")).to_contain_text("live")
-    service.admin.limit_queue("just-now", 3, OPS)
+    service.admin.queues.limit("just-now", 3, OPS)
     expect(entry(seat, "queue:just-now")).to_be_visible()
 
 
 def test_it_is_found_by_any_of_it_without_scripts_too(service: Service, browser: Browser) -> None:
-    service.admin.limit_queue("sought", 3, ANA)
-    service.admin.resume_queue("sought", OPS)
+    service.admin.queues.limit("sought", 3, ANA)
+    service.admin.queues.resume("sought", OPS)
     job_id = service.enqueue("sought")
     with seated(browser, service, scripts=False) as seat:
         seat.go("/audit")
@@ -65,7 +65,7 @@ def test_it_is_found_by_any_of_it_without_scripts_too(service: Service, browser:
 
 def test_it_is_gone_through_page_by_page(service: Service, seat: Seat) -> None:
     for n in range(101):
-        service.admin.limit_queue("paged", n, OPS)
+        service.admin.queues.limit("paged", n, OPS)
     seat.go("/audit?target=queue:paged")
     expect(seat.page.locator("tbody tr")).to_have_count(100)
     seat.page.get_by_role("link", name="Older").click()
@@ -76,7 +76,7 @@ def test_it_is_gone_through_page_by_page(service: Service, seat: Seat) -> None:
 
 def test_it_is_taken_away_as_ndjson(service: Service, seat: Seat) -> None:
     for n in range(205):
-        service.admin.limit_queue("exported", n, OPS)
+        service.admin.queues.limit("exported", n, OPS)
     seat.go("/audit?target=queue:exported")
     with seat.page.expect_download() as download:
         seat.page.get_by_role("link", name="Export as NDJSON").click()

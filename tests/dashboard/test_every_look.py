@@ -48,8 +48,8 @@ def filled(service: Service) -> Service:
         service.enqueue(LONG)
         caller.post("/v1/leases:acquire", json=wanted)
     assert job_id
-    admin.limit_queue(LONG, 5, OPS)
-    admin.pause_queue(LONG, OPS, until=datetime.now(UTC) + timedelta(hours=1))
+    admin.queues.limit(LONG, 5, OPS)
+    admin.queues.pause(LONG, OPS, until=datetime.now(UTC) + timedelta(hours=1))
     admin.schedules.create("reports/nightly", "t", OPS, cron="30 2 * * *", queue=LONG)
     admin.schedules.create("held-back", "t", OPS, every=60, queue=LONG)
     admin.schedules.pause("held-back", OPS)
@@ -67,7 +67,7 @@ def test_no_form_runs_out_of_a_phone(filled: Service, browser: Browser) -> None:
     with seated(browser, filled, size=PHONE) as seat:
         for path in PATHS:
             seat.go(path)
-            for word in seat.page.locator("details.deed > summary").all()[:3]:
+            for word in seat.page.locator("details.action > summary").all()[:3]:
                 word.click()
             assert seat.page.evaluate(too_wide) <= 0, path
 

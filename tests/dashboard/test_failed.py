@@ -26,7 +26,7 @@ def many(service: Service, queue: str, count: int) -> None:
     """So many jobs that are due much later."""
     jobs = [JobRequest(task="later", args={}, queue=queue, delay=3600) for _ in range(1000)]
     for start in range(0, count, 1000):
-        service.admin.enqueue_many(jobs[: count - start], OPS)
+        service.admin.jobs.enqueue_many(jobs[: count - start], OPS)
 
 
 @pytest.mark.parametrize("scripts", [True, False])
@@ -42,7 +42,7 @@ def test_a_group_is_retried_at_a_rate_and_nothing_else(
         row = seat.page.locator("[data-entry]", has_text="no answer from")
         expect(row.locator('[data-label="Jobs"]')).to_have_text("3")
         expect(row.locator('[data-label="Sample"]')).to_have_text(hit[-1])
-        row.locator('[data-deed="retry"] a').click()
+        row.locator('[data-action="retry"] a').click()
         expect(seat.page.locator("#matched")).to_contain_text("3 jobs")
         seat.page.get_by_label("Jobs per second").fill("100")
         seat.page.get_by_label("Why").fill("the host is back")
@@ -50,9 +50,9 @@ def test_a_group_is_retried_at_a_rate_and_nothing_else(
         expect(seat.page.locator("#status")).to_contain_text("Started: 3 jobs, 100 per second.")
         operation = seat.page.url.split("/")[-1].split("?")[0]
 
-    assert wait_for(lambda: service.admin.job(int(hit[0])).state == "queued", 20)  # type: ignore[union-attr]
-    assert {service.admin.job(int(one)).state for one in hit} == {"queued"}  # type: ignore[union-attr]
-    assert service.admin.job(int(other)).state == "failed"  # type: ignore[union-attr]
+    assert wait_for(lambda: service.admin.jobs.get(int(hit[0])).state == "queued", 20)  # type: ignore[union-attr]
+    assert {service.admin.jobs.get(int(one)).state for one in hit} == {"queued"}  # type: ignore[union-attr]
+    assert service.admin.jobs.get(int(other)).state == "failed"  # type: ignore[union-attr]
     row_ = service.admin.operations.get(int(operation))
     assert row_ is not None
     assert (row_.source, row_.reason, row_.rate) == ("page", "the host is back", 100)
@@ -75,13 +75,13 @@ def test_a_queue_is_paused_with_a_reason_where_its_dead_letters_are(
     dead(service, "to-pause")
     seat.go("/failed?queue=to-pause")
     seat.page.keyboard.press("p")
-    seat.page.locator('[data-deed="pause"]').get_by_label("Why").fill("failover")
-    seat.page.locator('[data-deed="pause"] form button').click()
+    seat.page.locator('[data-action="pause"]').get_by_label("Why").fill("failover")
+    seat.page.locator('[data-action="pause"] form button').click()
     expect(seat.page.locator("#queue-now")).to_contain_text("paused by first: “failover”")
     row = last_change(service, "queue:to-pause")
     assert (row.action, row.source, row.reason) == ("queue.pause", "page", "failover")
-    seat.page.locator('[data-deed="pause"] summary').click()
-    seat.page.locator('[data-deed="pause"] form button').click()
+    seat.page.locator('[data-action="pause"] summary').click()
+    seat.page.locator('[data-action="pause"] form button').click()
     expect(seat.page.locator("#queue-now")).not_to_contain_text("paused")
 
 
@@ -118,18 +118,18 @@ def test_an_operation_is_paused_resumed_and_aborted_and_moves_by_itself(
     seat.page.get_by_role("button", name="Cancel 200 jobs").click()
     expect(seat.page.locator("#operation-state")).to_have_text("running")
     operation = seat.page.url.split("/")[-1].split("?")[0]
-    for deed, action, becomes in (
+    for action, audited, becomes in (
         ("pause", "operation.pause", "paused"),
         ("pause", "operation.resume", "running"),
         ("abort", "operation.abort", "aborted"),
     ):
-        seat.page.locator(f'[data-deed="{deed}"] summary').click()
-        seat.page.locator(f'[data-deed="{deed}"]').get_by_label("Why").fill(f"to be {becomes}")
-        seat.page.locator(f'[data-deed="{deed}"] form button').click()
+        seat.page.locator(f'[data-action="{action}"] summary').click()
+        seat.page.locator(f'[data-action="{action}"]').get_by_label("Why").fill(f"to be {becomes}")
+        seat.page.locator(f'[data-action="{action}"] form button').click()
         expect(seat.page.locator("#operation-state")).to_have_text(becomes)
         change = last_change(service, f"operation:{operation}")
-        assert (change.source, change.reason) == ("page", f"to be {becomes}"), action
-    expect(seat.page.locator("[data-deed]")).to_have_count(0)
+        assert (change.source, change.reason) == ("page", f"to be {becomes}"), audited
+    expect(seat.page.locator("[data-action]")).to_have_count(0)
 
     lines = seat.context.request.get(f"{service.url}/operations/{operation}/ids.ndjson").text()
     assert len([json.loads(line)["job_id"] for line in lines.splitlines()]) == 200
@@ -148,7 +148,7 @@ def test_who_may_look_at_one_queue_alone_sees_that_one(browser: Browser, service
         seat.page.get_by_role("link", name="mine").click()
         expect(seat.page.locator("[data-entry]")).to_contain_text("its words need payload:read")
         assert "words of the error" not in seat.page.content()
-        expect(seat.page.locator("[data-deed]")).to_have_count(0)
+        expect(seat.page.locator("[data-action]")).to_have_count(0)
         answer = seat.go("/operations/new?kind=retry&state=failed&queue=mine")
         assert answer is not None
         assert answer.status == 403

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
     from support.serving import Service
 
-# What each form does, as the API says it; `{deed}` stands for each of several.
+# What each form does, as the API says it; `{action}` stands for each of several.
 TWINS = {
-    "/jobs/{job_id}/{deed}": [
-        *(f"/v1/jobs/{{job_id}}:{deed}" for deed in ("retry", "cancel", "revoke", "hold")),
+    "/jobs/{job_id}/{action}": [
+        *(f"/v1/jobs/{{job_id}}:{action}" for action in ("retry", "cancel", "revoke", "hold")),
         *("/v1/jobs/{job_id}:resume", "/v1/jobs/{job_id}:move", "/v1/jobs/{job_id}"),
     ],
     "/operations": ["/v1/operations"],
-    "/operations/{operation_id}/{deed}": [
-        f"/v1/operations/{{operation_id}}:{deed}" for deed in ("pause", "resume", "abort")
+    "/operations/{operation_id}/{action}": [
+        f"/v1/operations/{{operation_id}}:{action}" for action in ("pause", "resume", "abort")
     ],
     "/queues/{name:path}:limit": ["/v1/queues/{name}:limit"],
     "/queues/{name:path}:pause": ["/v1/queues/{name}:pause"],
@@ -80,4 +80,4 @@ def test_what_is_sent_from_elsewhere_is_refused(service: Service, path: str) -> 
             for wrong in ("", "0" * 64, session.csrf_token("tnr_another")):
                 assert browser.post(_filled(path), data={"mark": wrong}).status_code == 403
             assert browser.post(_filled(path), json={"mark": mark}).status_code == 403
-    assert not service.admin.search_audit(source="page").rows
+    assert not service.admin.audit.search(source="page").rows

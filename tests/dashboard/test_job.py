@@ -50,7 +50,7 @@ def test_a_late_result_is_shown_as_refused(service: Service, seat: Seat) -> None
     job_id = service.enqueue("late")
     with holding(service, "late") as holder:
         job = holder.take()
-        service.admin.revoke([int(job_id)], OPS)
+        service.admin.jobs.revoke([int(job_id)], OPS)
         answer = holder.caller.post("/v1/leases:complete", json={"lease": job["lease"]})
         assert answer.status_code == 409
     seat.go(f"/jobs/{job_id}")
@@ -80,12 +80,12 @@ def test_a_running_job_shows_its_lease_and_its_report_as_they_are(
 
 def test_a_job_that_waits_says_why(service: Service, seat: Seat) -> None:
     job_id = service.enqueue("stopped")
-    service.admin.pause_queue("stopped", OPS)
+    service.admin.queues.pause("stopped", OPS)
     seat.go(f"/jobs/{job_id}")
     expect(seat.page.locator("#why")).to_contain_text("Its queue stopped is paused, by ops")
 
 
-DEEDS = {
+ACTIONS = {
     "retry": ("failed", "retry", "queued"),
     "cancel": ("queued", "cancel", "cancelled"),
     "revoke": ("running", "revoke", "cancelled"),
@@ -96,22 +96,22 @@ DEEDS = {
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-@pytest.mark.parametrize("deed", DEEDS)
-def test_a_deed_is_done_with_its_reason_and_is_in_the_audit(
-    browser: Browser, service: Service, deed: str, scripts: bool
+@pytest.mark.parametrize("action", ACTIONS)
+def test_an_action_is_done_with_its_reason_and_is_in_the_audit(
+    browser: Browser, service: Service, action: str, scripts: bool
 ) -> None:
     """Shows R36, with scripts and without."""
-    state, action, becomes = DEEDS[deed]
-    queue = f"deeds-{deed}-{scripts}"
+    state, audited, becomes = ACTIONS[action]
+    queue = f"actions-{action}-{scripts}"
     job_id = dead(service, queue) if state == "failed" else service.enqueue(queue)
     with holding(service, queue) as holder, seated(browser, service, scripts=scripts) as seat:
         if state == "running":
             holder.take()
         seat.go(f"/jobs/{job_id}")
-        form = seat.page.locator(f'[data-deed="{deed}"]')
+        form = seat.page.locator(f'[data-action="{action}"]')
         form.locator("summary").click()
         form.get_by_label("Why").fill("the host is back")
-        if deed == "move":
+        if action == "move":
             form.get_by_label("Due (UTC)").fill("2040-01-01T10:00")
             form.get_by_label("Priority").fill("9")
         form.locator("form button").click()
@@ -120,12 +120,12 @@ def test_a_deed_is_done_with_its_reason_and_is_in_the_audit(
             expect(seat.page.locator(".state")).to_have_text(becomes)
 
     row = last_change(service, f"job:{job_id}")
-    assert (row.action, row.source, row.reason) == (action, "page", "the host is back")
+    assert (row.action, row.source, row.reason) == (audited, "page", "the host is back")
 
 
 def test_a_held_job_is_let_go_by_the_keyboard(service: Service, seat: Seat) -> None:
     job_id = service.enqueue("kept")
-    service.admin.hold([int(job_id)], OPS)
+    service.admin.jobs.hold([int(job_id)], OPS)
     seat.go(f"/jobs/{job_id}")
     seat.page.keyboard.press("p")
     seat.page.keyboard.type("enough")
@@ -137,22 +137,22 @@ def test_a_held_job_is_let_go_by_the_keyboard(service: Service, seat: Seat) -> N
 def test_what_came_too_late_is_told_and_changes_nothing(service: Service, seat: Seat) -> None:
     job_id = service.enqueue("raced")
     seat.go(f"/jobs/{job_id}")
-    seat.page.locator('[data-deed="pause"] summary').click()
-    service.admin.cancel([int(job_id)], OPS)
-    seat.page.locator('[data-deed="pause"] form button').click()
-    expect(seat.page.locator("#status")).to_contain_text("Nothing was done: it is not queued")
+    seat.page.locator('[data-action="pause"] summary').click()
+    service.admin.jobs.cancel([int(job_id)], OPS)
+    seat.page.locator('[data-action="pause"] form button').click()
+    expect(seat.page.locator("#status")).to_contain_text("is not queued.")
 
 
 def test_a_form_that_is_filled_is_not_changed_under_the_hand(service: Service, seat: Seat) -> None:
     job_id = service.enqueue("filled")
     seat.go(f"/jobs/{job_id}")
-    seat.page.locator('[data-deed="cancel"] summary').click()
-    seat.page.locator('[data-deed="cancel"]').get_by_label("Why").fill("half a sent")
-    service.admin.hold([int(job_id)], OPS)
+    seat.page.locator('[data-action="cancel"] summary').click()
+    seat.page.locator('[data-action="cancel"]').get_by_label("Why").fill("half a sent")
+    service.admin.jobs.hold([int(job_id)], OPS)
     expect(seat.page.locator("#live-state")).to_contain_text("paused: a form is open")
-    written = seat.page.locator('[data-deed="cancel"]').get_by_label("Why")
+    written = seat.page.locator('[data-action="cancel"]').get_by_label("Why")
     assert written.input_value() == "half a sent"
-    seat.page.locator('[data-deed="cancel"] summary').click()
+    seat.page.locator('[data-action="cancel"] summary').click()
     expect(seat.page.locator(".state")).to_have_text("held")
 
 
@@ -194,7 +194,7 @@ def test_without_the_scope_nothing_is_shown_of_what_it_carries_and_nothing_can_b
             expect(seat.page.get_by_role("heading", name="Hidden")).to_be_visible()
             assert "Ada" not in seat.page.content()
             assert "secret words" not in seat.page.content()
-        expect(seat.page.locator("[data-deed]")).to_have_count(0)
+        expect(seat.page.locator("[data-action]")).to_have_count(0)
         answer = seat.go(f"/jobs/{other}")
         assert answer is not None
         assert answer.status == 404

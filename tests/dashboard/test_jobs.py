@@ -121,10 +121,10 @@ def test_what_is_chosen_is_done_as_an_operation(
         expect(seat.page.locator("#status")).to_contain_text("Started:")
 
     def ended() -> bool:
-        return all(service.admin.job(int(one)).state == "cancelled" for one in ids[:2])  # type: ignore[union-attr]
+        return all(service.admin.jobs.get(int(one)).state == "cancelled" for one in ids[:2])  # type: ignore[union-attr]
 
     assert wait_for(ended, 20)
-    assert wait_for(lambda: service.admin.job(int(ids[2])).priority == 9, 20)  # type: ignore[union-attr]
+    assert wait_for(lambda: service.admin.jobs.get(int(ids[2])).priority == 9, 20)  # type: ignore[union-attr]
     [moved, cancelled] = service.admin.operations.list(count=2)
     assert (cancelled.source, cancelled.reason, cancelled.total) == ("page", "sent twice", 2)
     assert (moved.source, moved.filter.queue) == ("page", queue)

@@ -43,7 +43,7 @@ def _queue(service: Service, n: int) -> str:
 
 
 def _paused_queue(service: Service, n: int) -> str:
-    service.admin.pause_queue("one", By("ops", "cli", f"reason-{n}"))
+    service.admin.queues.pause("one", By("ops", "cli", f"reason-{n}"))
     return f".why:has-text('reason-{n}')"
 
 
@@ -52,7 +52,7 @@ def _job(service: Service, n: int) -> str:
 
 
 def _held_job(service: Service, n: int) -> str:
-    steer = service.admin.resume if n % 2 else service.admin.hold
+    steer = service.admin.jobs.resume if n % 2 else service.admin.jobs.hold
     steer([1], OPS)
     return f".state:text-is('{'queued' if n % 2 else 'held'}')"
 
@@ -91,12 +91,12 @@ def _paused_operation(service: Service, n: int) -> str:
 
 
 def _audit(service: Service, n: int) -> str:
-    service.admin.limit_queue(f"limited-{n}", 3, OPS)
+    service.admin.queues.limit(f"limited-{n}", 3, OPS)
     return f"[data-entry]:has-text('queue:limited-{n}')"
 
 
 def _setting(service: Service, n: int) -> str:
-    service.admin.set_setting("lease", 40 + n, OPS)
+    service.admin.settings.set("lease", 40 + n, OPS)
     return f"tr:has(td:text-is('lease')) b:text-is('{40 + n}')"
 
 
@@ -106,7 +106,7 @@ def furnished(service: Service) -> None:
     assert service.enqueue("one") == "1"
     service.admin.schedules.create("one", "t", OPS, every=3600)
     jobs = [JobRequest(task="later", args={}, queue="many", delay=3600) for _ in range(900)]
-    service.admin.enqueue_many(jobs, OPS)
+    service.admin.jobs.enqueue_many(jobs, OPS)
     assert (
         service.admin.operations.start("cancel", "state:scheduled queue:many", OPS, rate=1).id == 1
     )

@@ -28,8 +28,8 @@ def test_a_queue_is_shown_with_what_waits_and_what_is_set(service: Service, seat
     """Shows R35."""
     for _ in range(3):
         service.enqueue("shown")
-    service.admin.pause_queue("shown", OPS, until=datetime.now(UTC) + timedelta(hours=1))
-    service.admin.limit_queue("shown", 5, OPS)
+    service.admin.queues.pause("shown", OPS, until=datetime.now(UTC) + timedelta(hours=1))
+    service.admin.queues.limit("shown", 5, OPS)
     seat.go("/queues")
     row = entry(seat, "shown")
     expect(row.locator("[data-label=Due]")).to_have_text("3")
@@ -46,7 +46,7 @@ def test_a_change_elsewhere_is_on_the_page_soon(service: Service, seat: Seat) ->
     service.enqueue("moving")
     seat.go("/queues/moving")
     expect(seat.page.locator("#live-state")).to_contain_text("live")
-    service.admin.pause_queue("moving", OPS)
+    service.admin.queues.pause("moving", OPS)
     expect(seat.page.locator(".why")).to_contain_text("paused by ops")
     service.enqueue("moving")
     expect(seat.page.locator(".story")).to_contain_text("2 due")
@@ -56,7 +56,7 @@ def test_a_change_elsewhere_is_on_the_page_soon(service: Service, seat: Seat) ->
 def test_a_queue_is_paused_let_go_on_and_limited(
     service: Service, browser: Browser, *, scripts: bool
 ) -> None:
-    """Each deed is in the audit with who, why, and that it was done by a page."""
+    """Each action is in the audit with who, why, and that it was done by a page."""
     name = f"steered/{scripts}"
     service.enqueue(name)
     with seated(browser, service, scripts=scripts) as seat:
@@ -66,7 +66,7 @@ def test_a_queue_is_paused_let_go_on_and_limited(
         )
         act(entry(seat, name), "Pause", minutes="60", reason="deploy")
         assert said(seat) == f"Queue {name} is paused."
-        [row] = [one for one in service.admin.queues() if one.name == name]
+        [row] = [one for one in service.admin.queues.list() if one.name == name]
         assert row.paused_reason == "deploy"
         assert row.paused_until is not None
         assert row.paused_until > datetime.now(UTC) + timedelta(minutes=59)
@@ -74,12 +74,14 @@ def test_a_queue_is_paused_let_go_on_and_limited(
         act(entry(seat, name), "Resume", reason="done")
         assert noted(service, f"queue:{name}").action == "queue.resume"
         act(seat.page.locator("main"), "Limit", button="Set the limit", max_running="7")
-        assert said(seat) == f"Queue {name} is limited: at most 7 at once."
+        assert said(seat) == f"Queue {name} runs at most 7 at once."
         change = noted(service, f"queue:{name}")
         assert (change.source, change.action) == ("page", "queue.limit")
         assert change.actor.endswith(":first")
         act(seat.page.locator("main"), "Limit", button="Set the limit", max_running="")
-        assert [one.max_running for one in service.admin.queues() if one.name == name] == [None]
+        assert [one.max_running for one in service.admin.queues.list() if one.name == name] == [
+            None
+        ]
 
 
 def test_all_queues_are_paused_at_once(service: Service, seat: Seat) -> None:
@@ -120,7 +122,7 @@ def test_who_may_only_look_sees_no_form_and_others_queues_not_at_all(
         seat.go("/queues")
         expect(entry(seat, "mine")).to_be_visible()
         expect(seat.page.locator("main")).not_to_contain_text("theirs")
-        expect(seat.page.locator("details.deed")).to_have_count(0)
+        expect(seat.page.locator("details.action")).to_have_count(0)
         refused = seat.go("/queues/theirs")
         assert refused is not None
         assert refused.status == 403

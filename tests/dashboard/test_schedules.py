@@ -35,7 +35,7 @@ def missed(service: Service, name: str) -> None:
             (name,),
         )
     engine = service.admin._engine
-    engine.run(engine.store.fire())
+    engine.run(engine.store.ticks.fire())
 
 
 def test_schedules_are_shown_in_words_with_what_they_came_to(service: Service, seat: Seat) -> None:
@@ -133,7 +133,7 @@ def test_who_may_only_look_sees_no_form(service: Service, browser: Browser) -> N
     secret = service.admin.tokens.create("looker", OPS, scopes=["read"], queues=["timed"]).secret
     with seated(browser, service, secret=secret) as seat:
         seat.go("/schedules/looked-at")
-        expect(seat.page.locator("details.deed")).to_have_count(0)
+        expect(seat.page.locator("details.action")).to_have_count(0)
     secret = service.admin.tokens.create("other", OPS, scopes=["read"], queues=["other"]).secret
     with seated(browser, service, secret=secret) as seat:
         refused = seat.go("/schedules/looked-at")

@@ -21,12 +21,12 @@ def test_without_an_access_token_there_is_a_page_to_sign_in(
     browser: Browser, service: Service
 ) -> None:
     with seated(browser, service, signed_in=False) as seat:
-        answer = seat.go("/queues?said=hello")
+        answer = seat.go("/queues?flash=hello")
         assert answer is not None
         assert answer.status == 401
         seat.page.get_by_label("Access token").fill(service.secret)
         seat.page.keyboard.press("Enter")
-        expect(seat.page).to_have_url(f"{service.url}/queues?said=hello")
+        expect(seat.page).to_have_url(f"{service.url}/queues?flash=hello")
 
 
 def test_a_token_that_is_not_let_in_is_told_so(browser: Browser, service: Service) -> None:
@@ -98,7 +98,7 @@ def test_a_form_without_the_mark_of_the_session_is_refused(service: Service, mar
 
 def test_no_link_from_elsewhere_speaks_on_our_pages(seat: Seat) -> None:
     """What is said after a form is sealed; other words are not shown."""
-    seat.go("/queues?said=Call+0900+666&seal=" + "0" * 64)
+    seat.go("/queues?flash=Call+0900+666&seal=" + "0" * 64)
     expect(seat.page.locator("#status")).to_have_text("")
 
 

@@ -48,6 +48,6 @@ def test_who_keeps_dead_rows_and_what_is_set_is_there_soon(service: Service, sea
         connection.execute("CREATE TEMP TABLE report AS SELECT 1")
         expect(seat.page.locator("[data-label=Who]").first).to_contain_text("a-long-report")
         connection.rollback()
-    service.admin.set_setting("lease", 45, OPS)
+    service.admin.settings.set("lease", 45, OPS)
     row = seat.page.locator("tr", has=seat.page.locator("td:text-is('lease')"))
     expect(row.locator("b")).to_have_text("45")

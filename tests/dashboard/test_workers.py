@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def row(service: Service) -> WorkerRow:
-    [one] = service.admin.workers()
+    [one] = service.admin.workers.list()
     return one
 
 
@@ -31,8 +31,8 @@ def worker(service: Service, tmp_path: Path) -> Iterator[Worker]:
     target = "tests.dashboard.handlers:app"
     with Worker(target, service.database, tmp_path, queues="slow", concurrency=4) as worker:
         service.enqueue("slow", task="hold_on", args={"seconds": 300})
-        assert wait_for(lambda: bool(service.admin.leases()), 60), worker.log()
-        assert wait_for(lambda: any(one.running for one in service.admin.workers()), 20)
+        assert wait_for(lambda: bool(service.admin.jobs.leases()), 60), worker.log()
+        assert wait_for(lambda: any(one.running for one in service.admin.workers.list()), 20)
         yield worker
 
 
@@ -74,10 +74,10 @@ def _shows_where_its_loop_stands_still(service: Service, seat: Seat) -> None:
 
 def _asks_it_to_end(service: Service, seat: Seat) -> None:
     act(entry(seat, row(service).name), "Drain", reason="new release")
-    assert "asked to end" in said(seat)
+    assert "asked to stop" in said(seat)
     change = noted(service, f"worker:{row(service).id}")
     assert (change.action, change.source, change.reason) == ("worker.drain", "page", "new release")
     expect(seat.page.locator(".health")).to_have_text("draining")
-    expect(seat.page.locator("details.deed")).to_have_count(0)
+    expect(seat.page.locator("details.action")).to_have_count(0)
     seat.go("/workers?show=idle")
     expect(seat.page.locator(".nothing")).to_contain_text("No worker is idle")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from support.openapi_breaks import breaks
-from tenure import Tenure
+from tenure import Tenure, _actions
 from tenure.server import create
 from tenure.server.problems import KINDS
 from tenure.types import Scope
@@ -66,3 +66,21 @@ def test_the_scopes_of_the_routes_are_those_that_are_documented(document: dict[s
     for method, path, scope in rows:
         needed = document["paths"][path][method.lower()].get("security", [{"HTTPBearer": ["none"]}])
         assert needed == [{"HTTPBearer": [] if scope == "any" else [scope]}], (method, path)
+
+
+ACTIONS = [value for value in vars(_actions).values() if isinstance(value, _actions.Action)]
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.audit)
+def test_every_action_has_a_route_that_reads_its_description_and_scope(
+    document: dict[str, Any], action: _actions.Action
+) -> None:
+    """Dead letters are discarded by operations alone."""
+    routes = [
+        route
+        for methods in document["paths"].values()
+        for route in methods.values()
+        if route["description"] == action.summary
+    ]
+    assert len(routes) == (action is not _actions.DISCARD)
+    assert [list(one["security"][0].values()) for one in routes] == [[[action.scope]]] * len(routes)

@@ -30,6 +30,8 @@ def told(words: list[str]) -> dict[str, Any]:
     """What a command line of `tenure` means, as the command itself would read it."""
     name, *rest = words
     command = COMMAND.commands[name]  # type: ignore[attr-defined]  # It is a group.
+    # `tenure worker` is a group whose own command runs a worker.
+    command = getattr(command, "commands", {}).get("run", command)
     context = command.make_context(name, rest, resilient_parsing=False)
     return dict(context.params)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from support import surfaces
 from tenure import errors
 from tenure._model.access import Scope, TokenState
 from tenure._model.attempt import AttemptOutcome
@@ -161,15 +162,8 @@ def _first(table: str) -> list[str]:
 
 
 def test_every_reason_that_a_statement_or_rule_gives_is_documented() -> None:
-    source = "\n".join(
-        path.read_text()
-        for kind in ("*.py", "*.sql")
-        for path in (ROOT / "src" / "tenure").rglob(kind)
-    )
-    given = set(re.findall(r'reason(?:: str)? ?=\s?"(\w+)"', source))
-    given |= set(re.findall(r'Cancelled\(.*"(\w+)"\)', source))
-    given |= {"attempts", "poison", "lost", "requested", "revoked"}
-    assert {"worker_done", "undecodable", "expired", "handler"} <= given
+    given = surfaces.reasons()
+    assert {"worker_done", "invalid_arguments", "expired", "handler"} <= given
     assert given <= words("states.md")
 
 
@@ -214,6 +208,6 @@ def test_every_verb_of_the_store_has_its_statement_by_its_name() -> None:
     sql = {path.stem for path in (ROOT / "src/tenure/_store/postgres/sql").glob("*.sql")}
     verbs = (
         "enqueue claim renew progress settle rescue cancel revoke hold resume retry discard move "
-        "delete advance"
+        "delete heartbeat heartbeat_many"
     )
     assert set(verbs.split()) <= sql

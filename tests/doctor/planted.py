@@ -87,19 +87,19 @@ def worker(bed: Bed, number: int, *, version: str = "1", **meta: object) -> None
     me = WorkerId(UUID(int=number))
     admin = bed.admin()
     new = NewWorker(me, f"w{number}", "host", 1, version, ["mail"], 10)
-    admin.perform(admin._store.register(new))
-    admin.perform(
-        admin._store.heartbeat(me, state=WorkerState.ACTIVE, running=0, meta=meta or None)
+    admin._run(admin._store.workers.register(new))
+    admin._run(
+        admin._store.workers.heartbeat(me, state=WorkerState.ACTIVE, running=0, meta=meta or None)
     )
 
 
 def stale_worker(bed: Bed) -> None:
     worker(bed, 1)
-    bed.sql("UPDATE tenure.worker SET beat_at = now() - interval '5 minutes'")
+    bed.sql("UPDATE tenure.worker SET last_heartbeat_at = now() - interval '5 minutes'")
 
 
 def a_week_later(bed: Bed) -> None:
-    bed.sql("UPDATE tenure.worker SET beat_at = beat_at - interval '8 days'")
+    bed.sql("UPDATE tenure.worker SET last_heartbeat_at = last_heartbeat_at - interval '8 days'")
     bed.run("tenure db maintain")
 
 
@@ -109,16 +109,16 @@ def mixed_workers(bed: Bed) -> None:
 
 
 def waiting_job(bed: Bed) -> None:
-    bed.admin().enqueue("work", {}, BY, queue="else")
+    bed.admin().jobs.enqueue("work", {}, BY, queue="else")
 
 
 def lost_job(bed: Bed) -> None:
     admin = bed.admin()
     store = admin._store
-    admin.perform(store.enqueue([NewJob("work", queue="mail")]))
+    admin._run(store.jobs.enqueue([NewJob("work", queue="mail")]))
     me = WorkerId(UUID(int=1))
     ttl = timedelta(minutes=1)
-    assert admin.perform(store.claim(lanes("mail"), count=1, worker=me, ttl=ttl)).jobs
+    assert admin._run(store.leases.claim(lanes("mail"), count=1, worker=me, ttl=ttl)).jobs
     bed.sql("UPDATE tenure.job SET lease_expires_at = now() - interval '1 hour'")
 
 
@@ -129,7 +129,7 @@ def locked_job(bed: Bed) -> None:
 
 def locked_due_job(bed: Bed) -> None:
     worker(bed, 1)
-    bed.admin().enqueue("work", {}, BY, queue="mail")
+    bed.admin().jobs.enqueue("work", {}, BY, queue="mail")
     bed.connection().execute("SELECT FROM tenure.job FOR UPDATE")
 
 
@@ -140,7 +140,7 @@ def late_schedule(bed: Bed) -> None:
 
 def a_step_back(bed: Bed) -> None:
     admin = bed.admin()
-    admin.migrate(to=admin.schema().needed - 1)
+    admin.schema.migrate(to=admin.schema.status().needed - 1)
 
 
 PLANTED = {

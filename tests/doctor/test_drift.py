@@ -20,16 +20,16 @@ CONSTRAINTS = [(t, name) for t, table in DRAWN.tables.items() for name in table.
 def mended(bed: Bed) -> list[str]:
     """What was missing, after it was made again."""
     admin = bed.admin()
-    found = admin.perform(admin._store.schema_drift())
+    found = admin._run(admin._store.inspection.schema_drift())
     for each in found:
         bed.sql(*each.sql.split("; "))
-    assert not admin.perform(admin._store.schema_drift())
+    assert not admin._run(admin._store.inspection.schema_drift())
     return [each.what for each in found]
 
 
 def test_all_that_is_in_a_schema_is_drawn(bed: Bed) -> None:
     admin = bed.admin()
-    rows = admin.perform(PostgresStore()._send("drawn", schema="tenure"))
+    rows = admin._run(PostgresStore().inspection._send("actual_schema", schema="tenure"))
     there = {(row["kind"], row["of"], row["name"]) for row in rows}
     # Those of columns have names since PostgreSQL 18.
     there = {each for each in there if not each[2].endswith("_not_null")}
@@ -60,5 +60,5 @@ def test_every_table_is_made_as_it_was(bed: Bed, table: str) -> None:
     before = catalog(bed.url)
     bed.sql(f"DROP TABLE tenure.{table}")
     assert f"table {table} is missing" in mended(bed)
-    bed.admin().maintain()
+    bed.admin().schema.maintain()
     assert catalog(bed.url) == before

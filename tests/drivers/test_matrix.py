@@ -154,7 +154,7 @@ async def test_a_lost_lease_rolls_the_handlers_writes_back(
 ) -> None:
     """The lease is taken while the transaction is open. Shows R4. Shows R20."""
     by = By("ada", reason="a test")
-    charge = settling(driver, app, url, verb, lambda job_id: app.admin.revoke([job_id], by))
+    charge = settling(driver, app, url, verb, lambda job_id: app.admin.jobs.revoke([job_id], by))
     handler = charge.definition.function
     raised: list[type[BaseException]] = []
 

@@ -35,7 +35,7 @@ BY = By("ops")
 
 
 async def enqueue(app: Tenure, **options: object) -> int:
-    answer = await app.admin.aenqueue("task", {"n": 1}, BY, **options)  # type: ignore[arg-type] # as said
+    answer = await app.admin.jobs.aenqueue("task", {"n": 1}, BY, **options)  # type: ignore[arg-type] # as said
     return answer.id
 
 
@@ -59,10 +59,10 @@ async def test_a_job_is_acquired_renewed_and_completed(app: Tenure, remote: Remo
     )
 
     assert settled.answer is SettleStatus.SETTLED
-    job = await app.admin.ajob(job_id)
+    job = await app.admin.jobs.aget(job_id)
     assert job is not None
     assert (job.state, job.result) == (State.COMPLETED, {"sum": 3})
-    [attempt] = await app.admin.aattempts(job_id)
+    [attempt] = await app.admin.jobs.aattempts(job_id)
     assert attempt.log == "a line"
 
 
@@ -81,7 +81,7 @@ async def test_what_is_past_its_time_is_ended_and_not_handed_out(
     assert [work.job.id for work in (await acquire(remote)).work] == [fresh]
     assert (await acquire(remote, count=5)).work == []
     for job_id in old:
-        job = await app.admin.ajob(job_id)
+        job = await app.admin.jobs.aget(job_id)
         assert job is not None
         assert (job.state, job.done_reason) == (State.CANCELLED, "expired")
 
@@ -120,7 +120,7 @@ async def test_a_failure_is_retried_by_the_backoff_and_at_the_cap_is_a_dead_lett
     for work in (first, second):
         await remote.settle_one("me", SettleCommand(work.lease, Failed(Error("Oops", "no luck"))))
 
-    dead, again = await app.admin.ajob(job_id), await app.admin.ajob(later)
+    dead, again = await app.admin.jobs.aget(job_id), await app.admin.jobs.aget(later)
     assert dead is not None
     assert again is not None
     assert (dead.state, dead.done_reason) == (State.FAILED, "attempts")
@@ -153,7 +153,7 @@ async def test_a_report_extends_the_lease_and_the_next_holder_goes_on_from_its_c
     reported = await remote.progress("me", again.lease, items={"b": 2, "c": 3})
 
     assert (reported.items, reported.added, reported.reached) == (3, 1, True)
-    job = await app.admin.ajob(job_id)
+    job = await app.admin.jobs.aget(job_id)
     assert job is not None
     assert (job.state, job.done_reason) == (State.COMPLETED, "target_reached")
 
@@ -162,7 +162,7 @@ async def test_a_lease_that_was_taken_back_names_nothing(app: Tenure, remote: Re
     """Shows R5."""
     job_id = await enqueue(app)
     [work] = (await acquire(remote)).work
-    await app.admin.arevoke([job_id], BY)
+    await app.admin.jobs.arevoke([job_id], BY)
 
     [renewal] = await remote.renew("me", [work.lease])
     assert renewal.answer is RenewStatus.LOST
@@ -189,7 +189,7 @@ async def test_a_cancel_reaches_the_holder_by_its_renewal(app: Tenure, remote: R
     job_id = await enqueue(app)
     [work] = (await acquire(remote)).work
 
-    await app.admin.acancel([job_id], BY)
+    await app.admin.jobs.acancel([job_id], BY)
 
     [renewal] = await remote.renew("me", [work.lease])
     assert renewal.cancel_requested
@@ -210,12 +210,12 @@ async def test_a_worker_that_is_asked_to_drain_gets_nothing_more(
 ) -> None:
     """Shows R30. Shows R31."""
     acquired = await acquire(remote)
-    await remote.beat()
-    [row] = await app.admin.aworkers()
+    await remote.heartbeat()
+    [row] = await app.admin.workers.alist()
     assert (row.name, row.language, row.slots, list(row.queues)) == ("here", "none", 2, ["default"])
 
-    await app.admin.adrain(row.id, BY)
-    await remote.beat()
+    await app.admin.workers.adrain(row.id, BY)
+    await remote.heartbeat()
     await enqueue(app)
 
     again = await remote.acquire("me", ["default"], ME, session=acquired.session)

@@ -35,7 +35,7 @@ async def app(db: Database) -> AsyncIterator[Tenure]:
 
 async def suspect(app: Tenure, db: Database) -> JobId:
     """A job that a worker of its own was lost with, twice."""
-    answer = await app.admin.aenqueue("task", {}, By("ops"), run_at=LATER)
+    answer = await app.admin.jobs.aenqueue("task", {}, By("ops"), run_at=LATER)
     await db.fetch(
         "UPDATE tenure.job SET suspect = true, worker_losses = 2, deaths = 2, run_at = now()"
     )

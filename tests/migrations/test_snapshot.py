@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def migrate(url: str, schema: str = "tenure") -> None:
     with connect(url) as connection:
-        Session(connection, schema=schema).run(PostgresStore(schema).migrate())
+        Session(connection, schema=schema).run(PostgresStore(schema).schema.migrate())
 
 
 def execute(url: str, text: str) -> None:

@@ -19,7 +19,7 @@ def index_lines(db: Database) -> list[str]:
 
 
 async def test_an_index_is_built_concurrently_and_recorded(bare: Database) -> None:
-    applied = await bare.run(bare.real.migrate(steps=STEPS))
+    applied = await bare.run(bare.real.schema.migrate(steps=STEPS))
     assert applied == ["001_thing up", "002_thing_index up", "003_thing_name up"]
     [line] = index_lines(bare)
     assert "valid t" in line
@@ -27,18 +27,18 @@ async def test_an_index_is_built_concurrently_and_recorded(bare: Database) -> No
 
 
 async def test_an_index_is_dropped_concurrently_and_forgotten(bare: Database) -> None:
-    await bare.run(bare.real.migrate(to=2, steps=STEPS))
-    assert await bare.run(bare.real.migrate(to=1, steps=STEPS)) == ["002_thing_index down"]
+    await bare.run(bare.real.schema.migrate(to=2, steps=STEPS))
+    assert await bare.run(bare.real.schema.migrate(to=1, steps=STEPS)) == ["002_thing_index down"]
     assert index_lines(bare) == []
     assert await recorded(bare) == [(1, "001_thing", False)]
 
 
 async def test_others_write_while_an_index_is_built(bare: Database) -> None:
     writer, migrator = await bare.caller("writer"), await bare.party("migrator")
-    await migrator.run(bare.real.migrate(to=1, steps=STEPS))
+    await migrator.run(bare.real.schema.migrate(to=1, steps=STEPS))
     async with writer.transaction():
         await writer.connection.execute("INSERT INTO tenure.thing VALUES (101)")
-        building = asyncio.create_task(migrator.run(bare.real.migrate(to=2, steps=STEPS)))
+        building = asyncio.create_task(migrator.run(bare.real.schema.migrate(to=2, steps=STEPS)))
         await bare.until_blocked("migrator")
         await bare.fetch("INSERT INTO tenure.thing VALUES (102)")
     assert await building == ["002_thing_index up"]
@@ -51,10 +51,10 @@ async def test_an_index_waits_for_a_long_transaction_past_the_limits_of_our_stat
     """Given up half way, it would leave an invalid index that the next try stumbles over."""
     writer = await bare.caller("writer")
     migrator = await bare.party("migrator", **{limit: "100ms"})
-    await migrator.run(bare.real.migrate(to=1, steps=STEPS))
+    await migrator.run(bare.real.schema.migrate(to=1, steps=STEPS))
     async with writer.transaction():
         await writer.connection.execute("INSERT INTO tenure.thing VALUES (101)")
-        building = asyncio.create_task(migrator.run(bare.real.migrate(to=2, steps=STEPS)))
+        building = asyncio.create_task(migrator.run(bare.real.schema.migrate(to=2, steps=STEPS)))
         await until_waited(bare, "migrator", building)
     assert await building == ["002_thing_index up"]
     [line] = index_lines(bare)
@@ -63,7 +63,7 @@ async def test_an_index_waits_for_a_long_transaction_past_the_limits_of_our_stat
 
 async def test_a_connections_own_limits_are_back_after_the_script(bare: Database) -> None:
     migrator = await bare.party("migrator", lock_timeout="5s", statement_timeout="10s")
-    await migrator.run(bare.real.migrate(steps=STEPS))
+    await migrator.run(bare.real.schema.migrate(steps=STEPS))
     cursor = await migrator.connection.execute(
         "SELECT current_setting('lock_timeout'), current_setting('statement_timeout')"
     )
@@ -73,12 +73,12 @@ async def test_a_connections_own_limits_are_back_after_the_script(bare: Database
 async def test_two_migrators_build_an_index_once(bare: Database) -> None:
     writer = await bare.caller("writer")
     first, second = await bare.party("first"), await bare.party("second")
-    await first.run(bare.real.migrate(to=1, steps=STEPS))
+    await first.run(bare.real.schema.migrate(to=1, steps=STEPS))
     async with writer.transaction():
         await writer.connection.execute("INSERT INTO tenure.thing VALUES (101)")
-        building = asyncio.create_task(first.run(bare.real.migrate(to=2, steps=STEPS)))
+        building = asyncio.create_task(first.run(bare.real.schema.migrate(to=2, steps=STEPS)))
         await bare.until_blocked("first")
-        waiting = asyncio.create_task(second.run(bare.real.migrate(to=2, steps=STEPS)))
+        waiting = asyncio.create_task(second.run(bare.real.schema.migrate(to=2, steps=STEPS)))
         await until_patient(bare, "second")
     answers = await asyncio.gather(building, waiting)
     assert sorted(len(answer) for answer in answers) == [0, 1]

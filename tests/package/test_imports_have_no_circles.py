@@ -10,17 +10,6 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src"
 
-# The circles that are still there, each with its reason. The list only shrinks: remove a module
-# from it as soon as no circle needs it.
-KNOWN: dict[str, set[str]] = {
-    "the Django package finds its tasks, and the tasks need the package's names": {
-        "tenure.contrib.django",
-        "tenure.contrib.django.tasks",
-        "tenure.contrib.django.project",
-        "tenure.contrib.django.task_runner",
-    },
-}
-
 
 def _module(path: Path) -> str:
     parts = path.relative_to(SOURCE).with_suffix("").parts
@@ -67,9 +56,7 @@ def circles(texts: dict[str, str]) -> list[set[str]]:
 def test_no_module_imports_itself_by_way_of_others() -> None:
     texts = {_module(path): path.read_text() for path in (SOURCE / "tenure").rglob("*.py")}
     assert len(texts) > 100
-    found = circles(texts)
-    assert [circle for circle in found if circle not in KNOWN.values()] == [], "a new circle"
-    assert [why for why, circle in KNOWN.items() if circle not in found] == [], "remove it above"
+    assert circles(texts) == []
 
 
 def test_every_kind_of_import_counts() -> None:

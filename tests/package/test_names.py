@@ -25,12 +25,13 @@ STILL_USED = {
     "FailedGroups",  # of `tenure.admin`
     "Health",  # of a worker
     "Jobs",  # of `tenure.admin`
+    "LEASE_OVER",  # a finding
     "Link",  # of OpenTelemetry
     "OWN",  # a kind of loss
     "Operations",  # of `tenure.admin`
     "Order",  # of the demo's shop
     "Problem",  # of `tenure.client`
-    "Queues",  # an option of the command line
+    "Queues",  # of `tenure.admin`
     "RUNNING",  # a state
     "Renewer",  # of a worker
     "Runner",  # of operations of the store
@@ -41,6 +42,7 @@ STILL_USED = {
     "Step",  # of a Django migration
     "WAITING",  # a metric
     "Work",  # of `tenure.client`
+    "Workers",  # of `tenure.admin`
 }
 
 

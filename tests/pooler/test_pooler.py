@@ -43,7 +43,7 @@ async def test_enqueues_of_both_worlds_at_once_and_in_bulk(app: Tenure) -> None:
     await asyncio.gather(*(echo.aenqueue(number) for number in range(MANY)))
     await asyncio.gather(*(asyncio.to_thread(echo.enqueue, number) for number in range(MANY)))
     app.enqueue_many(echo.bind(number) for number in range(2500))
-    assert len(app.admin.jobs(State.QUEUED, count=1000).jobs) == 1000
+    assert len(app.admin.jobs.list(State.QUEUED, count=1000).jobs) == 1000
 
 
 async def test_a_worker_runs_jobs_of_every_kind(
@@ -111,7 +111,7 @@ def test_a_wait_without_listen_ends_soon_after_the_job(app: Tenure) -> None:
     handle = echo.enqueue(1)
     with pytest.raises(TimeoutError, match="still queued"):
         handle.wait(0.3)
-    app.admin.cancel([handle.id], BY)
+    app.admin.jobs.cancel([handle.id], BY)
     handle.wait(10)
 
 
@@ -139,10 +139,10 @@ def test_migrations_and_upkeep_work_and_what_needs_a_session_is_refused(
 ) -> None:
     url = pgbouncer.url(urlsplit(empty_database).path.removeprefix("/"))
     with operate(url, check=False) as admin:
-        assert admin.migrate()
-        assert admin.schema().fits
-        admin.maintain()
-        admin.migrate(to=0)
+        assert admin.schema.migrate()
+        assert admin.schema.status().fits
+        admin.schema.maintain()
+        admin.schema.migrate(to=0)
 
     def alone() -> Op[None]:
         yield RawSql("SELECT pg_try_advisory_lock(1)", session=True)

@@ -125,14 +125,14 @@ def test_of_missed_ticks_the_latest_alone_may_make_a_job() -> None:
 
 def test_all_within_a_window_and_a_maximum_are_exactly_those() -> None:
     back = TICKS[9] + SECOND
-    policy = Policy(missed=Missed.ALL, missed_within=timedelta(minutes=4), missed_most=4)
+    policy = Policy(missed=Missed.ALL, missed_within=timedelta(minutes=4), missed_limit=4)
     gone = [skipped(tick, "missed", back - tick) for tick in TICKS[:6]]
     pairs = [fired(tick, n, back - tick) for n, tick in enumerate(TICKS[6:])]
     runs, said = [run for run, _ in pairs], gone + [row for _, row in pairs]
     assert judged(target(policy), runs, said).clean
-    assert not judged(target(replace(policy, missed_most=3)), runs, said).clean
-    assert not judged(target(replace(policy, missed_most=5)), runs, said).wrong
-    wider = replace(policy, missed_most=5, missed_within=timedelta(minutes=5))
+    assert not judged(target(replace(policy, missed_limit=3)), runs, said).clean
+    assert not judged(target(replace(policy, missed_limit=5)), runs, said).wrong
+    wider = replace(policy, missed_limit=5, missed_within=timedelta(minutes=5))
     assert len(judged(target(wider), runs, said).wrong) == 1
 
 

@@ -37,14 +37,14 @@ def revived(url: str) -> list[Violation]:
 async def held(db: Database) -> Lease:
     grants.note(db.url)
     await enqueue(db)
-    found = await db.run(db.store.claim(lanes("q"), count=1, worker=A, ttl=LEASE * SECOND))
+    found = await db.run(db.store.leases.claim(lanes("q"), count=1, worker=A, ttl=LEASE * SECOND))
     return found.jobs[0].lease
 
 
 async def test_a_renewal_at_the_last_moment_revives_nothing(db: Database) -> None:
     lease = await held(db)
     db.clock.advance(LEASE * SECOND * 0.999)
-    await db.run(db.store.renew([lease]))
+    await db.run(db.store.leases.renew([lease]))
 
     assert await db.fetch("SELECT * FROM lease_grant")
     assert revived(db.url) == []

@@ -55,15 +55,15 @@ SELECT 2000000 + n, 1, now(), now(), now() - n * interval '10 minutes', 0, 5, 3,
 FROM generate_series(1, {archived} / 4) AS n;
 INSERT INTO tenure.job_item (job_id, key, data)
 SELECT 1000000 + n % 500, 'item-' || n, '1' FROM generate_series(1, {archived}) AS n;
-INSERT INTO tenure.job_key (task, key, job_id, until)
+INSERT INTO tenure.job_key (task, key, job_id, expires_at)
 SELECT j.task, j.key, j.id, NULL FROM tenure.job AS j WHERE j.key IS NOT NULL
 UNION ALL
 SELECT 'send', 'old-' || n, 1000000 + n, now() + (n - 500) * interval '1 minute'
 FROM generate_series(1, {archived} / 4) AS n;
 INSERT INTO tenure.audit (at, actor, source, action, target)
 SELECT now(), 'ada', 'cli', 'cancel', 'job:' || n % 3000 FROM generate_series(1, 10000) AS n;
-INSERT INTO tenure.schedule (name, every, zone, task, queue, args, priority, missed, missed_within,
-    missed_most, overlap, jitter, program, next_at, created_at, changed_at)
+INSERT INTO tenure.schedule (name, every, timezone, task, queue, args, priority, missed,
+    missed_within, missed_limit, overlap, jitter, program, next_at, created_at, changed_at)
 SELECT 's-' || n, '1 minute', 'UTC', 'send', 'mail', '{{}}', 5, 'latest', '1 day', 100, 'allow',
     '0', 'program-' || n % 50, now() + (n - 100) * interval '1 second', now(), now()
 FROM generate_series(1, 5000) AS n;
@@ -102,8 +102,8 @@ def fill(url: str, *, queued: int, running: int, archived: int) -> None:
         for text in (_QUEUED, _RUNNING, _HISTORY):
             connection.execute(text.format(**counts).encode())
         operator, store = Session(connection), PostgresStore()
-        operator.run(store.limit_queue("mail", 50, By("ada")))
-        operator.run(store.set_setting("lease", 30, By("ada")))
+        operator.run(store.queues.limit("mail", 50, By("ada")))
+        operator.run(store.settings.set("lease", 30, By("ada")))
         connection.execute("VACUUM ANALYZE")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg import sql
 
-from tenure._store.postgres.statements import DEFAULT_SCHEMA, literal, statements
+from tenure._store.postgres.statements import DEFAULT_SCHEMA, statements
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -129,7 +129,7 @@ def _header(name: str) -> str:
 def explain(connection: psycopg.Connection[Any], query: Query) -> Plan:
     """The plan of one prepared statement, with these parameters, as the server would run it."""
     statement = statements(DEFAULT_SCHEMA)[query.name]
-    arguments = [literal(value) for value in statement.arguments(query.params)]
+    arguments = statement.arguments(query.params)
     given = sql.SQL("({})").format(sql.SQL(", ").join(map(sql.Literal, arguments)))
     cursor = psycopg.ClientCursor(connection)
     cursor.execute(f"PREPARE guarded AS {statement.text}".encode())

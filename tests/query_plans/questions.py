@@ -65,7 +65,7 @@ A_SCHEDULE: Row = {
             "program",
             "set_missed",
             "set_missed_within",
-            "set_missed_most",
+            "set_missed_limit",
             "set_jitter",
             "paused_at",
             "paused_until",
@@ -78,14 +78,14 @@ A_SCHEDULE: Row = {
     "name": "s-7",
     "version": 1,
     "every": MINUTE,
-    "zone": "UTC",
+    "timezone": "UTC",
     "task": "send",
     "queue": "mail",
     "args": {},
     "priority": 5,
     "missed": "latest",
     "missed_within": MINUTE,
-    "missed_most": 9,
+    "missed_limit": 9,
     "overlap": "allow",
     "jitter": timedelta(0),
     "program_version": [],
@@ -109,7 +109,7 @@ AN_OPERATION: Row = {
     "rate": 500,
     "total": 1000,
     "done": 0,
-    "most": None,
+    "chunk_limit": None,
     "outcomes": {},
     "actor": "ada",
     "source": "cli",
@@ -133,12 +133,12 @@ A_BACKFILL = NewBackfill(
 
 def search(said: str) -> Op[Any]:
     """A search for what is said."""
-    return STORE.search(selector_syntax.parse(said), count=50, window=100_000)
+    return STORE.job_queries.search(selector_syntax.parse(said), count=50, window=100_000)
 
 
 def operation(kind: OperationKind, **said: Any) -> Op[Any]:
     """The start of an operation on what is said."""
-    return STORE.start_operation(NewOperation(kind=kind, filter=Filter(**said), rate=500), BY)
+    return STORE.operations.start(NewOperation(kind=kind, filter=Filter(**said), rate=500), BY)
 
 
 # Answers that lead an operation on to its later statements.
@@ -146,22 +146,22 @@ _ANSWERS: Mapping[str, list[Row]] = {
     "check_lease": [{"held": True, "isolation": "read committed", "filed_on": date(2030, 1, 1)}],
     "lock_queues": [{"name": "mail", "adopted": False, "now": NOW}],
     "rescue": [{"id": None, "found": 0, "now": FLOOR.run_at}],
-    "await_answer": [{"digest": "ab", "answer": None}],
-    "days": [{"day": datetime.now(UTC).date()}],
+    "lock_idempotency_key": [{"digest": "ab", "answer": None}],
+    "archive_days": [{"day": datetime.now(UTC).date()}],
     "clock": [{"now": NOW}],
     "newest_id": [{"id": 3_000_000}],
-    "lock_rollups": [
+    "lock_rollup_progress": [
         {
             "closed_to": NOW,
-            **dict.fromkeys(["final_to", "marked_to", "folded_to"], NOW - MINUTE),
+            **dict.fromkeys(["final_to", "marked_to", "counted_until"], NOW - MINUTE),
             "whole": True,
         }
     ],
-    "folded": [{"now": NOW, "folded_to": NOW, "final_to": NOW}],
+    "rollup_progress": [{"now": NOW, "counted_until": NOW, "final_to": NOW}],
     "known_queues": [{"name": "bulk"}, {"name": "mail"}],
     "next_tick": [{"now": NOW, "next_at": NOW}],
-    "due": [{**A_SCHEDULE, "name": f"s-{n}", "overlap": "skip"} for n in range(100)],
-    "declared": [{**A_SCHEDULE, "next_at": NOW + MINUTE, "program": "shop"}],
+    "lock_due_schedules": [{**A_SCHEDULE, "name": f"s-{n}", "overlap": "skip"} for n in range(100)],
+    "declared_schedules": [{**A_SCHEDULE, "next_at": NOW + MINUTE, "program": "shop"}],
     "lock_schedules": [{**A_SCHEDULE, "next_at": NOW + MINUTE, "program": "shop"}],
     "start_operation": [{"id": 7}],
     "freeze_failed": [{"total": 100}],
@@ -195,7 +195,7 @@ def nothing() -> Op[Json]:
 
 def _within(outcome: Outcome) -> Op[None]:
     [one] = ended(1, outcome)
-    return STORE.settle_within(one.lease, one.settlement)
+    return STORE.settlement.settle_within(one.lease, one.settlement)
 
 
 BATCH = 100
@@ -204,62 +204,70 @@ AN_ID = JobId(20_000)
 
 # What our own connections send, by the name of the case.
 OWN: Mapping[str, Query] = {
-    "enqueue": sent(STORE.enqueue(jobs(BATCH, keyed=False)), "enqueue"),
-    "enqueue_alike": sent(STORE.enqueue(jobs(1, keyed=False)), "enqueue_alike"),
-    "enqueue_keyed": sent(STORE.enqueue(jobs(BATCH, keyed=True)), "enqueue_keyed"),
-    "claim": sent(STORE.claim(LANES, count=BATCH, worker=WORKER), "claim"),
+    "enqueue": sent(STORE.jobs.enqueue(jobs(BATCH, keyed=False)), "enqueue"),
+    "enqueue_alike": sent(STORE.jobs.enqueue(jobs(1, keyed=False)), "enqueue_alike"),
+    "enqueue_keyed": sent(STORE.jobs.enqueue(jobs(BATCH, keyed=True)), "enqueue_keyed"),
+    "claim": sent(STORE.leases.claim(LANES, count=BATCH, worker=WORKER), "claim"),
     "claim_limited": sent(
-        STORE.claim(LANES, count=BATCH, worker=WORKER, limited=True), "claim_limited"
+        STORE.leases.claim(LANES, count=BATCH, worker=WORKER, limited=True), "claim_limited"
     ),
-    "confirm": sent(STORE.confirm(leases(BATCH)), "confirm"),
+    "confirm_claim": sent(STORE.leases.confirm(leases(BATCH)), "confirm_claim"),
     "lock_queues": sent(
-        STORE.claim(LANES, count=BATCH, worker=WORKER, limited=True), "lock_queues"
+        STORE.leases.claim(LANES, count=BATCH, worker=WORKER, limited=True), "lock_queues"
     ),
-    "adopt": sent(STORE.claim(LANES, count=BATCH, worker=WORKER, limited=True), "adopt"),
-    "gate": sent(STORE.claim(LANES, count=BATCH, worker=WORKER), "gate"),
-    "renew": sent(STORE.renew(leases(BATCH)), "renew"),
-    "overdue": sent(STORE.overdue(MINUTE), "overdue"),
-    "suspect_waits": sent(STORE.suspect_waits(["mail", "bulk"], 3), "suspect_waits"),
-    "locked": sent(STORE.locked(["mail", "bulk"], MINUTE, count=3), "locked"),
-    "notify_queue": sent(STORE.notify_queue(), "notify_queue"),
-    "wait": sent(STORE.wait(AN_ID), "wait"),
-    "holding": sent(STORE.renew(leases(BATCH)), "holding"),
-    "progress": sent(STORE.progress(leases(1)[0], done=3, items={"k": 1, "l": 2}), "progress"),
-    "complete": sent(STORE.settle(ended(BATCH, Succeeded({"rows": 1}))), "complete"),
-    "settle": sent(STORE.settle(ended(BATCH, FAILED)), "settle"),
-    "settle, to release": sent(STORE.settle(ended(BATCH, Released())), "settle"),
-    "settle, deaths": sent(STORE.settle(ended(BATCH, Lost(Loss.SHARED, ERROR))), "settle"),
-    "settle, one": sent(STORE.settle(ended(1, FAILED)), "settle"),
-    "repeat": sent(STORE.settle(ended(BATCH, FAILED)), "repeat"),
+    "mark_limited": sent(
+        STORE.leases.claim(LANES, count=BATCH, worker=WORKER, limited=True), "mark_limited"
+    ),
+    "claim_blockers": sent(STORE.leases.claim(LANES, count=BATCH, worker=WORKER), "claim_blockers"),
+    "renew": sent(STORE.leases.renew(leases(BATCH)), "renew"),
+    "overdue": sent(STORE.leases.overdue(MINUTE), "overdue"),
+    "suspect_waits": sent(STORE.leases.suspect_waits(["mail", "bulk"], 3), "suspect_waits"),
+    "locked": sent(STORE.inspection.locked(["mail", "bulk"], MINUTE, count=3), "locked"),
+    "notify_queue": sent(STORE.inspection.notify_queue(), "notify_queue"),
+    "mark_awaited": sent(STORE.jobs.wait(AN_ID), "mark_awaited"),
+    "busy_leases": sent(STORE.leases.renew(leases(BATCH)), "busy_leases"),
+    "progress": sent(
+        STORE.leases.progress(leases(1)[0], done=3, items={"k": 1, "l": 2}), "progress"
+    ),
+    "complete": sent(STORE.settlement.settle(ended(BATCH, Succeeded({"rows": 1}))), "complete"),
+    "settle": sent(STORE.settlement.settle(ended(BATCH, FAILED)), "settle"),
+    "settle, to release": sent(STORE.settlement.settle(ended(BATCH, Released())), "settle"),
+    "settle, deaths": sent(
+        STORE.settlement.settle(ended(BATCH, Lost(Loss.SHARED, ERROR))), "settle"
+    ),
+    "settle, one": sent(STORE.settlement.settle(ended(1, FAILED)), "settle"),
+    "settle_again": sent(STORE.settlement.settle(ended(BATCH, FAILED)), "settle_again"),
     "await_key": Query("await_key", {"task": "send", "key": "key-7"}),
-    "rescue": sent(STORE.rescue(), "rescue"),
-    "rescue, but what is kept": sent(STORE.rescue(kept=leases(BATCH)), "rescue"),
+    "rescue": sent(STORE.leases.rescue(), "rescue"),
+    "rescue, but what is kept": sent(STORE.leases.rescue(kept=leases(BATCH)), "rescue"),
     "rescue, of queues": sent(
-        STORE.claim(LANES, count=BATCH, worker=WORKER, limited=True), "rescue"
+        STORE.leases.claim(LANES, count=BATCH, worker=WORKER, limited=True), "rescue"
     ),
-    "check_lease": sent(STORE.check(leases(1)[0]), "check_lease"),
-    "guard": sent(STORE.guard(leases(1)[0]), "guard"),
-    "next_due": sent(STORE.next_due(LANES), "next_due"),
-    "queue_names": sent(STORE.queue_names(), "queue_names"),
-    "get": sent(STORE.get(AN_ID), "get"),
-    "attempts": sent(STORE.attempts(AN_ID), "attempts"),
-    "last_attempts": sent(STORE.last_attempts([AN_ID] * 50), "last_attempts"),
-    "items": sent(STORE.items(AN_ID), "items"),
-    "list_live": sent(STORE.list(State.QUEUED, queue="mail"), "list_live"),
-    "list_failed": sent(STORE.list(State.FAILED), "list_failed"),
-    "list_failed, of a task": sent(STORE.list(State.FAILED, task="send"), "list_failed"),
-    "stretch": sent(STORE.list(State.COMPLETED), "stretch"),
-    "list_running": sent(STORE.list(State.RUNNING), "list_running"),
-    "list_archive": sent(STORE.list(State.COMPLETED, task="send"), "list_archive"),
-    "list_audit": sent(STORE.audit("job:7"), "list_audit"),
+    "check_lease": sent(STORE.settlement.check(leases(1)[0]), "check_lease"),
+    "guard": sent(STORE.leases.guard(leases(1)[0]), "guard"),
+    "next_due": sent(STORE.leases.next_due(LANES), "next_due"),
+    "queue_names": sent(STORE.leases.queue_names(), "queue_names"),
+    "get": sent(STORE.jobs.get(AN_ID), "get"),
+    "attempts": sent(STORE.jobs.attempts(AN_ID), "attempts"),
+    "last_attempts": sent(STORE.jobs.last_attempts([AN_ID] * 50), "last_attempts"),
+    "items": sent(STORE.jobs.items(AN_ID), "items"),
+    "list_live": sent(STORE.job_queries.list(State.QUEUED, queue="mail"), "list_live"),
+    "list_failed": sent(STORE.job_queries.list(State.FAILED), "list_failed"),
+    "list_failed, of a task": sent(
+        STORE.job_queries.list(State.FAILED, task="send"), "list_failed"
+    ),
+    "archive_page_end": sent(STORE.job_queries.list(State.COMPLETED), "archive_page_end"),
+    "list_running": sent(STORE.job_queries.list(State.RUNNING), "list_running"),
+    "list_archive": sent(STORE.job_queries.list(State.COMPLETED, task="send"), "list_archive"),
+    "list_audit": sent(STORE.audit.list("job:7"), "list_audit"),
     "search_audit": sent(
-        STORE.search_audit(actor="ada"), "search_audit", newest_audit=[{"id": 9_000}]
+        STORE.audit.search(actor="ada"), "search_audit", newest_audit=[{"id": 9_000}]
     ),
-    "newest_audit": sent(STORE.search_audit(), "newest_audit"),
-    "leases": sent(STORE.leases(queue="mail"), "leases"),
-    "queue_minutes": sent(STORE.throughput(["mail", "bulk"]), "queue_minutes"),
-    "last_ticks": sent(STORE.recent_runs(["s-7", "s-8"]), "last_ticks"),
-    "states": Query("states", {"ids": [20_000, 1_000_001, 2_000_001]}),
+    "newest_audit": sent(STORE.audit.search(), "newest_audit"),
+    "leases": sent(STORE.inspection.leases(queue="mail"), "leases"),
+    "queue_minutes": sent(STORE.inspection.throughput(["mail", "bulk"]), "queue_minutes"),
+    "last_ticks": sent(STORE.inspection.recent_runs(["s-7", "s-8"]), "last_ticks"),
+    "job_states": Query("job_states", {"ids": [20_000, 1_000_001, 2_000_001]}),
     "clock": sent(search("state:queued"), "clock"),
     "search_queued": sent(search("state:due task:send"), "search_queued"),
     "search_queued, by errors": sent(search("state:retrying error:E"), "search_queued"),
@@ -267,79 +275,91 @@ OWN: Mapping[str, Query] = {
     "search_running, what is over": sent(search("state:expired queue:mail"), "search_running"),
     "search_failed": sent(search("state:failed error:E1 args.to:1"), "search_failed"),
     "search_archive": sent(search("state:completed ended:<1h"), "search_archive"),
-    "cancel": sent(STORE.cancel([AN_ID, JobId(1)], BY), "cancel"),
-    "revoke": sent(STORE.revoke([AN_ID, JobId(1)], BY), "revoke"),
-    "hold": sent(STORE.hold([AN_ID], BY), "hold"),
-    "resume": sent(STORE.resume([AN_ID], BY), "resume"),
-    "retry": sent(STORE.retry([AN_ID], BY), "retry"),
-    "discard": sent(STORE.discard([AN_ID], BY), "discard"),
-    "prune_failed": sent(STORE.maintain(), "prune_failed"),
-    "prune_keys": sent(STORE.maintain(), "prune_keys"),
+    "cancel": sent(STORE.job_commands.cancel([AN_ID, JobId(1)], BY), "cancel"),
+    "revoke": sent(STORE.job_commands.revoke([AN_ID, JobId(1)], BY), "revoke"),
+    "hold": sent(STORE.job_commands.hold([AN_ID], BY), "hold"),
+    "resume": sent(STORE.job_commands.resume([AN_ID], BY), "resume"),
+    "retry": sent(STORE.job_commands.retry([AN_ID], BY), "retry"),
+    "discard": sent(STORE.job_commands.discard([AN_ID], BY), "discard"),
+    "prune_failed": sent(STORE.maintenance.maintain(), "prune_failed"),
+    "prune_keys": sent(STORE.maintenance.maintain(), "prune_keys"),
     "prune_items": Query(
         "prune_items", {"day": datetime.now(UTC).date(), "after": 0, "count": 10_000}
     ),
-    "next_tick": sent(STORE.fire(), "next_tick"),
-    "due": sent(STORE.fire(), "due"),
-    "due, above a floor": sent(STORE.fire(floor=NOW - MINUTE), "due"),
-    "live": sent(STORE.fire(), "live"),
-    "fire": sent(STORE.fire(), "fire"),
-    "fire, a backfill": sent(STORE._backfill("s-7", [NOW - MINUTE]), "fire"),
-    "lock_schedules": sent(STORE.pause_schedule("s-7", BY), "lock_schedules"),
-    "declared": sent(STORE.declare("shop", (1,), NEW_SCHEDULES), "declared"),
-    "write_schedules": sent(STORE.declare("shop", (1,), NEW_SCHEDULES), "write_schedules"),
-    "steer_schedule": sent(STORE.pause_schedule("s-7", BY), "steer_schedule"),
-    "retire": sent(STORE.declare("shop", (1,), []), "retire"),
-    "vouch": Query("vouch", {"names": ["s-7"], "program_version": [1]}),
+    "next_tick": sent(STORE.ticks.fire(), "next_tick"),
+    "lock_due_schedules": sent(STORE.ticks.fire(), "lock_due_schedules"),
+    "lock_due_schedules, above a floor": sent(
+        STORE.ticks.fire(floor=NOW - MINUTE), "lock_due_schedules"
+    ),
+    "live_jobs": sent(STORE.ticks.fire(), "live_jobs"),
+    "fire": sent(STORE.ticks.fire(), "fire"),
+    "fire, a backfill": sent(STORE.ticks.backfill("s-7", [NOW - MINUTE]), "fire"),
+    "lock_schedules": sent(STORE.schedules.pause("s-7", BY), "lock_schedules"),
+    "declared_schedules": sent(
+        STORE.schedules.declare("shop", (1,), NEW_SCHEDULES), "declared_schedules"
+    ),
+    "write_schedules": sent(
+        STORE.schedules.declare("shop", (1,), NEW_SCHEDULES), "write_schedules"
+    ),
+    "set_schedule_state": sent(STORE.schedules.pause("s-7", BY), "set_schedule_state"),
+    "retire_schedules": sent(STORE.schedules.declare("shop", (1,), []), "retire_schedules"),
+    "confirm_schedules": Query("confirm_schedules", {"names": ["s-7"], "program_version": [1]}),
     "delete_schedule": Query("delete_schedule", {"name": "s-7"}),
-    "schedules": sent(STORE.schedules(), "schedules"),
-    "ticks": sent(STORE.ticks("s-7"), "ticks"),
-    "prune_ticks": sent(STORE.maintain(), "prune_ticks"),
-    "find_token": sent(STORE.find_token("ab" * 32), "find_token"),
-    "list_tokens": sent(STORE.tokens(active=True), "list_tokens"),
-    "touch_tokens": sent(STORE.touch_tokens([1, 2]), "touch_tokens"),
-    "revoke_tokens": sent(STORE.revoke_tokens([1, 2], BY), "revoke_tokens"),
-    "await_answer": sent(STORE.once("ada", "k", "ab", nothing()), "await_answer"),
-    "keep_answer": sent(STORE.once("ada", "k", "ab", nothing()), "keep_answer"),
-    "prune_answers": sent(STORE.maintain(), "prune_answers"),
-    "prune_rollups": sent(STORE.maintain(), "prune_rollups"),
-    "fold": sent(STORE.roll_up(), "fold"),
-    "stats": sent(STORE.stats(queue="mail"), "stats"),
-    "totals": sent(STORE.totals(NOW - MINUTE), "totals"),
-    "lateness": sent(STORE.lateness(), "lateness"),
+    "schedules": sent(STORE.schedules.list(), "schedules"),
+    "ticks": sent(STORE.ticks.list("s-7"), "ticks"),
+    "prune_ticks": sent(STORE.maintenance.maintain(), "prune_ticks"),
+    "find_token": sent(STORE.tokens.find("ab" * 32), "find_token"),
+    "list_tokens": sent(STORE.tokens.list(active=True), "list_tokens"),
+    "touch_tokens": sent(STORE.tokens.touch([1, 2]), "touch_tokens"),
+    "revoke_tokens": sent(STORE.tokens.revoke([1, 2], BY), "revoke_tokens"),
+    "lock_idempotency_key": sent(
+        STORE.tokens.once("ada", "k", "ab", nothing()), "lock_idempotency_key"
+    ),
+    "store_response": sent(STORE.tokens.once("ada", "k", "ab", nothing()), "store_response"),
+    "prune_answers": sent(STORE.maintenance.maintain(), "prune_answers"),
+    "prune_rollups": sent(STORE.maintenance.maintain(), "prune_rollups"),
+    "rollup_minute": sent(STORE.stats.roll_up(), "rollup_minute"),
+    "stats": sent(STORE.stats.over_time(queue="mail"), "stats"),
+    "totals": sent(STORE.stats.totals(NOW - MINUTE), "totals"),
+    "lateness": sent(STORE.overview.lateness(), "lateness"),
     "recent_ticks": Query(
         "recent_ticks", {"within": MINUTE, "schedules": 1000, "ticks": 60, "now": None}
     ),
-    "pulse": sent(STORE.pulse(), "pulse"),
-    "retrying": sent(STORE.retrying(["mail", "bulk"]), "retrying"),
-    "hours": sent(STORE.hours(["mail", "bulk"]), "hours"),
-    "completions": sent(STORE.completions(count=10), "completions"),
-    "late_schedules": sent(STORE.late_schedules(MINUTE, count=3), "late_schedules"),
-    "known_queues": sent(STORE.depths(), "known_queues"),
-    "running": sent(STORE.depths(), "running"),
-    "depths": sent(STORE.depths(), "depths"),
-    "failed_groups": sent(STORE.failed_groups(count=50), "failed_groups"),
-    "failed_groups_of": sent(STORE.failed_groups(queue="mail", count=50), "failed_groups_of"),
+    "overview_counts": sent(STORE.overview.pulse(), "overview_counts"),
+    "count_retrying": sent(STORE.overview.retrying(["mail", "bulk"]), "count_retrying"),
+    "hourly_failures": sent(STORE.overview.hours(["mail", "bulk"]), "hourly_failures"),
+    "recent_completions": sent(STORE.overview.completions(count=10), "recent_completions"),
+    "late_schedules": sent(STORE.overview.late_schedules(MINUTE, count=3), "late_schedules"),
+    "known_queues": sent(STORE.stats.depths(), "known_queues"),
+    "count_running": sent(STORE.stats.depths(), "count_running"),
+    "queue_depths": sent(STORE.stats.depths(), "queue_depths"),
+    "failed_groups": sent(STORE.stats.failed_groups(count=50), "failed_groups"),
+    "failed_groups_of": sent(STORE.stats.failed_groups(queue="mail", count=50), "failed_groups_of"),
     "failed_hours": Query(
         "failed_hours",
         {"tasks": ["t"], "signatures": ["E"], "queue": None, "most": 1000, "now": None},
     ),
-    "standing": Query("standing", {"id": 20_000, "most": 10_001, "now": None}),
-    "prune_workers": sent(STORE.maintain(), "prune_workers"),
-    "move": sent(STORE.move([AN_ID], Changes(queue="bulk"), BY), "move"),
-    "delete": sent(STORE.delete([AN_ID, JobId(1_000_001)], BY), "delete"),
-    "freeze_ticks": sent(STORE.start_backfill(A_BACKFILL, BY), "freeze_ticks"),
-    "admit_operation": sent(operation(OperationKind.RETRY), "admit_operation"),
-    "next_operation": sent(STORE.next_operation(), "next_operation"),
-    "due_operation": sent(STORE.run_chunk(), "due_operation"),
-    "operation_items": sent(STORE.run_chunk(), "operation_items"),
-    "advance": sent(STORE.run_chunk(), "advance"),
-    "put_off": Query("put_off", {"id": 7, "most": 1, "pause": MINUTE, "now": None}),
-    "lock_operation": sent(STORE.steer_operation(7, OperationState.PAUSED, BY), "lock_operation"),
-    "steer_operation": sent(STORE.steer_operation(7, OperationState.PAUSED, BY), "steer_operation"),
-    "operations": sent(STORE.operations(), "operations"),
-    "operations_of": sent(STORE.operations_of(AN_ID), "operations_of"),
-    "prune_operation_items": sent(STORE.maintain(), "prune_operation_items"),
-    "prune_operations": sent(STORE.maintain(), "prune_operations"),
+    "explain_job": Query("explain_job", {"id": 20_000, "most": 10_001, "now": None}),
+    "prune_workers": sent(STORE.maintenance.maintain(), "prune_workers"),
+    "move": sent(STORE.job_commands.move([AN_ID], Changes(queue="bulk"), BY), "move"),
+    "delete": sent(STORE.job_commands.delete([AN_ID, JobId(1_000_001)], BY), "delete"),
+    "freeze_ticks": sent(STORE.operations.start_backfill(A_BACKFILL, BY), "freeze_ticks"),
+    "begin_operation": sent(operation(OperationKind.RETRY), "begin_operation"),
+    "next_operation": sent(STORE.operations.next_due(), "next_operation"),
+    "due_operation": sent(STORE.operations.run_chunk(), "due_operation"),
+    "operation_items": sent(STORE.operations.run_chunk(), "operation_items"),
+    "record_chunk": sent(STORE.operations.run_chunk(), "record_chunk"),
+    "postpone_operation": Query(
+        "postpone_operation", {"id": 7, "chunk_limit": 1, "pause": MINUTE, "now": None}
+    ),
+    "lock_operation": sent(STORE.operations.steer(7, OperationState.PAUSED, BY), "lock_operation"),
+    "set_operation_state": sent(
+        STORE.operations.steer(7, OperationState.PAUSED, BY), "set_operation_state"
+    ),
+    "operations": sent(STORE.operations.list(), "operations"),
+    "operations_of": sent(STORE.operations.of_job(AN_ID), "operations_of"),
+    "prune_operation_items": sent(STORE.maintenance.maintain(), "prune_operation_items"),
+    "prune_operations": sent(STORE.maintenance.maintain(), "prune_operations"),
 }
 
 # What freezes the members of an operation: once for each, from the beginning of a table on.
@@ -356,9 +376,9 @@ FREEZING: Mapping[str, Query] = {
 
 # What runs inside a caller's transaction, on a connection with the caller's settings.
 CALLERS: Mapping[str, Query] = {
-    "enqueue_alike": sent(STORE.enqueue(jobs(1, keyed=False)), "enqueue_alike"),
-    "enqueue": sent(STORE.enqueue(jobs(BATCH, keyed=False)), "enqueue"),
-    "enqueue_keyed": sent(STORE.enqueue(jobs(1, keyed=True)), "enqueue_keyed"),
+    "enqueue_alike": sent(STORE.jobs.enqueue(jobs(1, keyed=False)), "enqueue_alike"),
+    "enqueue": sent(STORE.jobs.enqueue(jobs(BATCH, keyed=False)), "enqueue"),
+    "enqueue_keyed": sent(STORE.jobs.enqueue(jobs(1, keyed=True)), "enqueue_keyed"),
     "settle": sent(_within(Succeeded({"rows": 1})), "settle"),
     "settle, a failure": sent(_within(FAILED), "settle"),
     "check_lease": OWN["check_lease"],

@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     from support.databases import Databases
 
 # They name a table only to look it or its partitions up in the catalog.
-CATALOG = {"days", "histories", "newest_day", "not_vacuumed", "plan_partitions", "tables"}
+CATALOG = {
+    "archive_days",
+    "partition_stats",
+    "newest_partition",
+    "vacuum_issues",
+    "plan_partitions",
+    "tables",
+}
 # They read a table from its beginning on, and are held to that in test_own_statements.
 FREEZES = {"freeze_archive", "freeze_failed", "freeze_live"}
 
@@ -41,15 +48,15 @@ def spoil(url: str, statement: str) -> None:
     ("index", "cases"),
     [
         ("job_lane_idx", ["claim", "claim_limited", "next_due", "queue_names"]),
-        ("job_expiry_idx", ["rescue", "adopt"]),
+        ("job_expiry_idx", ["rescue", "mark_limited"]),
         ("job_limited_idx", ["claim_limited"]),
-        ("job_key_until_idx", ["prune_keys"]),
+        ("job_key_expires_idx", ["prune_keys"]),
         ("job_failed_ended_idx", ["prune_failed"]),
         ("job_failed_group_idx", ["failed_groups"]),
         ("job_failed_signature_idx", ["failed_groups"]),
-        ("job_failed_queue_idx", ["depths", "known_queues"]),
-        ("job_held_idx", ["depths", "known_queues"]),
-        ("attempt_ended_at_idx", ["fold"]),
+        ("job_failed_queue_idx", ["queue_depths", "known_queues"]),
+        ("job_held_idx", ["queue_depths", "known_queues"]),
+        ("attempt_ended_at_idx", ["rollup_minute"]),
         ("audit_target_idx", ["list_audit"]),
     ],
 )

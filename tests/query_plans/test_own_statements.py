@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 HOT = [
     "claim",
     "claim_limited",
-    "confirm",
+    "confirm_claim",
     "renew",
-    "holding",
-    "wait",
+    "busy_leases",
+    "mark_awaited",
     "complete",
     "settle, to release",
     "rescue",
@@ -125,7 +125,7 @@ def test_the_next_chunk_is_read_from_the_place_of_the_last_one_on(empty: str, fu
 @pytest.mark.parametrize(
     "case",
     [
-        *("list_live", "list_failed", "stretch", "list_archive", "list_audit"),
+        *("list_live", "list_failed", "archive_page_end", "list_archive", "list_audit"),
         *("search_queued", "search_queued, by errors", "search_failed", "search_archive"),
     ],
 )
@@ -138,7 +138,9 @@ def test_a_list_is_read_backwards_without_a_sort(full: str, case: str) -> None:
 
 def test_what_ended_since_the_last_fold_is_read_from_its_end(full: str) -> None:
     """A limit without an order would have all attempts of a day read, if most are expected."""
-    scans = [node for node in plan(full, "pulse").nodes() if "attempt_" in str(node.fields)]
+    scans = [
+        node for node in plan(full, "overview_counts").nodes() if "attempt_" in str(node.fields)
+    ]
     directions = {node.fields["Scan Direction"] for node in scans if node.indexes}
     assert directions == {"Backward"}
     assert not any(node.kind == "Seq Scan" for node in scans)
@@ -193,7 +195,7 @@ def test_the_attempts_of_a_dead_letter_are_found_by_its_id(
             assert "job_id = " in scan.fields["Index Cond"]
 
 
-@pytest.mark.parametrize("case", ["due", "due, above a floor"])
+@pytest.mark.parametrize("case", ["lock_due_schedules", "lock_due_schedules, above a floor"])
 def test_due_schedules_are_read_in_the_order_of_their_time(
     empty: str, full: str, case: str
 ) -> None:
@@ -208,7 +210,9 @@ def test_due_schedules_are_read_in_the_order_of_their_time(
         assert not any(node.kind == "Sort" for node in found.nodes())
 
 
-@pytest.mark.parametrize("case", ["complete", "renew", "confirm", "settle", "settle, to release"])
+@pytest.mark.parametrize(
+    "case", ["complete", "renew", "confirm_claim", "settle", "settle, to release"]
+)
 def test_a_batch_finds_its_jobs_one_by_one_by_their_ids(empty: str, full: str, case: str) -> None:
     """A hash or a merge would read the whole table, and lock in an order of its own."""
     for url in (empty, full):
@@ -222,7 +226,7 @@ def test_a_batch_finds_its_jobs_one_by_one_by_their_ids(empty: str, full: str, c
 def test_no_count_of_a_queue_reads_past_its_bound(empty: str, full: str) -> None:
     """Each is a limited scan within one queue, and within one lane where lanes hold more."""
     for url in (empty, full):
-        found = plan(url, "depths")
+        found = plan(url, "queue_depths")
         scans = [*found.of("job"), *found.of("job_failed")]
         assert len(scans) == 5
         for scan in scans:
@@ -236,7 +240,7 @@ def test_no_count_of_a_queue_reads_past_its_bound(empty: str, full: str) -> None
 
 def test_what_is_before_a_job_is_read_up_to_its_own_place(empty: str, full: str) -> None:
     for url in (empty, full):
-        [scan] = [n for n in plan(url, "standing").of("job") if n.indexes == {"job_lane_idx"}]
+        [scan] = [n for n in plan(url, "explain_job").of("job") if n.indexes == {"job_lane_idx"}]
         assert re.search(r"ROW\(\w+\.run_at, \w+\.id\) < ROW\(", scan.fields["Index Cond"])
 
 
@@ -256,6 +260,6 @@ def test_groups_of_dead_letters_are_found_without_reading_what_is_in_them(
 
 def test_a_minute_is_folded_from_its_own_rows(empty: str, full: str) -> None:
     for url in (empty, full):
-        for scan in plan(url, "fold").of("attempt"):
+        for scan in plan(url, "rollup_minute").of("attempt"):
             assert "ended_at >= " in scan.fields["Index Cond"]
             assert "ended_at < " in scan.fields["Index Cond"]

@@ -31,27 +31,29 @@ async def test_one_locked_row_holds_up_none_of_its_neighbours(db: Database) -> N
     worker = await db.party("worker", lock_timeout="200ms")
 
     async with handler.transaction() as tx:
-        await tx.run(db.store.guard(taken[2]))
-        answers = await worker.run(db.store.settle([ended(x, Succeeded()) for x in taken]))
+        await tx.run(db.store.leases.guard(taken[2]))
+        answers = await worker.run(
+            db.store.settlement.settle([ended(x, Succeeded()) for x in taken])
+        )
         said = [a.answer for a in answers]
         assert said.pop(2) is SettleStatus.BUSY
         assert said == [SettleStatus.SETTLED] * 4
 
-    [answer] = await worker.run(db.store.settle([ended(taken[2], Succeeded())]))
+    [answer] = await worker.run(db.store.settlement.settle([ended(taken[2], Succeeded())]))
     assert answer.answer is SettleStatus.SETTLED
 
 
 async def test_a_completion_that_comes_after_a_release_is_refused_and_kept(db: Database) -> None:
     """The parent released while the child's completion was under way. Shows R5."""
     [lease] = await held(db)
-    [released] = await db.run(db.store.settle([ended(lease, Released())]))
+    [released] = await db.run(db.store.settlement.settle([ended(lease, Released())]))
     assert released.answer is SettleStatus.SETTLED
 
-    [late] = await db.run(db.store.settle([ended(lease, Succeeded({"paid": 1}))]))
+    [late] = await db.run(db.store.settlement.settle([ended(lease, Succeeded({"paid": 1}))]))
 
     assert (late.answer, late.ending) == (SettleStatus.REFUSED, "released")
-    [attempt] = await db.run(db.store.attempts(lease.job_id))
-    assert attempt.refused["result"] == {"paid": 1}
+    [attempt] = await db.run(db.store.jobs.attempts(lease.job_id))
+    assert attempt.refused_result["result"] == {"paid": 1}
 
 
 async def test_a_lease_is_told_apart_by_its_owner_within_a_batch(db: Database) -> None:
@@ -60,11 +62,11 @@ async def test_a_lease_is_told_apart_by_its_owner_within_a_batch(db: Database) -
     forged = type(lease)(lease.job_id, lease.token, B, lease.ttl)
 
     answers: Sequence[SettleResult] = await db.run(
-        db.store.settle([ended(forged, Succeeded("b")), ended(lease, Succeeded("a"))])
+        db.store.settlement.settle([ended(forged, Succeeded("b")), ended(lease, Succeeded("a"))])
     )
 
     assert [a.answer for a in answers] == [SettleStatus.REFUSED, SettleStatus.SETTLED]
-    job = await db.run(db.store.get(lease.job_id))
+    job = await db.run(db.store.jobs.get(lease.job_id))
     assert job is not None
     assert job.result == "a"
 
@@ -79,13 +81,13 @@ async def stopped_before_the_claim(op: Op[ClaimResult], party: Party) -> Query:
 
 async def test_a_limit_set_between_the_lock_and_the_claim_leaves_no_room(db: Database) -> None:
     """Two claims with an old hint find no row to lock, and then a limit of one. Shows R9."""
-    await db.run(db.store.enqueue([NewJob("t", "q") for _ in range(4)]))
+    await db.run(db.store.jobs.enqueue([NewJob("t", "q") for _ in range(4)]))
     parties = [await db.party("first"), await db.party("second")]
-    ops = [db.store.claim(lanes("q"), count=1, worker=A, limited=True) for _ in parties]
+    ops = [db.store.leases.claim(lanes("q"), count=1, worker=A, limited=True) for _ in parties]
     steps = [await stopped_before_the_claim(o, p) for o, p in zip(ops, parties, strict=True)]
 
     operator = await db.party("operator")
-    await operator.run(db.store.limit_queue("q", 1, OPERATOR))
+    await operator.run(db.store.queues.limit("q", 1, OPERATOR))
 
     taken = 0
     for party, op, step in zip(parties, ops, steps, strict=True):
@@ -101,10 +103,10 @@ async def test_a_dead_letter_does_not_take_a_key_that_an_ended_job_still_keeps(
     """Shows R17."""
     old = await dead_letter(db, key="k")
     new = NewJob("work", key="k", key_for=timedelta(days=1))
-    [young] = await db.run(db.store.enqueue([new]))
-    claims = await db.run(db.store.claim(lanes("default"), count=1, worker=A))
-    await db.run(db.store.settle([ended(c.lease, Succeeded()) for c in claims.jobs]))
+    [young] = await db.run(db.store.jobs.enqueue([new]))
+    claims = await db.run(db.store.leases.claim(lanes("default"), count=1, worker=A))
+    await db.run(db.store.settlement.settle([ended(c.lease, Succeeded()) for c in claims.jobs]))
 
-    [answer] = await db.run(db.store.retry([old], OPERATOR))
+    [answer] = await db.run(db.store.job_commands.retry([old], OPERATOR))
 
     assert (answer.answer, answer.holder) == (RetryStatus.KEY_HELD, young.id)

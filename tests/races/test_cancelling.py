@@ -44,8 +44,10 @@ async def test_an_ending_that_waits_behind_a_cancel_ends_as_cancelled(
     operator, worker = await db.party("operator"), await db.party("worker")
 
     async with operator.transaction() as tx:
-        assert await tx.run(db.store.cancel([lease.job_id], BY)) == [CancelStatus.REQUESTED]
-        settle = await waiting(db, worker, db.store.settle([ended(lease, outcome)]))
+        assert await tx.run(db.store.job_commands.cancel([lease.job_id], BY)) == [
+            CancelStatus.REQUESTED
+        ]
+        settle = await waiting(db, worker, db.store.settlement.settle([ended(lease, outcome)]))
 
     assert await settle == [SettleResult(SettleStatus.SETTLED, State.CANCELLED)]
     assert await state(db, lease.job_id) is State.CANCELLED
@@ -60,8 +62,8 @@ async def test_a_cancel_that_waits_behind_a_return_to_the_queue_ends_the_job(
     worker, operator = await db.party("worker"), await db.party("operator")
 
     async with worker.transaction() as tx:
-        await tx.run(db.store.settle([ended(lease, outcome)]))
-        cancel = await waiting(db, operator, db.store.cancel([lease.job_id], BY))
+        await tx.run(db.store.settlement.settle([ended(lease, outcome)]))
+        cancel = await waiting(db, operator, db.store.job_commands.cancel([lease.job_id], BY))
 
     assert await cancel == [CancelStatus.CANCELLED]
     assert await state(db, lease.job_id) is State.CANCELLED
@@ -74,11 +76,13 @@ async def test_a_completion_that_waits_behind_a_cancel_is_accepted(db: Database)
     operator, worker = await db.party("operator"), await db.party("worker")
 
     async with operator.transaction() as tx:
-        await tx.run(db.store.cancel([lease.job_id], BY))
-        settle = await waiting(db, worker, db.store.settle([ended(lease, Succeeded(42))]))
+        await tx.run(db.store.job_commands.cancel([lease.job_id], BY))
+        settle = await waiting(
+            db, worker, db.store.settlement.settle([ended(lease, Succeeded(42))])
+        )
 
     assert await settle == [SettleResult(SettleStatus.SETTLED, State.COMPLETED)]
-    job = await db.run(db.store.get(lease.job_id))
+    job = await db.run(db.store.jobs.get(lease.job_id))
     assert job is not None
     assert (job.state, job.result) == (State.COMPLETED, 42)
 
@@ -89,11 +93,11 @@ async def test_a_cancel_that_waits_behind_a_completion_finds_nothing_live(db: Da
     worker, operator = await db.party("worker"), await db.party("operator")
 
     async with worker.transaction() as tx:
-        await tx.run(db.store.settle([ended(lease)]))
-        cancel = await waiting(db, operator, db.store.cancel([lease.job_id], BY))
+        await tx.run(db.store.settlement.settle([ended(lease)]))
+        cancel = await waiting(db, operator, db.store.job_commands.cancel([lease.job_id], BY))
 
     assert await cancel == [CancelStatus.NOT_LIVE]
-    assert await db.run(db.store.audit(f"job:{lease.job_id}")) == []
+    assert await db.run(db.store.audit.list(f"job:{lease.job_id}")) == []
 
 
 async def test_a_rescue_skips_the_job_that_is_being_cancelled_and_then_ends_it(
@@ -105,10 +109,10 @@ async def test_a_rescue_skips_the_job_that_is_being_cancelled_and_then_ends_it(
     operator, rescuer = await db.party("operator"), await db.party("rescuer")
 
     async with operator.transaction() as tx:
-        await tx.run(db.store.cancel([lease.job_id], BY))
-        assert (await rescuer.run(db.store.rescue())).found == 0
+        await tx.run(db.store.job_commands.cancel([lease.job_id], BY))
+        assert (await rescuer.run(db.store.leases.rescue())).found == 0
 
-    [rescued] = (await rescuer.run(db.store.rescue())).jobs
+    [rescued] = (await rescuer.run(db.store.leases.rescue())).jobs
     assert (rescued.job_id, rescued.state) == (lease.job_id, State.CANCELLED)
     assert await state(db, lease.job_id) is State.CANCELLED
 
@@ -120,8 +124,8 @@ async def test_a_cancel_that_waits_behind_a_rescue_ends_the_job(db: Database) ->
     rescuer, operator = await db.party("rescuer"), await db.party("operator")
 
     async with rescuer.transaction() as tx:
-        await tx.run(db.store.rescue())
-        cancel = await waiting(db, operator, db.store.cancel([lease.job_id], BY))
+        await tx.run(db.store.leases.rescue())
+        cancel = await waiting(db, operator, db.store.job_commands.cancel([lease.job_id], BY))
 
     assert await cancel == [CancelStatus.CANCELLED]
     assert (await db.run(claim(db.store, worker=B))).found == 0
@@ -136,8 +140,8 @@ async def test_a_revoke_that_waits_behind_a_rescue_finds_nobody_to_take_it_from(
     rescuer, operator = await db.party("rescuer"), await db.party("operator")
 
     async with rescuer.transaction() as tx:
-        await tx.run(db.store.rescue())
-        revoke = await waiting(db, operator, db.store.revoke([lease.job_id], BY))
+        await tx.run(db.store.leases.rescue())
+        revoke = await waiting(db, operator, db.store.job_commands.revoke([lease.job_id], BY))
 
     assert await revoke == [False]
     assert await state(db, lease.job_id) is State.QUEUED
@@ -150,10 +154,10 @@ async def test_a_cancel_that_waits_behind_a_claim_asks_the_new_holder(db: Databa
 
     async with claimer.transaction() as tx:
         [claimed] = (await tx.run(claim(db.store))).jobs
-        cancel = await waiting(db, operator, db.store.cancel([job_id], BY))
+        cancel = await waiting(db, operator, db.store.job_commands.cancel([job_id], BY))
 
     assert await cancel == [CancelStatus.REQUESTED]
-    assert await claimer.run(db.store.renew([claimed.lease])) == [
+    assert await claimer.run(db.store.leases.renew([claimed.lease])) == [
         RenewResult(RenewStatus.RENEWED, cancel_requested=True)
     ]
 
@@ -164,7 +168,7 @@ async def test_a_claim_skips_the_job_that_is_being_cancelled(db: Database) -> No
     operator, claimer = await db.party("operator"), await db.party("claimer")
 
     async with operator.transaction() as tx:
-        assert await tx.run(db.store.cancel([job_id], BY)) == [CancelStatus.CANCELLED]
+        assert await tx.run(db.store.job_commands.cancel([job_id], BY)) == [CancelStatus.CANCELLED]
         assert (await claimer.run(claim(db.store))).found == 0
 
     assert (await claimer.run(claim(db.store))).found == 0
@@ -176,10 +180,10 @@ async def test_a_renewal_beside_a_cancel_is_busy_and_then_carries_it(db: Databas
     operator, renewer = await db.party("operator"), await db.party("renewer")
 
     async with operator.transaction() as tx:
-        await tx.run(db.store.cancel([lease.job_id], BY))
-        assert await renewer.run(db.store.renew([lease])) == [RenewResult(RenewStatus.BUSY)]
+        await tx.run(db.store.job_commands.cancel([lease.job_id], BY))
+        assert await renewer.run(db.store.leases.renew([lease])) == [RenewResult(RenewStatus.BUSY)]
 
-    assert await renewer.run(db.store.renew([lease])) == [
+    assert await renewer.run(db.store.leases.renew([lease])) == [
         RenewResult(RenewStatus.RENEWED, cancel_requested=True)
     ]
 
@@ -192,8 +196,8 @@ async def test_a_settle_that_waits_behind_a_cancel_that_rolls_back_ends_as_asked
     operator, worker = await db.party("operator"), await db.party("worker")
 
     async with undone(operator) as tx:
-        await tx.run(db.store.cancel([lease.job_id], BY))
-        settle = await waiting(db, worker, db.store.settle([ended(lease, BROKEN)]))
+        await tx.run(db.store.job_commands.cancel([lease.job_id], BY))
+        settle = await waiting(db, worker, db.store.settlement.settle([ended(lease, BROKEN)]))
 
     assert await settle == [SettleResult(SettleStatus.SETTLED, State.QUEUED)]
 
@@ -204,9 +208,9 @@ async def test_cancels_of_the_same_jobs_in_opposite_order_do_not_deadlock(db: Da
     gate, one, other = await db.party("gate"), await db.party("one"), await db.party("other")
 
     async with gate.transaction() as tx:
-        await tx.run(db.store.hold([middle], BY))
-        forth = await waiting(db, one, db.store.cancel([first, middle, last], BY))
-        back = await waiting(db, other, db.store.cancel([last, middle, first], BY))
+        await tx.run(db.store.job_commands.hold([middle], BY))
+        forth = await waiting(db, one, db.store.job_commands.cancel([first, middle, last], BY))
+        back = await waiting(db, other, db.store.job_commands.cancel([last, middle, first], BY))
 
     assert await forth == [CancelStatus.CANCELLED] * 3
     assert await back == [CancelStatus.NOT_LIVE] * 3

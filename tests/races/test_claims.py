@@ -8,7 +8,7 @@ from support.race_helpers import BY, LEASE, claim, enqueued, held, leases, state
 from support.store import SECOND, A, B
 from tenure._model.job import State
 from tenure._rules.claiming import LaneTracker
-from tenure._store.runner import arun
+from tenure._store.postgres.sessions import arun
 from tenure._store.steps import Query
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ async def test_a_claim_that_rolls_back_below_a_floor_is_found_by_a_scan_from_zer
 
     async def claim_by_the_book() -> list[int]:
         asked = book.next_lanes(woken=True)
-        claims = await other.run(db.store.claim(asked, count=10, worker=B, ttl=LEASE))
+        claims = await other.run(db.store.leases.claim(asked, count=10, worker=B, ttl=LEASE))
         book.record_claim(asked, claims, wanted=10)
         return [lease.job_id for lease in leases(claims)]
 
@@ -64,7 +64,9 @@ async def test_a_claim_that_rolls_back_below_a_floor_is_found_by_a_scan_from_zer
         assert await claim_by_the_book() == []  # and the floor is past the first job now
 
     assert await claim_by_the_book() == []
-    scan = await other.run(db.store.claim(book.next_scan_lanes(), count=10, worker=B, patient=True))
+    scan = await other.run(
+        db.store.leases.claim(book.next_scan_lanes(), count=10, worker=B, patient=True)
+    )
     assert [lease.job_id for lease in leases(scan)] == [first]
 
 
@@ -77,10 +79,10 @@ async def test_a_claim_finds_what_a_rescue_gives_back_only_once_it_is_committed(
     rescuer, claimer = await db.party("rescuer"), await db.party("claimer")
 
     async with rescuer.transaction() as tx:
-        assert len((await tx.run(db.store.rescue())).jobs) == 1
+        assert len((await tx.run(db.store.leases.rescue())).jobs) == 1
         assert (await claimer.run(claim(db.store, worker=B))).found == 0
 
-    job = await db.run(db.store.get(lost.job_id))
+    job = await db.run(db.store.jobs.get(lost.job_id))
     assert job is not None
     assert job.token > lost.token
     [found] = (await claimer.run(claim(db.store, worker=B))).jobs
@@ -97,9 +99,9 @@ async def test_a_rescue_skips_the_job_that_is_being_claimed(db: Database) -> Non
     async with claimer.transaction() as tx:
         await tx.run(claim(db.store))
         db.clock.advance(31 * SECOND)
-        assert (await rescuer.run(db.store.rescue())).found == 0
+        assert (await rescuer.run(db.store.leases.rescue())).found == 0
 
-    [rescued] = (await rescuer.run(db.store.rescue())).jobs
+    [rescued] = (await rescuer.run(db.store.leases.rescue())).jobs
     assert (rescued.job_id, rescued.state) == (job_id, State.QUEUED)
 
 
@@ -111,7 +113,7 @@ async def test_a_claim_does_not_wait_for_a_pause_and_heeds_it_from_its_commit_on
     operator, claimer = await db.party("operator"), await db.party("claimer")
 
     async with operator.transaction() as tx:
-        await tx.run(db.store.pause_queue("default", BY))
+        await tx.run(db.store.queues.pause("default", BY))
         assert len((await claimer.run(claim(db.store))).jobs) == 1
 
     after = await claimer.run(claim(db.store))
@@ -124,7 +126,7 @@ async def test_a_pause_that_ends_during_a_claim_is_not_taken_for_an_empty_queue(
 ) -> None:
     """A floor that moved on would leave the whole backlog below it. Shows R11, R36."""
     [job_id] = await enqueued(db)
-    await db.run(db.store.pause_queue("default", BY))
+    await db.run(db.store.queues.pause("default", BY))
     db.clock.advance(10 * SECOND)
     claimer, operator = await db.party("claimer"), await db.party("operator")
     book = LaneTracker(["default"])
@@ -133,15 +135,17 @@ async def test_a_pause_that_ends_during_a_claim_is_not_taken_for_an_empty_queue(
         """Let the queue go on between the claim and whatever it asks next."""
         rows = await claimer._perform(step)
         if isinstance(step, Query) and step.name == "claim":
-            await operator.run(db.store.resume_queue("default", BY))
+            await operator.run(db.store.queues.resume("default", BY))
         return rows
 
     asked = book.next_lanes()
-    claims = await arun(db.store.claim(asked, count=10, worker=B), perform)
+    claims = await arun(db.store.leases.claim(asked, count=10, worker=B), perform)
     assert claims.jobs == []
     book.record_claim(asked, claims, wanted=10)
 
-    again = await claimer.run(db.store.claim(book.next_lanes(woken=True), count=10, worker=B))
+    again = await claimer.run(
+        db.store.leases.claim(book.next_lanes(woken=True), count=10, worker=B)
+    )
     assert [lease.job_id for lease in leases(again)] == [job_id]
 
 
@@ -150,11 +154,11 @@ async def test_a_claim_from_a_limited_queue_that_waits_behind_a_pause_takes_noth
 ) -> None:
     """The claim had its turn only after the pause, so it must obey it. Shows R36."""
     await enqueued(db, 3)
-    await db.run(db.store.limit_queue("default", 2, BY))
+    await db.run(db.store.queues.limit("default", 2, BY))
     operator, claimer = await db.party("operator"), await db.party("claimer")
 
     async with operator.transaction() as tx:
-        await tx.run(db.store.pause_queue("default", BY))
+        await tx.run(db.store.queues.pause("default", BY))
         claiming = await waiting(db, claimer, claim(db.store))
 
     assert (await claiming).jobs == []
@@ -169,7 +173,7 @@ async def test_a_hold_that_waits_behind_a_claim_answers_that_it_came_too_late(
 
     async with claimer.transaction() as tx:
         await tx.run(claim(db.store))
-        holding = await waiting(db, operator, db.store.hold([job_id], BY))
+        holding = await waiting(db, operator, db.store.job_commands.hold([job_id], BY))
 
     assert await holding == [False]
     assert await state(db, job_id) is State.RUNNING
@@ -181,7 +185,7 @@ async def test_a_claim_skips_the_job_that_is_being_held(db: Database) -> None:
     operator, claimer = await db.party("operator"), await db.party("claimer")
 
     async with operator.transaction() as tx:
-        assert await tx.run(db.store.hold([job_id], BY)) == [True]
+        assert await tx.run(db.store.job_commands.hold([job_id], BY)) == [True]
         assert (await claimer.run(claim(db.store))).found == 0
 
     assert (await claimer.run(claim(db.store))).found == 0

@@ -24,8 +24,10 @@ async def test_pruning_skips_the_dead_letter_that_is_being_retried(db: Database)
     operator, upkeep = await db.party("operator"), await db.party("upkeep")
 
     async with operator.transaction() as tx:
-        assert await tx.run(db.store.retry([dead], BY)) == [RetryResult(RetryStatus.RETRIED)]
-        assert await upkeep.run(db.store._prune("prune_failed", keep=KEPT)) == 0
+        assert await tx.run(db.store.job_commands.retry([dead], BY)) == [
+            RetryResult(RetryStatus.RETRIED)
+        ]
+        assert await upkeep.run(db.store.maintenance._prune("prune_failed", keep=KEPT)) == 0
 
     assert await state(db, dead) is State.QUEUED
 
@@ -39,12 +41,12 @@ async def test_a_retry_that_waits_behind_pruning_answers_that_it_came_too_late(
     upkeep, operator = await db.party("upkeep"), await db.party("operator")
 
     async with upkeep.transaction() as tx:
-        assert await tx.run(db.store._prune("prune_failed", keep=KEPT)) == 1
-        retry = await waiting(db, operator, db.store.retry([dead], BY))
+        assert await tx.run(db.store.maintenance._prune("prune_failed", keep=KEPT)) == 1
+        retry = await waiting(db, operator, db.store.job_commands.retry([dead], BY))
 
     assert await retry == [RetryResult(RetryStatus.NOT_FAILED)]
     assert await state(db, dead) is None
-    assert await db.run(db.store.audit(f"job:{dead}")) == []
+    assert await db.run(db.store.audit.list(f"job:{dead}")) == []
 
 
 async def test_of_two_retries_of_one_dead_letter_one_brings_it_back(db: Database) -> None:
@@ -53,8 +55,10 @@ async def test_of_two_retries_of_one_dead_letter_one_brings_it_back(db: Database
     one, other = await db.party("one"), await db.party("other")
 
     async with one.transaction() as tx:
-        assert await tx.run(db.store.retry([dead], BY)) == [RetryResult(RetryStatus.RETRIED)]
-        again = await waiting(db, other, db.store.retry([dead], BY))
+        assert await tx.run(db.store.job_commands.retry([dead], BY)) == [
+            RetryResult(RetryStatus.RETRIED)
+        ]
+        again = await waiting(db, other, db.store.job_commands.retry([dead], BY))
 
     assert await again == [RetryResult(RetryStatus.NOT_FAILED)]
     assert await state(db, dead) is State.QUEUED
@@ -66,8 +70,8 @@ async def test_a_discard_that_waits_behind_a_retry_deletes_nothing(db: Database)
     one, other = await db.party("one"), await db.party("other")
 
     async with one.transaction() as tx:
-        await tx.run(db.store.retry([dead], BY))
-        discard = await waiting(db, other, db.store.discard([dead], BY))
+        await tx.run(db.store.job_commands.retry([dead], BY))
+        discard = await waiting(db, other, db.store.job_commands.discard([dead], BY))
 
     assert await discard == [False]
     assert await state(db, dead) is State.QUEUED
@@ -81,8 +85,8 @@ async def test_a_retry_that_waits_behind_a_keyed_enqueue_names_the_younger_job(
     caller, operator = await db.caller("caller"), await db.party("operator")
 
     async with caller.transaction() as tx:
-        [younger] = await tx.run(db.store.enqueue(KEYED))
-        retry = await waiting(db, operator, db.store.retry([dead], BY))
+        [younger] = await tx.run(db.store.jobs.enqueue(KEYED))
+        retry = await waiting(db, operator, db.store.job_commands.retry([dead], BY))
 
     assert younger.created
     assert await retry == [RetryResult(RetryStatus.KEY_HELD, younger.id)]
@@ -97,7 +101,9 @@ async def test_a_keyed_enqueue_that_waits_behind_a_retry_finds_the_retried_job(
     operator, caller = await db.party("operator"), await db.party("caller")
 
     async with operator.transaction() as tx:
-        assert await tx.run(db.store.retry([dead], BY)) == [RetryResult(RetryStatus.RETRIED)]
-        enqueue = await waiting(db, caller, db.store.enqueue(KEYED))
+        assert await tx.run(db.store.job_commands.retry([dead], BY)) == [
+            RetryResult(RetryStatus.RETRIED)
+        ]
+        enqueue = await waiting(db, caller, db.store.jobs.enqueue(KEYED))
 
     assert await enqueue == [EnqueueResult(dead, created=False)]

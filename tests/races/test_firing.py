@@ -36,7 +36,7 @@ async def made(db: Database, *schedules: NewSchedule) -> None:
     """Schedules of noon, whose first tick is due a minute later."""
     db.clock.now = NOON
     for schedule in schedules or [a_schedule()]:
-        await db.run(db.store.create_schedule(schedule, BY))
+        await db.run(db.store.schedules.create(schedule, BY))
     db.clock.now = NOON + MINUTE
 
 
@@ -70,12 +70,12 @@ async def test_a_schedule_that_another_scheduler_is_at_is_passed_over(db: Databa
     """Shows R26."""
     await made(db, a_schedule("a"), a_schedule("b"))
     first, second = await db.party("first"), await db.party("second")
-    await begun(first, db.store.fire(count=1), "due")
+    await begun(first, db.store.ticks.fire(count=1), "lock_due_schedules")
 
-    assert (await second.run(db.store.fire())).ticks == 1
-    assert (await second.run(db.store.fire())).ticks == 0
+    assert (await second.run(db.store.ticks.fire())).ticks == 1
+    assert (await second.run(db.store.ticks.fire())).ticks == 0
     await first.connection.rollback()
-    assert (await second.run(db.store.fire())).ticks == 1
+    assert (await second.run(db.store.ticks.fire())).ticks == 1
     assert await jobs(db) == ["a", "b"]
 
 
@@ -83,12 +83,12 @@ async def test_of_a_scheduler_that_dies_before_its_commit_nothing_is_left(db: Da
     """Shows R26."""
     await made(db)
     dying = await db.party("dying")
-    await begun(dying, db.store.fire(), "fire")
+    await begun(dying, db.store.ticks.fire(), "fire")
     assert await jobs(db) == []
     await dying.connection.close()
     await db.until_gone("dying")
 
-    assert (await db.run(db.store.fire())).ticks == 1
+    assert (await db.run(db.store.ticks.fire())).ticks == 1
     assert await jobs(db) == ["s"]
 
 
@@ -96,9 +96,9 @@ async def test_a_change_waits_for_the_firing_and_then_begins_after_it(db: Databa
     """Shows R26."""
     await made(db)
     firing, operator = await db.party("firing"), await db.party("operator")
-    await begun(firing, db.store.fire(), "fire")
+    await begun(firing, db.store.ticks.fire(), "fire")
     changing = asyncio.create_task(
-        operator.run(db.store.update_schedule(a_schedule(every=5 * MINUTE), BY))
+        operator.run(db.store.schedules.update(a_schedule(every=5 * MINUTE), BY))
     )
     await db.until_blocked("operator")
     await firing.connection.execute("COMMIT")
@@ -111,11 +111,11 @@ async def test_a_change_waits_for_the_firing_and_then_begins_after_it(db: Databa
 async def test_a_firing_passes_over_a_schedule_that_is_being_changed(db: Database) -> None:
     await made(db)
     operator = await db.party("operator")
-    await begun(operator, db.store.pause_schedule("s", BY), "steer_schedule")
-    assert (await db.run(db.store.fire())).ticks == 0
+    await begun(operator, db.store.schedules.pause("s", BY), "set_schedule_state")
+    assert (await db.run(db.store.ticks.fire())).ticks == 0
     await operator.connection.execute("COMMIT")
 
-    assert (await db.run(db.store.fire())).ticks == 1
+    assert (await db.run(db.store.ticks.fire())).ticks == 1
     assert await jobs(db) == []
 
 
@@ -123,15 +123,15 @@ async def test_a_backfill_of_the_tick_that_is_being_fired_waits_and_finds_it(db:
     await made(db)
     tick = NOON + MINUTE
     new = NewBackfill(schedule="s", queue="q", since=tick, until=tick, fire_ats=[tick], rate=1)
-    started = await db.run(db.store.start_backfill(new, BY))
+    started = await db.run(db.store.operations.start_backfill(new, BY))
     firing, advancer = await db.party("firing"), await db.party("advancer")
-    await begun(firing, db.store.fire(), "fire")
-    filling = asyncio.create_task(advancer.run(db.store.run_chunk()))
+    await begun(firing, db.store.ticks.fire(), "fire")
+    filling = asyncio.create_task(advancer.run(db.store.operations.run_chunk()))
     await db.until_blocked("advancer")
     await firing.connection.execute("COMMIT")
 
     assert await filling == 1
-    row = await db.run(db.store.operation(started.id))
+    row = await db.run(db.store.operations.get(started.id))
     assert row is not None
     assert row.outcomes == {"had_job": 1}
     assert await jobs(db) == ["s"]
@@ -140,12 +140,12 @@ async def test_a_backfill_of_the_tick_that_is_being_fired_waits_and_finds_it(db:
 async def test_programs_that_start_at_once_declare_one_set(db: Database) -> None:
     first, second = await db.party("first"), await db.party("second")
     wanted = [a_schedule("a"), a_schedule("b")]
-    await begun(first, db.store.declare("shop", (1,), wanted), "write_schedules")
-    declaring = asyncio.create_task(second.run(db.store.declare("shop", (1,), wanted)))
+    await begun(first, db.store.schedules.declare("shop", (1,), wanted), "write_schedules")
+    declaring = asyncio.create_task(second.run(db.store.schedules.declare("shop", (1,), wanted)))
     await db.until_blocked("second")
     await first.connection.execute("COMMIT")
 
     done: DeclareResult = await declaring
     assert done == DeclareResult()
-    rows = await db.run(db.store.schedules())
+    rows = await db.run(db.store.schedules.list())
     assert [(row.name, row.version) for row in rows] == [("a", 1), ("b", 1)]

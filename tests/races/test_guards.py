@@ -23,14 +23,16 @@ async def test_the_first_check_of_a_transaction_neither_waits_nor_locks(db: Data
     handler, renewer, worker = [await db.party(n) for n in ("handler", "renewer", "worker")]
 
     async with worker.transaction() as other:
-        await other.run(db.store.renew([lease]))
+        await other.run(db.store.leases.renew([lease]))
         async with handler.transaction() as tx:
-            await tx.run(db.store.check(lease))
+            await tx.run(db.store.settlement.check(lease))
 
     async with handler.transaction() as tx:
-        await tx.run(db.store.check(lease))
-        assert await renewer.run(db.store.renew([lease])) == [RenewResult(RenewStatus.RENEWED)]
-        assert await worker.run(db.store.settle([ended(lease)])) == [
+        await tx.run(db.store.settlement.check(lease))
+        assert await renewer.run(db.store.leases.renew([lease])) == [
+            RenewResult(RenewStatus.RENEWED)
+        ]
+        assert await worker.run(db.store.settlement.settle([ended(lease)])) == [
             SettleResult(SettleStatus.SETTLED, State.COMPLETED)
         ]
 
@@ -42,10 +44,10 @@ async def test_a_rescue_skips_the_job_whose_guard_is_open(db: Database) -> None:
     db.clock.advance(31 * SECOND)
 
     async with handler.transaction() as tx:
-        await tx.run(db.store.guard(lease))
-        assert (await rescuer.run(db.store.rescue())).found == 0
+        await tx.run(db.store.leases.guard(lease))
+        assert (await rescuer.run(db.store.leases.rescue())).found == 0
 
-    assert len((await rescuer.run(db.store.rescue())).jobs) == 1
+    assert len((await rescuer.run(db.store.leases.rescue())).jobs) == 1
 
 
 async def test_renewals_and_reports_go_on_beside_an_open_guard(db: Database) -> None:
@@ -54,15 +56,17 @@ async def test_renewals_and_reports_go_on_beside_an_open_guard(db: Database) -> 
     handler, renewer, rescuer = [await db.party(n) for n in ("handler", "renewer", "rescuer")]
 
     async with handler.transaction() as tx:
-        await tx.run(db.store.guard(lease))
+        await tx.run(db.store.leases.guard(lease))
         db.clock.advance(20 * SECOND)
-        assert await renewer.run(db.store.renew([lease])) == [RenewResult(RenewStatus.RENEWED)]
-        assert not (await renewer.run(db.store.progress(lease, cursor=1))).reached
+        assert await renewer.run(db.store.leases.renew([lease])) == [
+            RenewResult(RenewStatus.RENEWED)
+        ]
+        assert not (await renewer.run(db.store.leases.progress(lease, cursor=1))).reached
         # The fence holds on the renewed row too.
         db.clock.advance(31 * SECOND)
-        assert (await rescuer.run(db.store.rescue())).found == 0
+        assert (await rescuer.run(db.store.leases.rescue())).found == 0
 
-    assert len((await rescuer.run(db.store.rescue())).jobs) == 1
+    assert len((await rescuer.run(db.store.leases.rescue())).jobs) == 1
 
 
 async def test_a_guard_that_waits_behind_a_rescue_raises(db: Database) -> None:
@@ -72,8 +76,8 @@ async def test_a_guard_that_waits_behind_a_rescue_raises(db: Database) -> None:
     db.clock.advance(31 * SECOND)
 
     async with rescuer.transaction() as tx:
-        await tx.run(db.store.rescue())
-        guard = await waiting(db, handler, atomically(db.store.guard(lease)))
+        await tx.run(db.store.leases.rescue())
+        guard = await waiting(db, handler, atomically(db.store.leases.guard(lease)))
 
     with pytest.raises(LeaseLost):
         await guard
@@ -85,7 +89,7 @@ async def test_a_settle_waits_for_the_guards_commit(db: Database) -> None:
     handler, worker = await db.caller("handler"), await db.party("worker")
 
     async with handler.transaction() as tx:
-        await tx.run(db.store.guard(lease))
-        settle = await waiting(db, worker, db.store.settle([ended(lease)]))
+        await tx.run(db.store.leases.guard(lease))
+        settle = await waiting(db, worker, db.store.settlement.settle([ended(lease)]))
 
     assert await settle == [SettleResult(SettleStatus.SETTLED, State.COMPLETED)]

@@ -14,7 +14,7 @@ from support.store import SECOND
 from tenure._model.job import EnqueueResult, State
 from tenure._model.lease import RenewStatus, SettleResult, SettleStatus
 from tenure._model.results import CancelStatus
-from tenure._store.runner import arun
+from tenure._store.postgres.sessions import arun
 from tenure._store.steps import Query
 from tenure.errors import QueryFailed
 
@@ -34,8 +34,8 @@ async def test_a_keyed_enqueue_that_waits_behind_another_answers_with_its_job(
     one, other = await db.caller("one"), await db.party("other")
 
     async with one.transaction() as tx:
-        [first] = await tx.run(db.store.enqueue(KEYED))
-        again = await waiting(db, other, db.store.enqueue(KEYED))
+        [first] = await tx.run(db.store.jobs.enqueue(KEYED))
+        again = await waiting(db, other, db.store.jobs.enqueue(KEYED))
 
     assert first.created
     assert await again == [EnqueueResult(first.id, created=False)]
@@ -50,8 +50,8 @@ async def test_a_keyed_enqueue_that_waits_behind_one_that_rolls_back_makes_the_j
     one, other = await db.caller("one"), await db.party("other")
 
     async with undone(one) as tx:
-        [first] = await tx.run(db.store.enqueue(KEYED))
-        again = await waiting(db, other, db.store.enqueue(KEYED))
+        [first] = await tx.run(db.store.jobs.enqueue(KEYED))
+        again = await waiting(db, other, db.store.jobs.enqueue(KEYED))
 
     [second] = await again
     assert second.created
@@ -68,9 +68,9 @@ async def test_enqueues_of_the_same_keys_in_opposite_order_do_not_deadlock(
     forth = [job(key=key) for key in ("a", "m", "z")]
 
     async with undone(gate) as tx:
-        await tx.run(db.store.enqueue([job(key="m")]))
-        first = await waiting(db, one, db.store.enqueue(forth))
-        second = await waiting(db, other, db.store.enqueue(forth[::-1]))
+        await tx.run(db.store.jobs.enqueue([job(key="m")]))
+        first = await waiting(db, one, db.store.jobs.enqueue(forth))
+        second = await waiting(db, other, db.store.jobs.enqueue(forth[::-1]))
 
     made, found = await first, await second
     assert [answer.created for answer in made] == [True] * 3
@@ -85,8 +85,8 @@ async def test_a_keyed_enqueue_that_waits_behind_the_jobs_end_makes_a_new_one(
     worker, caller = await db.party("worker"), await db.party("caller")
 
     async with worker.transaction() as tx:
-        assert await tx.run(db.store.settle([ended(lease)])) == [DONE]
-        enqueue = await waiting(db, caller, db.store.enqueue(KEYED))
+        assert await tx.run(db.store.settlement.settle([ended(lease)])) == [DONE]
+        enqueue = await waiting(db, caller, db.store.jobs.enqueue(KEYED))
 
     [fresh] = await enqueue
     assert fresh.created
@@ -102,8 +102,8 @@ async def test_a_keyed_enqueue_that_waits_behind_an_end_that_rolls_back_finds_th
     worker, caller = await db.party("worker"), await db.party("caller")
 
     async with undone(worker) as tx:
-        await tx.run(db.store.settle([ended(lease)]))
-        enqueue = await waiting(db, caller, db.store.enqueue(KEYED))
+        await tx.run(db.store.settlement.settle([ended(lease)]))
+        enqueue = await waiting(db, caller, db.store.jobs.enqueue(KEYED))
 
     assert await enqueue == [EnqueueResult(lease.job_id, created=False)]
 
@@ -118,14 +118,14 @@ async def test_a_settle_whose_key_a_caller_holds_is_busy_alone(db: Database) -> 
     batch = [ended(lease) for lease in (*named, other, plain)]
 
     async with caller.transaction() as tx:
-        found = await tx.run(db.store.enqueue([*KEYED, replace(KEYED[0], key="l")]))
+        found = await tx.run(db.store.jobs.enqueue([*KEYED, replace(KEYED[0], key="l")]))
         async with asyncio.timeout(3):
-            answers = await settler.run(db.store.settle(batch))
+            answers = await settler.run(db.store.settlement.settle(batch))
         assert answers == [SettleResult(SettleStatus.BUSY)] * 2 + [DONE] * 2
-        renewals = await settler.run(db.store.renew(named))
+        renewals = await settler.run(db.store.leases.renew(named))
         assert [each.answer for each in renewals] == [RenewStatus.RENEWED] * 2
 
-    assert await settler.run(db.store.settle(batch[:2])) == [DONE] * 2
+    assert await settler.run(db.store.settlement.settle(batch[:2])) == [DONE] * 2
     assert found == [EnqueueResult(lease.job_id, created=False) for lease in named]
 
 
@@ -141,10 +141,10 @@ async def test_a_settle_is_not_refused_because_its_key_is_in_demand(db: Database
             return await settler._perform(step)
         async with rival.transaction() as tx:
             with suppress(QueryFailed):
-                await tx.run(db.store.enqueue(KEYED))
+                await tx.run(db.store.jobs.enqueue(KEYED))
             return await settler._perform(step)
 
-    assert await arun(db.store.settle([ended(lease)]), perform) == [DONE]
+    assert await arun(db.store.settlement.settle([ended(lease)]), perform) == [DONE]
 
 
 async def test_a_rescue_leaves_the_job_whose_key_a_caller_holds_for_the_next_time(
@@ -152,16 +152,16 @@ async def test_a_rescue_leaves_the_job_whose_key_a_caller_holds_for_the_next_tim
 ) -> None:
     """A sweep never waits for user code, and forgets nothing because of it. Shows R6."""
     [lease] = await held(db, key="k", max_losses=0)
-    await db.run(db.store.renew([lease]))
+    await db.run(db.store.leases.renew([lease]))
     db.clock.advance(31 * SECOND)
     caller, rescuer = await db.caller("caller"), await db.party("rescuer")
 
     async with caller.transaction() as tx:
-        await tx.run(db.store.enqueue(KEYED))
-        left = await rescuer.run(db.store.rescue())
+        await tx.run(db.store.jobs.enqueue(KEYED))
+        left = await rescuer.run(db.store.leases.rescue())
         assert (left.jobs, left.found) == ([], 1)
 
-    [rescued] = (await rescuer.run(db.store.rescue())).jobs
+    [rescued] = (await rescuer.run(db.store.leases.rescue())).jobs
     assert (rescued.job_id, rescued.state) == (lease.job_id, State.FAILED)
     assert rescued.reason == "lost"
 
@@ -174,11 +174,11 @@ async def test_a_cancel_that_waits_behind_a_keyed_enqueue_frees_the_key_after_it
     caller, operator = await db.caller("caller"), await db.party("operator")
 
     async with caller.transaction() as tx:
-        assert await tx.run(db.store.enqueue(KEYED)) == [EnqueueResult(job_id, created=False)]
-        cancel = await waiting(db, operator, db.store.cancel([job_id], BY))
+        assert await tx.run(db.store.jobs.enqueue(KEYED)) == [EnqueueResult(job_id, created=False)]
+        cancel = await waiting(db, operator, db.store.job_commands.cancel([job_id], BY))
 
     assert await cancel == [CancelStatus.CANCELLED]
-    [fresh] = await db.run(db.store.enqueue(KEYED))
+    [fresh] = await db.run(db.store.jobs.enqueue(KEYED))
     assert fresh.created
 
 
@@ -187,30 +187,30 @@ async def test_a_keyed_enqueue_that_waits_behind_the_pruning_of_its_key_makes_th
 ) -> None:
     """The row it waited for is gone; the enqueue must not be lost with it. Shows R17, R18."""
     [lease] = await held(db, key="k")
-    await db.run(db.store.settle([ended(lease)]))
+    await db.run(db.store.settlement.settle([ended(lease)]))
     db.clock.advance(SECOND)
     upkeep, caller = await db.party("upkeep"), await db.party("caller")
 
     async with upkeep.transaction() as tx:
-        assert await tx.run(db.store._prune("prune_keys")) == 1
-        enqueue = await waiting(db, caller, db.store.enqueue(KEYED))
+        assert await tx.run(db.store.maintenance._prune("prune_keys")) == 1
+        enqueue = await waiting(db, caller, db.store.jobs.enqueue(KEYED))
 
     [fresh] = await enqueue
     assert fresh.created
-    [row] = await db.fetch("SELECT job_id, until FROM tenure.job_key")
-    assert row == {"job_id": fresh.id, "until": None}
+    [row] = await db.fetch("SELECT job_id, expires_at FROM tenure.job_key")
+    assert row == {"job_id": fresh.id, "expires_at": None}
 
 
 @pytest.mark.parametrize("kept", [True, False], ids=["committed", "rolled_back"])
 async def test_pruning_skips_the_key_that_is_being_taken_again(db: Database, kept: bool) -> None:
     """Pruned under its new holder, the key would let a double in. Shows R17."""
     [lease] = await held(db, key="k")
-    await db.run(db.store.settle([ended(lease)]))
+    await db.run(db.store.settlement.settle([ended(lease)]))
     db.clock.advance(SECOND)
     caller, upkeep = await db.caller("caller"), await db.party("upkeep")
 
     async with caller.transaction() if kept else undone(caller) as tx:
-        await tx.run(db.store.enqueue(KEYED))
-        assert await upkeep.run(db.store._prune("prune_keys")) == 0
+        await tx.run(db.store.jobs.enqueue(KEYED))
+        assert await upkeep.run(db.store.maintenance._prune("prune_keys")) == 0
 
-    assert await upkeep.run(db.store._prune("prune_keys")) == (0 if kept else 1)
+    assert await upkeep.run(db.store.maintenance._prune("prune_keys")) == (0 if kept else 1)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 async def limited(db: Database, limit: int, queue: str = "default") -> None:
-    await db.run(db.store.limit_queue(queue, limit, BY))
+    await db.run(db.store.queues.limit(queue, limit, BY))
 
 
 async def room(db: Database, claimer: Party) -> int:
@@ -58,7 +58,7 @@ async def test_a_renewal_in_flight_at_expiry_is_counted(db: Database) -> None:
 
     db.clock.advance(29 * SECOND)
     async with renewer.transaction() as tx:
-        await tx.run(db.store.renew([lease]))
+        await tx.run(db.store.leases.renew([lease]))
         db.clock.advance(2 * SECOND)
         assert await room(db, claimer) == 0
 
@@ -75,7 +75,7 @@ async def test_a_settle_in_flight_is_counted_until_its_commit(db: Database) -> N
     worker, claimer = await db.party("worker"), await db.party("claimer")
 
     async with worker.transaction() as tx:
-        await tx.run(db.store.settle([ended(lease)]))
+        await tx.run(db.store.settlement.settle([ended(lease)]))
         assert await room(db, claimer) == 0
 
     assert await room(db, claimer) == 1
@@ -90,7 +90,7 @@ async def test_an_expired_lease_with_a_settle_in_flight_is_counted(db: Database)
 
     db.clock.advance(31 * SECOND)
     async with undone(worker) as tx:
-        await tx.run(db.store.settle([ended(lease)]))
+        await tx.run(db.store.settlement.settle([ended(lease)]))
         assert await room(db, claimer) == 0
 
     # Nobody revived it this time: expired leases do not count, and it is rescued on the way.
@@ -104,7 +104,7 @@ async def test_a_release_in_flight_is_counted_until_its_commit(db: Database) -> 
     worker, claimer = await db.party("worker"), await db.party("claimer")
 
     async with worker.transaction() as tx:
-        await tx.run(db.store.settle([ended(lease, Released())]))
+        await tx.run(db.store.settlement.settle([ended(lease, Released())]))
         assert await room(db, claimer) == 0
 
     assert await room(db, claimer) == 1
@@ -117,10 +117,10 @@ async def test_a_claim_in_flight_when_the_limit_was_set_is_counted(db: Database)
 
     async with early.transaction() as tx:
         [lease] = leases(await tx.run(claim(db.store)))
-        await operator.run(db.store.limit_queue("default", 1, BY))
+        await operator.run(db.store.queues.limit("default", 1, BY))
 
     assert await room(db, claimer) == 0
-    await early.run(db.store.settle([ended(lease)]))
+    await early.run(db.store.settlement.settle([ended(lease)]))
     assert await room(db, claimer) == 1
 
 
@@ -134,10 +134,10 @@ async def test_a_claim_that_commits_after_another_was_adopted_is_counted_too(
     async with one.transaction() as slow:
         await slow.run(claim(db.store))
         [lease] = leases(await other.run(claim(db.store)))
-        await db.run(db.store.limit_queue("default", 1, BY))
+        await db.run(db.store.queues.limit("default", 1, BY))
         assert await room(db, claimer) == 0
 
-    await other.run(db.store.settle([ended(lease)]))
+    await other.run(db.store.settlement.settle([ended(lease)]))
     assert await room(db, claimer) == 0
 
 
@@ -167,7 +167,7 @@ async def test_claims_from_the_same_queues_in_opposite_order_do_not_deadlock(
     gate, one, other = await db.party("gate"), await db.party("one"), await db.party("other")
 
     async with gate.transaction() as tx:
-        await tx.run(db.store.limit_queue("m", 2, BY))
+        await tx.run(db.store.queues.limit("m", 2, BY))
         forth = await waiting(db, one, claim(db.store, "a", "m", "z", count=10))
         back = await waiting(db, other, claim(db.store, "z", "m", "a", count=10, worker=B))
 
@@ -184,7 +184,7 @@ async def test_a_limit_that_is_lowered_waits_for_the_claim_under_the_old_one(
 
     async with claimer.transaction() as tx:
         assert len((await tx.run(claim(db.store, count=2))).jobs) == 2
-        lowering = await waiting(db, operator, db.store.limit_queue("default", 1, BY))
+        lowering = await waiting(db, operator, db.store.queues.limit("default", 1, BY))
 
     assert (await lowering).max_running == 1
     assert await room(db, claimer) == 0

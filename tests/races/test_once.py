@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def enqueuing(db: Database) -> Op[Json]:
-    answers = yield from db.store.enqueue([job()])
+    answers = yield from db.store.jobs.enqueue([job()])
     return [answer.id for answer in answers]
 
 
 def once(db: Database, digest: str = "d") -> Op[tuple[Json, bool]]:
-    return db.store.once("ada", "key", digest, enqueuing(db))
+    return db.store.tokens.once("ada", "key", digest, enqueuing(db))
 
 
 async def test_the_second_waits_and_has_the_firsts_answer(db: Database) -> None:
@@ -66,5 +66,5 @@ async def test_a_key_that_is_in_use_again_is_not_pruned(db: Database) -> None:
     caller = await db.caller("caller")
     async with caller.transaction():
         await caller.connection.execute("SELECT FROM tenure.idempotency FOR UPDATE")
-        assert (await db.run(db.store.maintain())).pruned_answers == 0
-    assert (await db.run(db.store.maintain())).pruned_answers == 1
+        assert (await db.run(db.store.maintenance.maintain())).pruned_answers == 0
+    assert (await db.run(db.store.maintenance.maintain())).pruned_answers == 1

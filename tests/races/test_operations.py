@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 async def start(db: Database, kind: OperationKind, *, rate: int = 4) -> OperationRow:
     new = NewOperation(kind=kind, filter=Filter(), rate=rate)
-    return await db.run(db.store.start_operation(new, BY))
+    return await db.run(db.store.operations.start(new, BY))
 
 
 async def read(db: Database, operation_id: int) -> OperationRow:
-    row = await db.run(db.store.operation(operation_id))
+    row = await db.run(db.store.operations.get(operation_id))
     assert row is not None
     return row
 
@@ -38,13 +38,13 @@ async def test_of_two_processes_at_one_operation_the_second_passes_it_over(db: D
     one, other = await db.party("one"), await db.party("other")
 
     async with one.transaction() as tx:
-        assert await tx.run(db.store.run_chunk()) == 2
-        assert await other.run(db.store.run_chunk()) == 0
+        assert await tx.run(db.store.operations.run_chunk()) == 2
+        assert await other.run(db.store.operations.run_chunk()) == 0
 
     assert [await state(db, job) for job in dead] == [State.QUEUED] * 2 + [State.FAILED] * 2
-    assert await other.run(db.store.run_chunk()) == 0
+    assert await other.run(db.store.operations.run_chunk()) == 0
     db.clock.advance(SECOND / 2)
-    assert await other.run(db.store.run_chunk()) == 2
+    assert await other.run(db.store.operations.run_chunk()) == 2
     assert (await read(db, operation.id)).outcomes == {ItemOutcome.RETRIED: 4}
 
 
@@ -56,13 +56,13 @@ async def test_a_chunk_that_is_rolled_back_is_done_again_by_another(db: Database
 
     await doomed.connection.execute("BEGIN")
     async with doomed.transaction() as tx:
-        assert await tx.run(db.store.run_chunk()) == 1
+        assert await tx.run(db.store.operations.run_chunk()) == 1
     await doomed.connection.close()
     await db.until_gone("doomed")
 
     assert await state(db, dead) is State.FAILED
     assert (await read(db, operation.id)).done == 0
-    assert await other.run(db.store.run_chunk()) == 1
+    assert await other.run(db.store.operations.run_chunk()) == 1
     assert await state(db, dead) is State.QUEUED
 
 
@@ -75,14 +75,14 @@ async def test_an_abort_waits_for_the_chunk_that_is_being_done_and_for_no_other(
     worker, operator = await db.party("worker"), await db.party("operator")
 
     async with worker.transaction() as tx:
-        assert await tx.run(db.store.run_chunk()) == 2
-        steer = db.store.steer_operation(operation.id, OperationState.ABORTED, BY)
+        assert await tx.run(db.store.operations.run_chunk()) == 2
+        steer = db.store.operations.steer(operation.id, OperationState.ABORTED, BY)
         abort = await waiting(db, operator, steer)
 
     aborted = await abort
     assert (aborted.state, aborted.done) == (OperationState.ABORTED, 2)
     db.clock.advance(SECOND)
-    assert await worker.run(db.store.run_chunk()) == 0
+    assert await worker.run(db.store.operations.run_chunk()) == 0
     assert [await state(db, job) for job in dead] == [State.QUEUED] * 2 + [State.FAILED] * 2
 
 
@@ -98,7 +98,7 @@ async def test_a_row_that_stays_locked_costs_its_own_item_alone(db: Database) ->
         )
         for _ in range(12):
             db.clock.advance(SECOND)
-            await worker.run(db.store.run_chunk())
+            await worker.run(db.store.operations.run_chunk())
         row = await read(db, operation.id)
         assert (row.state, row.outcomes) == (
             OperationState.DONE,

@@ -16,8 +16,8 @@ async def test_a_pause_and_a_limit_set_at_once_both_stand(db: Database) -> None:
     one, other = await db.party("one"), await db.party("other")
 
     async with one.transaction() as tx:
-        await tx.run(db.store.pause_queue("default", BY))
-        limit = await waiting(db, other, db.store.limit_queue("default", 3, BY))
+        await tx.run(db.store.queues.pause("default", BY))
+        limit = await waiting(db, other, db.store.queues.limit("default", 3, BY))
 
     after = await limit
     assert after.max_running == 3
@@ -32,9 +32,9 @@ async def test_the_audit_of_a_setting_tells_what_the_waiting_change_replaced(
     one, other = await db.party("one"), await db.party("other")
 
     async with one.transaction() as tx:
-        await tx.run(db.store.set_setting("max_attempts", 4, BY))
-        change = await waiting(db, other, db.store.set_setting("max_attempts", 5, BY))
+        await tx.run(db.store.settings.set("max_attempts", 4, BY))
+        change = await waiting(db, other, db.store.settings.set("max_attempts", 5, BY))
 
     await change
-    rows = await db.run(db.store.audit("setting:max_attempts"))
+    rows = await db.run(db.store.audit.list("setting:max_attempts"))
     assert [(row.before, row.after) for row in rows] == [(4, 5), (None, 4)]

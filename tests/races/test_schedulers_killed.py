@@ -39,7 +39,7 @@ CASES = {
     "on time": Case((Policy(), Policy(missed=Missed.SKIP)), MINUTE),
     "skip": Case((Policy(missed=Missed.SKIP),), timedelta(minutes=30)),
     "latest": Case((Policy(missed=Missed.LATEST),), timedelta(minutes=30)),
-    "all": Case((Policy(missed=Missed.ALL, missed_most=9),), timedelta(minutes=30)),
+    "all": Case((Policy(missed=Missed.ALL, missed_limit=9),), timedelta(minutes=30)),
     "overlap": Case((Policy(missed=Missed.ALL, overlap=Overlap.SKIP),), timedelta(minutes=30)),
     "jitter": Case((Policy(jitter=MINUTE),), timedelta(minutes=30)),
     "paused": Case((Policy(),), timedelta(minutes=30), paused=True),
@@ -53,21 +53,23 @@ def url(databases: Databases) -> Iterator[str]:
     databases.drop(url)
 
 
-def killed(deed: Callable[[str, datetime, int], None], url: str, now: datetime, steps: int) -> bool:
+def killed(
+    action: Callable[[str, datetime, int], None], url: str, now: datetime, steps: int
+) -> bool:
     """Whether the process was killed; it ends by itself if there are not so many steps."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([faults.__name__])
-    process = context.Process(target=deed, args=(url, now, steps))
+    process = context.Process(target=action, args=(url, now, steps))
     process.start()
     process.join(30)
     assert process.exitcode in (0, -signal.SIGKILL)
     return process.exitcode != 0
 
 
-@pytest.mark.parametrize("deed", [faults.die_after, faults.die_sending])
+@pytest.mark.parametrize("action", [faults.die_after, faults.die_sending])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_scheduler_killed_between_any_two_statements_loses_and_doubles_nothing(
-    deed: Callable[[str, datetime, int], None], case: Case, url: str
+    action: Callable[[str, datetime, int], None], case: Case, url: str
 ) -> None:
     """Each blow finds ticks of its own: everything is due again before it. Shows R26."""
     clock = Clock(BEGIN)
@@ -80,12 +82,12 @@ def test_a_scheduler_killed_between_any_two_statements_loses_and_doubles_nothing
     }
     for name, (timing, policy) in definitions.items():
         new = NewSchedule(name=name, timing=timing, policy=policy, job=JOB)
-        scheduler.perform(scheduler.store.create_schedule(new, BY))
+        scheduler.run(scheduler.store.schedules.create(new, BY))
         if case.paused:
-            scheduler.perform(scheduler.store.pause_schedule(name, BY))
+            scheduler.run(scheduler.store.schedules.pause(name, BY))
     blows = 0
     for steps in range(_MOST_STEPS):
-        blows += killed(deed, url, clock.advance(case.away), steps)
+        blows += killed(action, url, clock.advance(case.away), steps)
         fire_all(scheduler, clock, faults.COUNT)
     scheduler.connection.close()
     pauses = [Pause(BEGIN)] if case.paused else []

@@ -47,15 +47,17 @@ async def test_a_settle_that_waits_behind_its_twin_is_answered_as_repeated(db: D
     first, twin = await db.party("first"), await db.party("twin")
 
     async with first.transaction() as tx:
-        await tx.run(db.store.settle([ended(lease, Succeeded("one"))]))
-        again = await waiting(db, twin, db.store.settle([ended(lease, Succeeded("two"))]))
+        await tx.run(db.store.settlement.settle([ended(lease, Succeeded("one"))]))
+        again = await waiting(
+            db, twin, db.store.settlement.settle([ended(lease, Succeeded("two"))])
+        )
 
     assert await again == [SettleResult(SettleStatus.REPEATED)]
-    job = await db.run(db.store.get(lease.job_id))
+    job = await db.run(db.store.jobs.get(lease.job_id))
     assert job is not None
     assert job.result == "one"
     [attempt] = await attempts(db, lease.job_id)
-    assert attempt.repeats == 1
+    assert attempt.settle_repeats == 1
 
 
 async def test_a_settle_whose_twin_rolls_back_settles(db: Database) -> None:
@@ -64,8 +66,8 @@ async def test_a_settle_whose_twin_rolls_back_settles(db: Database) -> None:
     first, twin = await db.party("first"), await db.party("twin")
 
     async with undone(first) as tx:
-        await tx.run(db.store.settle([ended(lease)]))
-        again = await waiting(db, twin, db.store.settle([ended(lease)]))
+        await tx.run(db.store.settlement.settle([ended(lease)]))
+        again = await waiting(db, twin, db.store.settlement.settle([ended(lease)]))
 
     assert await again == [SettleResult(SettleStatus.SETTLED, State.COMPLETED)]
 
@@ -80,8 +82,8 @@ async def test_a_settle_repeated_while_the_first_is_committing_is_answered_as_re
 
     async with gate.connection.transaction():
         await gate.connection.execute("SELECT pg_advisory_xact_lock(1)")
-        committing = await waiting(db, first, db.store.settle([ended(lease)]))
-        again = await waiting(db, twin, db.store.settle([ended(lease)]))
+        committing = await waiting(db, first, db.store.settlement.settle([ended(lease)]))
+        again = await waiting(db, twin, db.store.settlement.settle([ended(lease)]))
         assert await attempts(db, lease.job_id) == []
 
     assert await committing == [SettleResult(SettleStatus.SETTLED, State.COMPLETED)]
@@ -94,18 +96,18 @@ async def test_a_repeated_failure_does_not_touch_the_next_running_period(db: Dat
     first, twin, claimer = [await db.party(name) for name in ("first", "twin", "claimer")]
 
     async with first.transaction() as tx:
-        await tx.run(db.store.settle([ended(lease, BROKEN)]))
-        again = await waiting(db, twin, db.store.settle([ended(lease, BROKEN)]))
+        await tx.run(db.store.settlement.settle([ended(lease, BROKEN)]))
+        again = await waiting(db, twin, db.store.settlement.settle([ended(lease, BROKEN)]))
 
     assert await again == [SettleResult(SettleStatus.REPEATED)]
     db.clock.advance(60 * SECOND)
     [next_one] = leases(await claimer.run(claim(db.store, worker=B)))
-    assert await twin.run(db.store.settle([ended(lease, BROKEN)])) == [
+    assert await twin.run(db.store.settlement.settle([ended(lease, BROKEN)])) == [
         SettleResult(SettleStatus.REPEATED)
     ]
     assert await state(db, next_one.job_id) is State.RUNNING
     [attempt] = await attempts(db, lease.job_id)
-    assert (attempt.outcome, attempt.repeats) == (AttemptOutcome.FAILED, 2)
+    assert (attempt.outcome, attempt.settle_repeats) == (AttemptOutcome.FAILED, 2)
 
 
 async def test_two_settles_of_the_same_jobs_in_opposite_order_do_not_deadlock(
@@ -116,9 +118,13 @@ async def test_two_settles_of_the_same_jobs_in_opposite_order_do_not_deadlock(
     gate, one, other = await db.party("gate"), await db.party("one"), await db.party("other")
 
     async with gate.transaction() as tx:
-        await tx.run(db.store.guard(middle))
-        forth = await waiting(db, one, db.store.settle([ended(x) for x in (first, middle, last)]))
-        back = await waiting(db, other, db.store.settle([ended(x) for x in (last, middle, first)]))
+        await tx.run(db.store.leases.guard(middle))
+        forth = await waiting(
+            db, one, db.store.settlement.settle([ended(x) for x in (first, middle, last)])
+        )
+        back = await waiting(
+            db, other, db.store.settlement.settle([ended(x) for x in (last, middle, first)])
+        )
 
     assert [settled.answer for settled in await forth] == [SettleStatus.SETTLED] * 3
     assert [settled.answer for settled in await back] == [SettleStatus.REPEATED] * 3
@@ -126,7 +132,7 @@ async def test_two_settles_of_the_same_jobs_in_opposite_order_do_not_deadlock(
 
 async def short_lease(db: Database) -> Lease:
     """A lease of one second on the database's own clock."""
-    await db.run(db.real.enqueue([NewJob("work")]))
+    await db.run(db.real.jobs.enqueue([NewJob("work")]))
     [lease] = leases(await db.run(claim(db.real, ttl=SECOND)))
     return lease
 
@@ -150,8 +156,8 @@ async def test_progress_that_waits_past_its_leases_end_is_refused(db: Database) 
     lease = await short_lease(db)
 
     async with operator.transaction() as tx:
-        await tx.run(db.real.cancel([lease.job_id], BY))
-        report = await waiting(db, worker, db.real.progress(lease, cursor=7))
+        await tx.run(db.real.job_commands.cancel([lease.job_id], BY))
+        report = await waiting(db, worker, db.real.leases.progress(lease, cursor=7))
         await until_over(db, lease)
 
     with pytest.raises(LeaseLost):
@@ -166,12 +172,12 @@ async def test_progress_that_waits_past_its_leases_end_is_refused_after_a_rollba
     lease = await short_lease(db)
 
     async with undone(handler) as tx:
-        await tx.run(db.real.settle_within(lease, ended(lease).settlement))
+        await tx.run(db.real.settlement.settle_within(lease, ended(lease).settlement))
         # Else the server ends this idle transaction in the same moment as the lease.
         await handler.connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-        report = await waiting(db, worker, db.real.progress(lease, cursor=7, items={"a": 1}))
+        report = await waiting(db, worker, db.real.leases.progress(lease, cursor=7, items={"a": 1}))
         await until_over(db, lease)
 
     with pytest.raises(LeaseLost):
         await report
-    assert await db.run(db.real.items(lease.job_id)) == {}
+    assert await db.run(db.real.jobs.items(lease.job_id)) == {}

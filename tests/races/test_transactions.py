@@ -40,8 +40,8 @@ async def complete_with_effect(db: Database, handler: Party, lease: Lease) -> No
     """What a handler does in its job's transaction: an effect, a follow-up job, the end."""
     async with handler.transaction() as tx:
         await handler.connection.execute("INSERT INTO effect VALUES (%s)", [lease.job_id])
-        await tx.run(db.store.enqueue([job(queue="next")]))
-        await tx.run(db.store.settle_within(lease, ended(lease).settlement))
+        await tx.run(db.store.jobs.enqueue([job(queue="next")]))
+        await tx.run(db.store.settlement.settle_within(lease, ended(lease).settlement))
 
 
 async def completing(db: Database, handler: Party, lease: Lease) -> asyncio.Task[None]:
@@ -66,10 +66,10 @@ async def test_a_renewal_beside_an_open_completion_is_busy_and_not_lost(
     handler, renewer = await db.caller("handler"), await db.party("renewer")
 
     async with undone(handler) as tx:
-        await tx.run(db.store.settle_within(lease, ended(lease).settlement))
-        assert await renewer.run(db.store.renew([lease])) == [RenewResult(RenewStatus.BUSY)]
+        await tx.run(db.store.settlement.settle_within(lease, ended(lease).settlement))
+        assert await renewer.run(db.store.leases.renew([lease])) == [RenewResult(RenewStatus.BUSY)]
 
-    assert await renewer.run(db.store.renew([lease])) == [RenewResult(RenewStatus.RENEWED)]
+    assert await renewer.run(db.store.leases.renew([lease])) == [RenewResult(RenewStatus.RENEWED)]
 
 
 async def test_a_rescue_skips_the_job_whose_completion_is_open(db: Database, lease: Lease) -> None:
@@ -79,10 +79,10 @@ async def test_a_rescue_skips_the_job_whose_completion_is_open(db: Database, lea
 
     async with handler.transaction() as tx:
         await handler.connection.execute("INSERT INTO effect VALUES (%s)", [lease.job_id])
-        await tx.run(db.store.settle_within(lease, ended(lease).settlement))
-        assert (await rescuer.run(db.store.rescue())).found == 0
+        await tx.run(db.store.settlement.settle_within(lease, ended(lease).settlement))
+        assert (await rescuer.run(db.store.leases.rescue())).found == 0
 
-    assert (await rescuer.run(db.store.rescue())).found == 0
+    assert (await rescuer.run(db.store.leases.rescue())).found == 0
     assert await state(db, lease.job_id) is State.COMPLETED
     assert await effects(db) == 1
 
@@ -95,7 +95,7 @@ async def test_a_completion_that_waits_behind_a_rescue_rolls_everything_back(
     db.clock.advance(31 * SECOND)
 
     async with rescuer.transaction() as tx:
-        await tx.run(db.store.rescue())
+        await tx.run(db.store.leases.rescue())
         completion = await completing(db, handler, lease)
 
     with pytest.raises(LeaseLost, match="roll back"):
@@ -115,7 +115,7 @@ async def test_a_completion_that_waits_behind_a_rescue_that_rolls_back_stands(
     db.clock.advance(31 * SECOND)
 
     async with undone(rescuer) as tx:
-        await tx.run(db.store.rescue())
+        await tx.run(db.store.leases.rescue())
         completion = await completing(db, handler, lease)
 
     await completion
@@ -130,7 +130,7 @@ async def test_a_completion_that_waits_behind_a_revoke_rolls_everything_back(
     operator, handler = await db.party("operator"), await db.caller("handler")
 
     async with operator.transaction() as tx:
-        assert await tx.run(db.store.revoke([lease.job_id], BY)) == [True]
+        assert await tx.run(db.store.job_commands.revoke([lease.job_id], BY)) == [True]
         completion = await completing(db, handler, lease)
 
     with pytest.raises(LeaseLost):
@@ -147,13 +147,13 @@ async def test_a_revoke_that_waits_behind_an_open_completion_comes_too_late(
 
     async with handler.transaction() as tx:
         await handler.connection.execute("INSERT INTO effect VALUES (%s)", [lease.job_id])
-        await tx.run(db.store.settle_within(lease, ended(lease).settlement))
-        revoke = await waiting(db, operator, db.store.revoke([lease.job_id], BY))
+        await tx.run(db.store.settlement.settle_within(lease, ended(lease).settlement))
+        revoke = await waiting(db, operator, db.store.job_commands.revoke([lease.job_id], BY))
 
     assert await revoke == [False]
     assert await effects(db) == 1
     assert await state(db, lease.job_id) is State.COMPLETED
-    assert await db.run(db.store.audit(f"job:{lease.job_id}")) == []
+    assert await db.run(db.store.audit.list(f"job:{lease.job_id}")) == []
 
 
 async def test_a_settle_that_waits_behind_a_revoke_is_refused(db: Database, lease: Lease) -> None:
@@ -161,13 +161,13 @@ async def test_a_settle_that_waits_behind_a_revoke_is_refused(db: Database, leas
     operator, worker = await db.party("operator"), await db.party("worker")
 
     async with operator.transaction() as tx:
-        await tx.run(db.store.revoke([lease.job_id], BY))
-        settle = await waiting(db, worker, db.store.settle([ended(lease)]))
+        await tx.run(db.store.job_commands.revoke([lease.job_id], BY))
+        settle = await waiting(db, worker, db.store.settlement.settle([ended(lease)]))
 
     assert await settle == [SettleResult(SettleStatus.REFUSED)]
     [attempt] = await attempts(db, lease.job_id)
     assert attempt.outcome is AttemptOutcome.REVOKED
-    assert attempt.refused is not None
+    assert attempt.refused_result is not None
 
 
 async def test_an_enqueue_in_an_open_transaction_is_found_only_after_its_commit(
@@ -179,7 +179,7 @@ async def test_an_enqueue_in_an_open_transaction_is_found_only_after_its_commit(
     caller, claimer = await db.caller("caller"), await db.party("claimer")
 
     async with caller.transaction() as tx:
-        [fresh] = await tx.run(db.store.enqueue([job()]))
+        [fresh] = await tx.run(db.store.jobs.enqueue([job()]))
         assert (await claimer.run(claim(db.store, worker=B))).found == 0
 
     assert [x.job_id for x in leases(await claimer.run(claim(db.store, worker=B)))] == [fresh.id]

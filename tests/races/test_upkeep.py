@@ -44,18 +44,18 @@ async def test_of_two_maintainers_one_makes_a_day_and_the_other_goes_on(db: Data
 
     async with one.transaction() as tx:
         await tx.run(ddl(f"CREATE TABLE tenure.attempt_{day} (LIKE tenure.attempt INCLUDING ALL)"))
-        upkeep = await waiting(db, other, db.store.maintain())
+        upkeep = await waiting(db, other, db.store.maintenance.maintain())
 
     assert any(f"attempt_{day}" in step for step in (await upkeep).left)
     assert len(await partitions(db) - before) == 4
-    assert (await db.run(db.store.maintain())).left == []
+    assert (await db.run(db.store.maintenance.maintain())).left == []
 
 
 async def finish(db: Database, worker: Party) -> None:
     """Run one job from its enqueue to its end."""
-    await worker.run(db.store.enqueue([job()]))
+    await worker.run(db.store.jobs.enqueue([job()]))
     [lease] = leases(await worker.run(claim(db.store)))
-    [settled] = await worker.run(db.store.settle([ended(lease)]))
+    [settled] = await worker.run(db.store.settlement.settle([ended(lease)]))
     assert settled.answer is SettleStatus.SETTLED
 
 
@@ -74,7 +74,7 @@ async def test_settling_goes_on_while_a_long_reader_holds_up_a_detach(db: Databa
 
     async with reader.connection.transaction():
         await reader.connection.execute("SELECT count(*) FROM tenure.job_archive")
-        maintaining = await waiting(db, upkeep, db.store.maintain())
+        maintaining = await waiting(db, upkeep, db.store.maintenance.maintain())
         await finish(db, worker)
         while not maintaining.done():
             await finish(db, worker)
@@ -82,7 +82,7 @@ async def test_settling_goes_on_while_a_long_reader_holds_up_a_detach(db: Databa
         assert of_day(oldest, upkept.done) == []
         assert of_day(oldest, upkept.left)
 
-    again = await upkeep.run(db.store.maintain())
+    again = await upkeep.run(db.store.maintenance.maintain())
     assert of_day(oldest, again.left) == []
     assert f"job_archive_{oldest}" not in await partitions(db)
 
@@ -96,8 +96,8 @@ async def test_two_maintainers_behind_one_reader_both_come_to_an_end(db: Databas
 
     async with reader.connection.transaction():
         await reader.connection.execute("SELECT count(*) FROM tenure.job_archive")
-        first = await waiting(db, one, db.store.maintain())
-        second = await waiting(db, other, db.store.maintain())
+        first = await waiting(db, one, db.store.maintenance.maintain())
+        second = await waiting(db, other, db.store.maintenance.maintain())
 
     await asyncio.gather(first, second)
     assert not {f"job_archive_{oldest}", f"attempt_{oldest}"} & await partitions(db)
@@ -112,7 +112,7 @@ async def test_a_detach_that_was_cut_off_is_finished_by_the_next_upkeep(db: Data
 
     async with reader.connection.transaction():
         await reader.connection.execute("SELECT count(*) FROM tenure.job_archive")
-        cut_off = await waiting(db, upkeep, db.store.maintain())
+        cut_off = await waiting(db, upkeep, db.store.maintenance.maintain())
         await db.fetch(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE application_name = 'upkeep'"
@@ -122,5 +122,5 @@ async def test_a_detach_that_was_cut_off_is_finished_by_the_next_upkeep(db: Data
         assert f"job_archive_{oldest}" in await partitions(db)
         assert await db.fetch("SELECT inhrelid FROM pg_inherits WHERE inhdetachpending")
 
-    assert (await db.run(db.store.maintain())).left == []
+    assert (await db.run(db.store.maintenance.maintain())).left == []
     assert f"job_archive_{oldest}" not in await partitions(db)

@@ -117,7 +117,7 @@ def test_an_enqueue_does_not_wait_for_a_redis_that_is_away(db: Database) -> None
             for _ in range(50):
                 work.enqueue()
             assert time.monotonic() - began < 5
-            assert len(app.admin.jobs(State.QUEUED, count=1000).jobs) % 51 == 0
+            assert len(app.admin.jobs.list(State.QUEUED, count=1000).jobs) % 51 == 0
             app.close()
 
 

@@ -45,7 +45,7 @@ async def test_many_at_once_ring_once_for_each_queue(app: Tenure, ear: Ear) -> N
 
 
 async def test_an_operators_enqueue_rings(app: Tenure, ear: Ear) -> None:
-    app.admin.enqueue("work", {}, BY, queue="mail")
+    app.admin.jobs.enqueue("work", {}, BY, queue="mail")
     assert await ear.all(app) == ["mail"]
 
 
@@ -98,6 +98,6 @@ async def test_a_callers_commit_is_not_seen_and_does_not_ring(
 
 
 async def test_what_enqueues_nothing_does_not_ring(app: Tenure, ear: Ear) -> None:
-    app.admin.queues()
-    await app.admin.apause_queue("mail", BY)
+    app.admin.queues.list()
+    await app.admin.queues.apause("mail", BY)
     assert await ear.all(app) == []

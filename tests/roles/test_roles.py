@@ -60,7 +60,7 @@ def once() -> Op[Any]:
         yield from ()
         return [1]
 
-    return STORE.once("ada", "key", "d", answer())
+    return STORE.tokens.once("ada", "key", "d", answer())
 
 
 def schedule(name: str) -> NewSchedule:
@@ -75,62 +75,68 @@ def token(number: int) -> NewToken:
 
 # What is done, and who may. Each is done as every role, in a transaction that is rolled back.
 VERBS: Mapping[str, tuple[Callable[[], Op[Any]], frozenset[str]]] = {
-    "enqueue": (lambda: STORE.enqueue([job(), job(queue="q")]), EVERYONE - {"reader"}),
-    "enqueue one": (lambda: STORE.enqueue([job()]), EVERYONE - {"reader"}),
-    "enqueue by key": (lambda: STORE.enqueue([job(key="k")]), EVERYONE - {"reader"}),
-    "check the schema": (STORE.check_schema, EVERYONE),
-    "claim": (lambda: STORE.claim(lanes("default"), count=1, worker=ME), RUNNERS),
+    "enqueue": (lambda: STORE.jobs.enqueue([job(), job(queue="q")]), EVERYONE - {"reader"}),
+    "enqueue one": (lambda: STORE.jobs.enqueue([job()]), EVERYONE - {"reader"}),
+    "enqueue by key": (lambda: STORE.jobs.enqueue([job(key="k")]), EVERYONE - {"reader"}),
+    "check the schema": (STORE.schema.check, EVERYONE),
+    "claim": (lambda: STORE.leases.claim(lanes("default"), count=1, worker=ME), RUNNERS),
     "claim, limited": (
-        lambda: STORE.claim(lanes("default"), count=1, worker=ME, limited=True),
+        lambda: STORE.leases.claim(lanes("default"), count=1, worker=ME, limited=True),
         RUNNERS,
     ),
-    "rescue": (STORE.rescue, RUNNERS),
-    "register": (lambda: STORE.register(NewWorker(ME, "w", "h", 1, "1", ["q"], 1)), RUNNERS),
-    "beat": (lambda: STORE.heartbeat(ME, state=WorkerState.ACTIVE, running=0), RUNNERS),
-    "fire": (LATER.fire, RUNNERS),
-    "declare": (lambda: STORE.declare("shop", (1,), [schedule("declared")]), RUNNERS),
-    "get": (lambda: STORE.get(JobId(1)), LOOKERS),
-    "list queued": (lambda: STORE.list(State.QUEUED), LOOKERS),
-    "list failed": (lambda: STORE.list(State.FAILED), LOOKERS),
-    "list completed": (lambda: STORE.list(State.COMPLETED), LOOKERS),
-    "attempts": (lambda: STORE.attempts(JobId(1)), LOOKERS),
-    "items": (lambda: STORE.items(JobId(1)), LOOKERS),
-    "queues": (STORE.queues, LOOKERS),
-    "workers": (STORE.workers, LOOKERS),
-    "settings": (STORE.settings, EVERYONE - {"producer"}),
-    "schedules": (STORE.schedules, LOOKERS),
-    "totals": (STORE.totals, LOOKERS),
-    "lateness": (STORE.lateness, LOOKERS),
-    "storage": (STORE.storage, EVERYONE),
-    "pulse": (STORE.pulse, LOOKERS),
-    "retrying": (lambda: STORE.retrying(["q"]), LOOKERS),
-    "hours": (lambda: STORE.hours(["q"]), LOOKERS),
-    "completions": (lambda: STORE.completions(count=1), LOOKERS),
-    "late schedules": (lambda: STORE.late_schedules(timedelta(0), count=1), LOOKERS),
-    "holders": (lambda: STORE.holders(count=1), EVERYONE),
-    "condition": (STORE.server_info, EVERYONE),
-    "rights": (lambda: STORE.rights("ana"), EVERYONE),
-    "drift": (STORE.schema_drift, EVERYONE),
-    "unkept": (STORE.vacuum_issues, EVERYONE),
-    "notify queue": (STORE.notify_queue, EVERYONE),
-    "locked": (lambda: STORE.locked(["q"], timedelta(0), count=1), LOOKERS),
-    "ticks": (lambda: STORE.ticks("s"), LOOKERS),
-    "audit": (lambda: STORE.audit("job:1"), OPERATORS | {"reader"}),
-    "cancel": (lambda: STORE.cancel([JobId(1)], BY), RUNNERS),
-    "hold": (lambda: STORE.hold([JobId(1)], BY), RUNNERS),
-    "retry": (lambda: STORE.retry([JobId(2)], BY), RUNNERS),
-    "discard": (lambda: STORE.discard([JobId(2)], BY), RUNNERS),
-    "pause a queue": (lambda: STORE.pause_queue("q", BY), OPERATORS),
-    "set a setting": (lambda: STORE.set_setting("lease", 60, BY), OPERATORS),
-    "reset a setting": (lambda: STORE.reset_setting("redact", BY), OPERATORS),
-    "drain": (lambda: STORE.drain(ME, BY), RUNNERS),
-    "create a schedule": (lambda: STORE.create_schedule(schedule("s2"), BY), RUNNERS),
-    "delete a schedule": (lambda: STORE.delete_schedule("s", BY), OPERATORS),
-    "create a token": (lambda: STORE.create_token(token(9), BY), OPERATORS),
-    "find a token": (lambda: STORE.find_token(access.digest(SECRET)), OPERATORS),
-    "touch a token": (lambda: STORE.touch_tokens([1]), OPERATORS),
-    "revoke a token": (lambda: STORE.revoke_tokens([1], BY), OPERATORS),
-    "list tokens": (STORE.tokens, OPERATORS | {"reader"}),
+    "rescue": (STORE.leases.rescue, RUNNERS),
+    "register": (
+        lambda: STORE.workers.register(NewWorker(ME, "w", "h", 1, "1", ["q"], 1)),
+        RUNNERS,
+    ),
+    "heartbeat": (
+        lambda: STORE.workers.heartbeat(ME, state=WorkerState.ACTIVE, running=0),
+        RUNNERS,
+    ),
+    "fire": (LATER.ticks.fire, RUNNERS),
+    "declare": (lambda: STORE.schedules.declare("shop", (1,), [schedule("declared")]), RUNNERS),
+    "get": (lambda: STORE.jobs.get(JobId(1)), LOOKERS),
+    "list queued": (lambda: STORE.job_queries.list(State.QUEUED), LOOKERS),
+    "list failed": (lambda: STORE.job_queries.list(State.FAILED), LOOKERS),
+    "list completed": (lambda: STORE.job_queries.list(State.COMPLETED), LOOKERS),
+    "attempts": (lambda: STORE.jobs.attempts(JobId(1)), LOOKERS),
+    "items": (lambda: STORE.jobs.items(JobId(1)), LOOKERS),
+    "queues": (STORE.queues.list, LOOKERS),
+    "workers": (STORE.workers.list, LOOKERS),
+    "settings": (STORE.settings.changed, EVERYONE - {"producer"}),
+    "schedules": (STORE.schedules.list, LOOKERS),
+    "totals": (STORE.stats.totals, LOOKERS),
+    "lateness": (STORE.overview.lateness, LOOKERS),
+    "storage": (STORE.overview.storage, EVERYONE),
+    "pulse": (STORE.overview.pulse, LOOKERS),
+    "retrying": (lambda: STORE.overview.retrying(["q"]), LOOKERS),
+    "hours": (lambda: STORE.overview.hours(["q"]), LOOKERS),
+    "completions": (lambda: STORE.overview.completions(count=1), LOOKERS),
+    "late schedules": (lambda: STORE.overview.late_schedules(timedelta(0), count=1), LOOKERS),
+    "holders": (lambda: STORE.overview.holders(count=1), EVERYONE),
+    "condition": (STORE.inspection.server_info, EVERYONE),
+    "rights": (lambda: STORE.inspection.rights("ana"), EVERYONE),
+    "drift": (STORE.inspection.schema_drift, EVERYONE),
+    "unkept": (STORE.inspection.vacuum_issues, EVERYONE),
+    "notify queue": (STORE.inspection.notify_queue, EVERYONE),
+    "locked": (lambda: STORE.inspection.locked(["q"], timedelta(0), count=1), LOOKERS),
+    "ticks": (lambda: STORE.ticks.list("s"), LOOKERS),
+    "audit": (lambda: STORE.audit.list("job:1"), OPERATORS | {"reader"}),
+    "cancel": (lambda: STORE.job_commands.cancel([JobId(1)], BY), RUNNERS),
+    "hold": (lambda: STORE.job_commands.hold([JobId(1)], BY), RUNNERS),
+    "retry": (lambda: STORE.job_commands.retry([JobId(2)], BY), RUNNERS),
+    "discard": (lambda: STORE.job_commands.discard([JobId(2)], BY), RUNNERS),
+    "pause a queue": (lambda: STORE.queues.pause("q", BY), OPERATORS),
+    "set a setting": (lambda: STORE.settings.set("lease", 60, BY), OPERATORS),
+    "reset a setting": (lambda: STORE.settings.reset("redact", BY), OPERATORS),
+    "drain": (lambda: STORE.workers.drain(ME, BY), RUNNERS),
+    "create a schedule": (lambda: STORE.schedules.create(schedule("s2"), BY), RUNNERS),
+    "delete a schedule": (lambda: STORE.schedules.delete("s", BY), OPERATORS),
+    "create a token": (lambda: STORE.tokens.create(token(9), BY), OPERATORS),
+    "find a token": (lambda: STORE.tokens.find(access.digest(SECRET)), OPERATORS),
+    "touch a token": (lambda: STORE.tokens.touch([1]), OPERATORS),
+    "revoke a token": (lambda: STORE.tokens.revoke([1], BY), OPERATORS),
+    "list tokens": (STORE.tokens.list, OPERATORS | {"reader"}),
     "once": (once, OPERATORS),
 }
 
@@ -138,15 +144,17 @@ VERBS: Mapping[str, tuple[Callable[[], Op[Any]], frozenset[str]]] = {
 @pytest.fixture(scope="module", autouse=True)
 def furnished(parties: Parties) -> None:
     """One of each thing, so that every verb has something to do."""
-    parties.run("owner", STORE.enqueue([job(), job(queue="dead", max_attempts=1), job()]))
-    claims = parties.run("owner", STORE.claim(lanes("dead"), count=1, worker=ME))
+    parties.run("owner", STORE.jobs.enqueue([job(), job(queue="dead", max_attempts=1), job()]))
+    claims = parties.run("owner", STORE.leases.claim(lanes("dead"), count=1, worker=ME))
     broken = Failed(Error("ValueError", "no"), retryable=False)
-    parties.run("owner", STORE.settle([ended(claimed.lease, broken) for claimed in claims.jobs]))
-    parties.run("owner", STORE.set_setting("redact", [], BY))
-    parties.run("owner", STORE.limit_queue("default", 5, BY))
-    parties.run("owner", STORE.register(NewWorker(ME, "w", "h", 1, "1", ["q"], 1)))
-    parties.run("owner", STORE.create_schedule(schedule("s"), BY))
-    parties.run("owner", STORE.create_token(token(0), BY))
+    parties.run(
+        "owner", STORE.settlement.settle([ended(claimed.lease, broken) for claimed in claims.jobs])
+    )
+    parties.run("owner", STORE.settings.set("redact", [], BY))
+    parties.run("owner", STORE.queues.limit("default", 5, BY))
+    parties.run("owner", STORE.workers.register(NewWorker(ME, "w", "h", 1, "1", ["q"], 1)))
+    parties.run("owner", STORE.schedules.create(schedule("s"), BY))
+    parties.run("owner", STORE.tokens.create(token(0), BY))
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -177,20 +185,20 @@ def _rolled_back(op: Op[Any]) -> Op[None]:
 
 
 def claimed(parties: Parties) -> Lease:
-    parties.run("producer", STORE.enqueue([job(queue="own", key="own")]))
-    [one] = parties.run("worker", STORE.claim(lanes("own"), count=1, worker=ME)).jobs
+    parties.run("producer", STORE.jobs.enqueue([job(queue="own", key="own")]))
+    [one] = parties.run("worker", STORE.leases.claim(lanes("own"), count=1, worker=ME)).jobs
     return one.lease
 
 
 def test_a_worker_runs_a_producers_job_from_its_claim_to_its_end(parties: Parties) -> None:
     lease = claimed(parties)
-    assert parties.run("worker", STORE.renew([lease]))
-    parties.run("worker", STORE.progress(lease, done=1, items={"a": 1}, cursor=7))
-    [settled] = parties.run("worker", STORE.settle([ended(lease)]))
+    assert parties.run("worker", STORE.leases.renew([lease]))
+    parties.run("worker", STORE.leases.progress(lease, done=1, items={"a": 1}, cursor=7))
+    [settled] = parties.run("worker", STORE.settlement.settle([ended(lease)]))
     assert settled.state is State.COMPLETED
-    [again] = parties.run("worker", STORE.settle([ended(lease)]))
+    [again] = parties.run("worker", STORE.settlement.settle([ended(lease)]))
     assert again.answer is SettleStatus.REPEATED
-    found = parties.run("reader", STORE.get(lease.job_id))
+    found = parties.run("reader", STORE.jobs.get(lease.job_id))
     assert found is not None
     assert found.state is State.COMPLETED
 
@@ -198,32 +206,34 @@ def test_a_worker_runs_a_producers_job_from_its_claim_to_its_end(parties: Partie
 def test_a_worker_settles_within_a_transaction_and_rescues_failures(parties: Parties) -> None:
     lease = claimed(parties)
     settlement = ended(lease).settlement
-    parties.run("worker", atomically(STORE.settle_within(lease, settlement, also=[job()])))
+    parties.run(
+        "worker", atomically(STORE.settlement.settle_within(lease, settlement, also=[job()]))
+    )
     died = claimed(parties)
     death = Lost(Loss.OWN, Error("ProcessDied", "its process was ended by SIGKILL"))
-    [settled] = parties.run("worker", STORE.settle([ended(died, death)]))
+    [settled] = parties.run("worker", STORE.settlement.settle([ended(died, death)]))
     assert settled.state is State.QUEUED
     lost = claimed(parties)
-    assert parties.run("worker", STORE.confirm([lost])) == [True]
+    assert parties.run("worker", STORE.leases.confirm([lost])) == [True]
     parties.execute(
         "UPDATE tenure.job SET lease_expires_at = now(), max_losses = 0 "
         "WHERE claimed_by IS NOT NULL"
     )
-    [rescued] = parties.run("worker", STORE.rescue()).jobs
+    [rescued] = parties.run("worker", STORE.leases.rescue()).jobs
     assert (rescued.job_id, rescued.reason) == (lost.job_id, "lost")
-    assert parties.run("reader", STORE.attempts(lost.job_id))
+    assert parties.run("reader", STORE.jobs.attempts(lost.job_id))
 
 
 def test_a_day_that_is_made_later_needs_no_grant(parties: Parties) -> None:
     """Rows are reached through the parent, whose rights alone count."""
     parties.execute("DROP TABLE " + _today(parties, "job_archive"))
     parties.execute("DROP TABLE " + _today(parties, "attempt"))
-    upkept = parties.run("owner", STORE.maintain())
+    upkept = parties.run("owner", STORE.maintenance.maintain())
     assert len([line for line in upkept.done if line.startswith("CREATE")]) == 2
     lease = claimed(parties)
-    [settled] = parties.run("worker", STORE.settle([ended(lease)]))
+    [settled] = parties.run("worker", STORE.settlement.settle([ended(lease)]))
     assert settled.state is State.COMPLETED
-    assert parties.run("reader", STORE.attempts(lease.job_id))
+    assert parties.run("reader", STORE.jobs.attempts(lease.job_id))
 
 
 def _today(parties: Parties, parent: str) -> str:
@@ -238,11 +248,11 @@ def _today(parties: Parties, parent: str) -> str:
 
 
 def test_the_owner_alone_migrates_and_keeps_the_tables(parties: Parties) -> None:
-    assert parties.run("owner", STORE.migrate()) == []
-    assert parties.run("owner", STORE.maintain()).left == []
+    assert parties.run("owner", STORE.schema.migrate()) == []
+    assert parties.run("owner", STORE.maintenance.maintain()).left == []
     for role in ROLES[1:]:
         with pytest.raises(QueryFailed) as refused:
-            parties.run(role, STORE.migrate())
+            parties.run(role, STORE.schema.migrate())
         assert refused.value.sqlstate == "42501"
 
 
@@ -302,7 +312,7 @@ def test_a_member_of_a_role_has_its_rights(parties: Parties) -> None:
     """The role of the program's own tables enqueues in its own transactions."""
     parties.execute("CREATE ROLE tenure_shop LOGIN; GRANT tenure_producer TO tenure_shop")
     try:
-        parties.run("shop", STORE.enqueue([job()]))
+        parties.run("shop", STORE.jobs.enqueue([job()]))
     finally:
         parties.execute("DROP ROLE tenure_shop")
 

@@ -43,7 +43,7 @@ def refusal(function: Callable[..., Any], *args: object, **kwargs: object) -> st
     return str(refused.value)
 
 
-def undecodable(function: Callable[..., Any], args: object) -> str:
+def invalid_arguments(function: Callable[..., Any], args: object) -> str:
     with pytest.raises(PayloadError) as refused:
         Parameters(function, skip=0).load(args)
     return str(refused.value)
@@ -160,7 +160,7 @@ def test_a_function_that_takes_any_number_of_arguments_is_refused_with_what_to_w
 def test_arguments_that_no_longer_fit_the_signature_say_how_to_change_one(
     args: object, why: str
 ) -> None:
-    said = undecodable(meet, args)
+    said = invalid_arguments(meet, args)
     assert said.startswith("the arguments no longer fit meet(point: 'Point', ")
     assert said.endswith(f"{why}; give a new parameter a default while old jobs live")
 
@@ -173,12 +173,12 @@ def test_arguments_that_no_longer_fit_the_signature_say_how_to_change_one(
     ],
 )
 def test_an_argument_that_no_longer_fits_its_annotation_is_named(args: object, which: str) -> None:
-    assert undecodable(meet, args).startswith(which)
+    assert invalid_arguments(meet, args).startswith(which)
 
 
 @pytest.mark.parametrize("args", [None, [], "x", 1])
 def test_arguments_that_are_no_object_are_undecodable(args: object) -> None:
-    assert undecodable(meet, args) == "the arguments are not an object of names and values"
+    assert invalid_arguments(meet, args) == "the arguments are not an object of names and values"
 
 
 def test_what_is_returned_is_known_by_its_annotation() -> None:

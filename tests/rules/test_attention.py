@@ -35,7 +35,7 @@ from tenure._rules.alerts import (
     matters,
     words,
 )
-from tenure._rules.formatting import counted, span
+from tenure._rules.formatting import compact, counted, interval, measured, span
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 NONE = Count(0)
@@ -274,11 +274,11 @@ def test_eight_are_said_at_the_most_of_each_kind_three_the_worst_first() -> None
         overdue=[StuckLease(JobId(5), None, None, None)],
         pulse=replace(FINE.pulse, failed_hour=Count(1), expired=Count(1)),
     )
-    shown, left_out = find_alerts(figures)
+    shown, more = find_alerts(figures)
     assert [each.target.name for each in shown] == [
         *("5", "q4", "q3", "q2", "nightly", "late4", "late3", "late2")
     ]
-    assert (len(shown), left_out) == (MOST, 5)
+    assert (len(shown), more) == (MOST, 5)
     assert {each.level for each in shown} == {Level.PROBLEM}
     assert shown[0].target.kind is TargetKind.JOB
 
@@ -296,6 +296,23 @@ def test_eight_are_said_at_the_most_of_each_kind_three_the_worst_first() -> None
 )
 def test_lengths_in_words(length: timedelta, words: str) -> None:
     assert span(length) == words
+
+
+@pytest.mark.parametrize(
+    ("length", "shown", "option", "every"),
+    [
+        (timedelta(seconds=0.004), "4 ms", "0.004s", "0.004 seconds"),
+        (timedelta(seconds=1), "1.0 s", "1s", "second"),
+        (timedelta(seconds=2.25), "2.2 s", "2.25s", "2.25 seconds"),
+        (timedelta(minutes=90), "1 h 30 min", "1h30m", "1 hour 30 minutes"),
+        (timedelta(days=1, minutes=5), "1 d", "1d5m", "1 day 5 minutes"),
+        (timedelta(days=1), "1 d", "1d", "day"),
+    ],
+)
+def test_a_length_as_measured_as_an_option_and_as_an_interval(
+    length: timedelta, shown: str, option: str, every: str
+) -> None:
+    assert (measured(length), compact(length), interval(length)) == (shown, option, every)
 
 
 def test_counts_in_words() -> None:
@@ -317,7 +334,7 @@ def worker() -> WorkerRow:
         state=WorkerState.ACTIVE,
         drain_requested=False,
         started_at=NOW,
-        beat_at=NOW,
-        beat_age=timedelta(0),
+        last_heartbeat_at=NOW,
+        heartbeat_age=timedelta(0),
         meta=None,
     )

@@ -73,7 +73,10 @@ def test_a_lease_shorter_than_its_task_thought_leaves_time_for_a_second_renewal_
     """The time to stop gives way. Shows R3."""
     if acceptable(ttl, NONE):
         granted = lease_times(ttl, stop_within=stop_within)
-        assert granted.trusted_for - granted.renew_after > DEFAULTS.slack.total_seconds() - 1e-5
+        assert (
+            granted.trusted_for - granted.renew_after
+            > DEFAULTS.renewal_window.total_seconds() - 1e-5
+        )
 
 
 @given(ttls, stops)
@@ -84,7 +87,10 @@ def test_a_lease_that_is_accepted_has_time_for_a_second_renewal_before_its_holde
     if acceptable(ttl, stop_within):
         granted = lease_times(ttl, stop_within=stop_within)
         assert granted.renew_after < granted.trusted_for
-        assert granted.trusted_for - granted.renew_after > DEFAULTS.slack.total_seconds() - 1e-5
+        assert (
+            granted.trusted_for - granted.renew_after
+            > DEFAULTS.renewal_window.total_seconds() - 1e-5
+        )
 
 
 @given(ttls, stops, stops)
@@ -144,7 +150,7 @@ def test_scaled_constants_judge_scaled_leases_as_the_real_ones_judge_real_leases
 def test_scaling_leaves_what_is_no_part_of_the_lease_protocol() -> None:
     scaled = DEFAULTS.scaled(0.01)
     assert scaled.lease == timedelta(milliseconds=300)
-    assert scaled.floor_lag == timedelta(milliseconds=20)
+    assert scaled.late_commit_window == timedelta(milliseconds=20)
     assert (scaled.max_attempts, scaled.max_losses) == (3, 3)
     assert scaled.backoff == DEFAULTS.backoff
     assert scaled.keep_failed == DEFAULTS.keep_failed

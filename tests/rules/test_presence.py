@@ -31,8 +31,8 @@ def worker(
         state=state,
         drain_requested=drain,
         started_at=NOW,
-        beat_at=NOW,
-        beat_age=age,
+        last_heartbeat_at=NOW,
+        heartbeat_age=age,
         meta=None,
     )
 

@@ -65,13 +65,13 @@ def settled(outcome: Outcome) -> Callable[[Database, ClaimedJob], Awaitable[obje
 
 async def expired(db: Database, claimed: ClaimedJob) -> None:
     """The worker was killed, and the lease ran out."""
-    await db.run(db.store.register(NewWorker(A, "mill-3", "host", 1, "1.0", ["q"], 10)))
+    await db.run(db.store.workers.register(NewWorker(A, "mill-3", "host", 1, "1.0", ["q"], 10)))
     await lose(db, claimed)
 
 
 async def after_progress(db: Database, claimed: ClaimedJob) -> None:
     """The process died after the cursor had moved."""
-    await db.run(db.store.progress(claimed.lease, cursor=claimed.job.deaths))
+    await db.run(db.store.leases.progress(claimed.lease, cursor=claimed.job.deaths))
     await settle(db, claimed, own_process(-11))
 
 
@@ -198,10 +198,10 @@ async def test_a_dead_letter_still_has_its_trace_and_log_when_its_day_was_droppe
     error = Error("ValueError", "no such thing", trace="Traceback\n  line 7")
     job_id = await enqueue(db, max_attempts=1)
     claimed = await claim_a_suspect(db)
-    await db.run(db.store.settle([ended(claimed, Failed(error), log="what it said")]))
+    await db.run(db.store.settlement.settle([ended(claimed, Failed(error), log="what it said")]))
     filed = await db.fetch("SELECT 1 AS one FROM tenure.attempt")
     db.clock.advance(8 * DAY + SECOND)
-    await db.run(db.store.maintain())
+    await db.run(db.store.maintenance.maintain())
     assert len(filed) == 1
     assert await db.fetch("SELECT 1 AS one FROM tenure.attempt") == []
 

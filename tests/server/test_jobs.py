@@ -94,7 +94,7 @@ def test_it_is_held_resumed_cancelled_and_not_brought_back(
         operator.post(f"/v1/jobs/{job_id}:{verb}", json={"reason": "because"}).json()
         for verb in ("hold", "resume", "cancel")
     ]
-    assert [one["answer"] for one in said] == ["held", "resumed", "cancelled"]
+    assert [one["result"] for one in said] == ["held", "resumed", "cancelled"]
 
     again = operator.post(f"/v1/jobs/{job_id}:cancel")
 
@@ -120,7 +120,7 @@ def test_a_dead_letter_is_retried(service: Service, operator: httpx.Client) -> N
 
     answer = operator.post(f"/v1/jobs/{job_id}:retry")
 
-    assert answer.json() == {"answer": "retried"}
+    assert answer.json() == {"result": "retried"}
     assert operator.get(f"/v1/jobs/{job_id}").json()["state"] == "queued"
 
 

@@ -126,7 +126,7 @@ def test_a_lost_lease_is_a_conflict(service: Service, worker: httpx.Client) -> N
     job_id = service.enqueue("lost")
     [job] = acquire(worker, "lost")["jobs"]
     with service.caller() as operator:
-        assert operator.post(f"/v1/jobs/{job_id}:revoke").json() == {"answer": "revoked"}
+        assert operator.post(f"/v1/jobs/{job_id}:revoke").json() == {"result": "revoked"}
 
     for verb, said in (
         ("complete", {"result": 1}),

@@ -80,10 +80,10 @@ def fold(service: Service) -> None:
         )
         connection.execute(
             """
-            INSERT INTO tenure.rollup_state (final_to, marked_to, folded_to, mark)
+            INSERT INTO tenure.rollup_state (final_to, marked_to, counted_until, mark)
             SELECT 'epoch', 'epoch', m, pg_snapshot_xmax(pg_current_snapshot())
             FROM date_trunc('minute', now() + interval '1 minute') AS m
-            ON CONFLICT (alone) DO UPDATE SET folded_to = excluded.folded_to
+            ON CONFLICT (singleton) DO UPDATE SET counted_until = excluded.counted_until
             """
         )
 
@@ -103,10 +103,12 @@ def test_a_scrape_shows_the_installation_and_a_cut_off_server_what_it_knows(
         with ThreadPoolExecutor(5) as pool:
             answers = list(pool.map(lambda _: scrape(), range(5)))
         first = answers[0]
-        assert all(each['tenure_metrics_rounds_total{outcome="whole"}'] == 1 for each in answers)
+        assert all(
+            each['tenure_metrics_collections_total{outcome="whole"}'] == 1 for each in answers
+        )
         assert first["tenure_database_up"] == 1
         assert first['tenure_queue_jobs{queue="mail",state="due"}'] == 2
-        assert first['tenure_queue_jobs{queue="mail",state="later"}'] == 1
+        assert first['tenure_queue_jobs{queue="mail",state="scheduled"}'] == 1
         assert first['tenure_queue_jobs{queue="bulk",state="running"}'] == 1
         assert first['tenure_queue_oldest_due_age_seconds{queue="mail"}'] > 0
         assert first['tenure_queue_workers{queue="mail"}'] == 0

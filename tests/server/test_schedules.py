@@ -60,7 +60,7 @@ def test_a_schedule_is_made_shown_changed_and_deleted(operator: httpx.Client) ->
     assert (changed.json()["cron"], changed.json()["version"]) == ("0 10 * * *", 2)
     assert changed.json()["args"] == {"for": "Ada"}
 
-    assert operator.delete("/v1/schedules/morning").json() == {"answer": "deleted"}
+    assert operator.delete("/v1/schedules/morning").json() == {"result": "deleted"}
     assert operator.get("/v1/schedules/morning").status_code == 404
     audit = operator.get("/v1/audit", params={"target": "schedule:morning"}).json()["changes"]
     assert [row["action"] for row in audit] == [
@@ -188,7 +188,7 @@ def test_what_a_schedule_enqueues_needs_the_right_to_enqueue(service: Service) -
 
 def test_what_code_declares_code_owns(service: Service, operator: httpx.Client) -> None:
     new = NewSchedule(name="nightly", timing=Timing(cron="0 3 * * *"), job=NewJob("sweep"))
-    service.admin.perform(service.admin._store.declare("shop", [1], [new]))
+    service.admin._run(service.admin._store.schedules.declare("shop", [1], [new]))
 
     refused = operator.patch("/v1/schedules/nightly", json={"cron": "0 4 * * *"})
     kept = operator.delete("/v1/schedules/nightly")

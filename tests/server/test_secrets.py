@@ -117,7 +117,7 @@ def house(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Ite
         loud = ("--log-level", "debug", "--log-format", "json")
         words = directory / "worker.log"
         with serving(with_password, directory, *loud) as service, words.open("wb") as file:
-            service.admin.set_setting("redact", ["card", "customer.iban"], OPS)
+            service.admin.settings.set("redact", ["card", "customer.iban"], OPS)
             jobs = enqueued(service, plants)
             worker = subprocess.Popen(
                 [sys.executable, "-m", "tenure", "worker", "jobs:app", "--log-level", "debug"],
@@ -322,7 +322,7 @@ def test_no_secret_comes_out(house: House, tmp_path: Path) -> None:
     try:
         assert wait_for(
             lambda: all(
-                (row := app.admin.job(int(job))) is not None and not row.state.is_live
+                (row := app.admin.jobs.get(int(job))) is not None and not row.state.is_live
                 for job in house.jobs
             ),
             60,

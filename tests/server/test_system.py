@@ -31,7 +31,7 @@ def test_a_lease_is_told_with_what_is_left_and_whose_it_is(service: Service) -> 
 def test_every_known_queue_has_a_pace(service: Service) -> None:
     service.enqueue("paced")
     with service.caller("read", queues=("paced",)) as caller:
-        found = caller.get("/v1/stats/queues", params={"minutes": 5}).json()
+        found = caller.get("/v1/queues/throughput", params={"minutes": 5}).json()
     [pace] = found["queues"]
     assert pace == {"queue": "paced", "completed": [0] * 5, "failed": [0] * 5}
 
@@ -47,7 +47,7 @@ def test_a_list_of_schedules_has_their_ticks_if_asked(service: Service) -> None:
 
 
 def test_the_audit_needs_no_target_and_tells_what_is_different(service: Service) -> None:
-    service.admin.limit_queue("audited", 7, OPS)
+    service.admin.queues.limit("audited", 7, OPS)
     with service.caller("read") as caller:
         params = {"actor": "ops", "source": "cli", "action": "queue"}
         found = caller.get("/v1/audit", params=params).json()

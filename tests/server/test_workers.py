@@ -28,12 +28,18 @@ if TYPE_CHECKING:
     from tenure.client import Work
     from tests.server.conftest import Service
 
-EXAMPLES = Path(__file__).parents[3] / "examples/http_workers"
+EXAMPLES = Path(__file__).parents[2] / "examples/http_workers"
 WORKERS = {
     "python": [sys.executable, "worker.py"],
     "node": ["node", "worker.mjs"],
     "bash": ["bash", "worker.sh"],
 }
+
+
+@pytest.fixture(autouse=True)
+def _short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that waits for work sees after each poll that it is to stop."""
+    monkeypatch.setattr("tenure.client.worker._LONGEST_WAIT", 0.5)
 
 
 @pytest.fixture

@@ -14,12 +14,13 @@ from tenure import Tenure
 from tenure._model.job import NewJob
 from tenure._model.outcome import Loss, Lost
 from tenure._runtime.claimer import Claimer
+from tenure._runtime.confirmer import Confirmer
 from tenure._runtime.dispatcher import Dispatcher, Executors, WorkerSettings
+from tenure._runtime.events import RuntimeEvents
 from tenure._runtime.held_leases import HeldLeases
 from tenure._runtime.lease_board import Phase
 from tenure._runtime.renewer import Renewer
 from tenure._runtime.settler import Settler
-from tenure._runtime.suspects import Confirmer
 from tenure._runtime.watchdog import Watchdog
 from tenure._store.postgres.service_connection import PostgresServiceConnection
 from tenure.config import DEFAULTS
@@ -122,12 +123,13 @@ class Bench:
         self.boot = boot
         self.app = Tenure(db.url)
         self.defaults: Defaults = DEFAULTS
-        self.holdings = HeldLeases()
-        self.notes = WorkerSettings()
+        self.held_leases = HeldLeases()
+        self.settings = WorkerSettings()
         self.loop_way, self.thread_way, self.process_way = Way(), Way(), Way(process=boot)
         self.doomed: list[tuple[HeldLease, StopReason]] = []
         self.links: list[CuttableLink] = []
-        self.settler = Settler(db.store, self.link("settler"), self.holdings)
+        self.events = RuntimeEvents()
+        self.settler = Settler(db.store, self.link("settler"), self.held_leases, events=self.events)
 
     def link(self, name: str) -> CuttableLink:
         """One more connection of a service."""
@@ -145,15 +147,16 @@ class Bench:
         return Confirmer(self.db.store, self.link("confirmer"))
 
     def dispatcher(self, slots: int = 10, confirmer: Confirmer | None = None) -> Dispatcher:
-        ways = Executors(loop=self.loop_way, thread=self.thread_way, process=self.process_way)
+        executors = Executors(loop=self.loop_way, thread=self.thread_way, process=self.process_way)
         return Dispatcher(
             slots=slots,
             tasks=self.app.tasks,
-            holdings=self.holdings,
+            held_leases=self.held_leases,
             settler=self.settler,
-            ways=ways,
-            notes=self.notes,
+            executors=executors,
+            settings=self.settings,
             defaults=self.defaults,
+            events=self.events,
             confirmer=confirmer,
         )
 
@@ -164,15 +167,18 @@ class Bench:
             queues=queues or ["default"],
             worker=worker,
             dispatcher=dispatcher,
-            holdings=self.holdings,
-            notes=self.notes,
+            held_leases=self.held_leases,
+            settings=self.settings,
             defaults=self.defaults,
+            events=self.events,
         )
 
     def renewer(self) -> Renewer:
-        return Renewer(self.db.store, self.link("renewer"), self.holdings, defaults=self.defaults)
+        return Renewer(
+            self.db.store, self.link("renewer"), self.held_leases, defaults=self.defaults
+        )
 
-    def watcher(self, dispatcher: Dispatcher | None = None, **others: Any) -> Watchdog:
+    def watchdog(self, dispatcher: Dispatcher | None = None, **others: Any) -> Watchdog:
         given: dict[str, Any] = {
             "loop": asyncio.get_running_loop(),
             "thread": 0,
@@ -181,13 +187,13 @@ class Bench:
             "on_unstoppable": lambda held, why: self.doomed.append((held, why)),
             "defaults": self.defaults,
         }
-        return Watchdog(self.holdings, **given | others)
+        return Watchdog(self.held_leases, **given | others)
 
     async def enqueue(self, count: int = 1, **fields: Any) -> list[JobId]:
         """That many jobs of the task `work`."""
         task = fields.pop("task", "work")
         jobs = [NewJob(task, **fields) for _ in range(count)]
-        return [answer.id for answer in await self.db.run(self.db.store.enqueue(jobs))]
+        return [answer.id for answer in await self.db.run(self.db.store.jobs.enqueue(jobs))]
 
     async def start(
         self, dispatcher: Dispatcher, count: int = 1, **fields: Any
@@ -196,13 +202,13 @@ class Bench:
         await self.enqueue(count, **fields)
         queue = fields.get("queue", "default")
         asked_at = self.boot.now
-        op = self.db.store.claim(lanes(queue), count=count, worker=A)
+        op = self.db.store.leases.claim(lanes(queue), count=count, worker=A)
         dispatcher.take(await self.db.run(op), asked_at)
-        return list(self.holdings)[-count:]
+        return list(self.held_leases)[-count:]
 
     async def get(self, job_id: JobId) -> JobRow:
         """The job, which must be somewhere."""
-        found = await self.db.run(self.db.store.get(job_id))
+        found = await self.db.run(self.db.store.jobs.get(job_id))
         assert found is not None
         return found
 

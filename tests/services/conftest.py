@@ -24,7 +24,7 @@ _READ_IN = (
     "_runtime.held_leases",
     "_runtime.renewer",
     "_runtime.settler",
-    "_runtime.suspects",
+    "_runtime.confirmer",
     "_runtime.watchdog",
     "_services.operations",
     "_services.rescuer",

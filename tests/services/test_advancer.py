@@ -27,7 +27,7 @@ async def start(bench: Bench, jobs: int) -> OperationRow:
     for _ in range(jobs):
         await dead_letter(bench.db)
     new = NewOperation(kind=OperationKind.RETRY, filter=Filter(), rate=4)
-    return await bench.db.run(bench.db.store.start_operation(new, BY))
+    return await bench.db.run(bench.db.store.operations.start(new, BY))
 
 
 async def connected(bench: Bench) -> set[str]:
@@ -46,7 +46,7 @@ async def test_chunks_are_done_as_they_fall_due_until_none_is_left(bench: Bench)
     assert 0.4 < one._next_delay() <= 0.52
     bench.advance(0.5)
     assert [await one.tick(), await one.tick()] == [1, 0]
-    row = await bench.db.run(bench.db.store.operation(operation.id))
+    row = await bench.db.run(bench.db.store.operations.get(operation.id))
     assert row is not None
     assert row.state is OperationState.DONE
     await one.close()
@@ -70,7 +70,7 @@ async def test_it_comes_back_soon_where_another_one_is_at_it(bench: Bench) -> No
     await start(bench, 4)
     one, party = advancer(bench), await bench.db.party("another")
     async with party.transaction() as tx:
-        assert await tx.run(bench.db.store.run_chunk()) == 2
+        assert await tx.run(bench.db.store.operations.run_chunk()) == 2
         assert await one.tick() == 0
         assert one._next_delay() <= 0.12
     await one.close()

@@ -23,8 +23,8 @@ def heard(bench: Bench) -> list[JobEvent]:
     """What listeners are told by the bench's settler, once they are closed."""
     heard: list[JobEvent] = []
     bench.app.hooks.listeners.add([name for name in EVENTS if "worker" not in name], heard.append)
-    announcer = EventEmitter(bench.app.hooks.listeners, worker="anna")
-    bench.settler.on_settled = announcer.settled
+    emitter = EventEmitter(bench.app.hooks.listeners, worker="anna")
+    bench.events.settled.append(emitter.settled)
     return heard
 
 
@@ -59,7 +59,7 @@ async def test_a_result_that_came_too_late_is_not_told_again(
     dispatcher = bench.dispatcher()
     [held] = await bench.start(dispatcher)
     bench.advance(30)
-    await bench.db.run(bench.db.store.rescue())
+    await bench.db.run(bench.db.store.leases.rescue())
     bench.loop_way.started[0].end(Succeeded())
     await bench.settler.tick()
 

@@ -48,7 +48,6 @@ async def test_a_slot_that_is_free_again_is_filled(bench: Bench) -> None:
     bench.task()
     dispatcher = bench.dispatcher(slots=1)
     claimer = bench.claimer(dispatcher)
-    dispatcher.on_free = claimer.slot_freed
     await bench.enqueue(2)
     await claimer.tick()
     await claimer.tick()
@@ -92,20 +91,20 @@ async def test_a_second_claim_goes_beside_the_first_for_a_backlog(bench: Bench) 
 
     assert list(claimed) == [MAX_CLAIM, MAX_CLAIM, 0]
     assert (second.runs, third.runs) == (1, 0)
-    assert len(bench.holdings) == 3 * MAX_CLAIM
+    assert len(bench.held_leases) == 3 * MAX_CLAIM
     assert await state_of(bench) == [("queued", MAX_CLAIM), ("running", 3 * MAX_CLAIM)]
 
 
 async def test_what_a_scan_has_asked_for_has_its_places_on_the_board(bench: Bench) -> None:
     """It counts against no slot, and claims go on; but all that comes can be held."""
     bench.task()
-    bench.holdings._board = LeaseBoard(LeaseBoard.make(places=3), places=3)
+    bench.held_leases._board = LeaseBoard(LeaseBoard.make(places=3), places=3)
     claimer = bench.claimer(bench.dispatcher(slots=2))
     await bench.enqueue(9)
     with claimer._asking(2, bench.link("claimer 2"), patient=True):
         assert (claimer.beside, claimer._capacity()) == (1, 1)
         await claimer.tick()
-    assert (claimer.beside, len(bench.holdings)) == (0, 1)
+    assert (claimer.beside, len(bench.held_leases)) == (0, 1)
 
 
 async def test_the_second_claim_is_left_out_where_there_is_no_backlog(bench: Bench) -> None:
@@ -124,7 +123,7 @@ async def test_nothing_is_claimed_ahead_from_a_queue_with_a_limit(bench: Bench) 
     bench.task()
     dispatcher = bench.dispatcher(slots=2)
     claimer = bench.claimer(dispatcher)
-    await bench.db.run(bench.db.store.limit_queue("default", 20, BY))
+    await bench.db.run(bench.db.store.queues.limit("default", 20, BY))
     await claimer.tick()
     dispatcher._rate.note(0, bench.boot.now)
     dispatcher._rate.note(200, bench.boot.advance(1))
@@ -154,12 +153,12 @@ async def test_no_job_waits_here_on_its_last_attempt(bench: Bench) -> None:
 async def test_no_more_is_claimed_than_the_board_has_places(bench: Bench) -> None:
     bench.task()
     fd = LeaseBoard.make(places=2)
-    bench.holdings._board = LeaseBoard(fd, places=2)
+    bench.held_leases._board = LeaseBoard(fd, places=2)
     claimer = bench.claimer(bench.dispatcher(slots=5))
     await bench.enqueue(5)
     await claimer.tick()
 
-    assert (len(bench.holdings), bench.holdings.capacity) == (2, 0)
+    assert (len(bench.held_leases), bench.held_leases.capacity) == (2, 0)
     assert await claimer.tick() == 0
 
 
@@ -176,7 +175,7 @@ async def test_no_sleep_between_suspects_that_come_one_by_one(
     claimer = bench.claimer(bench.dispatcher(slots=20))
     assert [await claimer.tick() for _ in range(4)] == [1, 1, 1, 1]
 
-    assert len(bench.holdings) == 5
+    assert len(bench.held_leases) == 5
     assert len(rests) == 1, "after the last claim, which left nothing behind"
 
 
@@ -245,7 +244,7 @@ async def test_a_stranger_is_given_back_uncharged_and_not_claimed_again(
         await claimer.tick()
         await bench.settler.tick()
 
-    assert list(bench.notes.unknown_tasks) == ["strange"]
+    assert list(bench.settings.unknown_tasks) == ["strange"]
     job = await bench.get(strange)
     assert (job.state, job.attempt) == (State.QUEUED, 0)
     assert [each.held.job.task for each in bench.loop_way.started] == ["known"]
@@ -276,7 +275,7 @@ async def test_a_paused_queue_gives_nothing_and_takes_back_what_has_not_started(
     dispatcher = bench.dispatcher(slots=1)
     claimer = bench.claimer(dispatcher)
     await bench.start(dispatcher, 3)
-    await bench.db.run(bench.db.store.pause_queue("default", BY))
+    await bench.db.run(bench.db.store.queues.pause("default", BY))
     dispatcher._rate.note(0, bench.boot.now)
     dispatcher._rate.note(2000, bench.boot.advance(1))
     await claimer.tick()
@@ -302,7 +301,7 @@ async def test_a_claim_counts_from_before_it_was_sent(
     await bench.enqueue()
     await claimer.tick()
 
-    [held] = bench.holdings
+    [held] = bench.held_leases
     assert held.asked_at == 1000.0
 
 
@@ -314,8 +313,8 @@ async def test_what_a_claim_from_a_limited_queue_rescues_is_told(bench: Bench) -
     dispatcher = bench.dispatcher(slots=2)
     claimer = bench.claimer(dispatcher)
     told: list[RescuedLease] = []
-    claimer.on_rescued = told.extend
-    await bench.db.run(bench.db.store.limit_queue("default", 20, BY))
+    bench.events.rescued.append(told.extend)
+    await bench.db.run(bench.db.store.queues.limit("default", 20, BY))
     bench.advance(30)
     await claimer.tick()
 

@@ -13,7 +13,7 @@ from tenure.errors import Unreachable
 from tests.services.bench import DIED
 
 if TYPE_CHECKING:
-    from tenure._runtime.suspects import Confirmer
+    from tenure._runtime.confirmer import Confirmer
     from tests.services.bench import Bench
 
 
@@ -69,7 +69,7 @@ async def test_a_job_whose_lease_is_over_does_not_begin(bench: Bench) -> None:
     confirmer = bench.confirmer()
     [held] = await bench.start(bench.dispatcher(confirmer=confirmer))
     bench.db.clock.advance(held.lease.ttl)
-    await bench.db.run(bench.db.store.rescue())
+    await bench.db.run(bench.db.store.leases.rescue())
     await told(confirmer)
 
     assert bench.loop_way.started == []
@@ -100,7 +100,7 @@ async def test_a_job_that_was_lost_before_is_confirmed(bench: Bench) -> None:
     [lost] = await bench.enqueue()
     await bench.db.fetch("UPDATE tenure.job SET deaths = 1 RETURNING id")
     await bench.enqueue()
-    op = bench.db.store.claim(lanes("default"), count=2, worker=A)
+    op = bench.db.store.leases.claim(lanes("default"), count=2, worker=A)
     dispatcher.take(await bench.db.run(op), bench.boot.now)
 
     assert lost not in [each.held.job.id for each in bench.loop_way.started]

@@ -32,7 +32,7 @@ async def test_as_many_run_as_there_are_slots_and_the_rest_waits(bench: Bench) -
     phases = [each.phase for each in held]
 
     assert phases == [Phase.STARTED, Phase.STARTED, Phase.UNSTARTED]
-    assert (dispatcher.running, dispatcher.idle, bench.holdings.running) == (2, False, 2)
+    assert (dispatcher.running, dispatcher.idle, bench.held_leases.running) == (2, False, 2)
     bench.loop_way.started[1].end(Succeeded())
     assert [each.phase for each in held] == [Phase.STARTED, Phase.ENDED, Phase.STARTED]
     for running in (bench.loop_way.started[0], bench.loop_way.started[2]):
@@ -48,7 +48,7 @@ async def test_an_expired_job_is_cancelled_and_not_run(bench: Bench) -> None:
         await bench.enqueue(meta={"expires_in": 59.0}),
     ]
     bench.db.clock.advance(60 * SECOND)
-    op = bench.db.store.claim(lanes("default"), count=2, worker=A)
+    op = bench.db.store.leases.claim(lanes("default"), count=2, worker=A)
     dispatcher.take(await bench.db.run(op), bench.boot.now)
     await bench.settler.tick()
 
@@ -62,7 +62,9 @@ async def test_a_job_that_was_tried_does_not_expire(bench: Bench) -> None:
     bench.task()
     [job_id] = await bench.enqueue(meta={"expires_in": 3.0}, max_attempts=2)
     for _ in range(2):
-        claims = await bench.db.run(bench.db.store.claim(lanes("default"), count=1, worker=A))
+        claims = await bench.db.run(
+            bench.db.store.leases.claim(lanes("default"), count=1, worker=A)
+        )
         bench.dispatcher().take(claims, bench.boot.now)
         bench.loop_way.started[-1].end(Failed(Error("ValueError", "no")))
         await bench.settler.tick()
@@ -75,10 +77,10 @@ async def test_a_job_that_lost_its_worker_does_not_expire(bench: Bench) -> None:
     """Shows R7."""
     bench.task()
     await bench.enqueue(meta={"expires_in": 3.0})
-    await bench.db.run(bench.db.store.claim(lanes("default"), count=1, worker=B))
+    await bench.db.run(bench.db.store.leases.claim(lanes("default"), count=1, worker=B))
     bench.db.clock.advance(3600 * SECOND)
-    await bench.db.run(bench.db.store.rescue())
-    claims = await bench.db.run(bench.db.store.claim(lanes("default"), count=1, worker=A))
+    await bench.db.run(bench.db.store.leases.rescue())
+    claims = await bench.db.run(bench.db.store.leases.claim(lanes("default"), count=1, worker=A))
     bench.dispatcher().take(claims, bench.boot.now)
     assert len(bench.loop_way.started) == 1
 
@@ -88,16 +90,16 @@ async def test_a_dead_letter_that_is_brought_back_runs_however_late(bench: Bench
     """A new life has no old end. Shows R15."""
     bench.task()
     [job_id] = await bench.enqueue(meta={"expires_in": 5.0, "tags": ["x"]}, max_attempts=1)
-    claims = await bench.db.run(bench.db.store.claim(lanes("default"), count=1, worker=A))
+    claims = await bench.db.run(bench.db.store.leases.claim(lanes("default"), count=1, worker=A))
     bench.dispatcher().take(claims, bench.boot.now)
     bench.loop_way.started[-1].end(Failed(Error("ValueError", "no")))
     await bench.settler.tick()
     bench.db.clock.advance(60 * SECOND)
     if by == "retry":
-        await bench.db.run(bench.db.store.retry([job_id], BY))
+        await bench.db.run(bench.db.store.job_commands.retry([job_id], BY))
     else:
         await operating.finish(bench.db, (await operating.start(bench.db)).id)
-    claims = await bench.db.run(bench.db.store.claim(lanes("default"), count=1, worker=A))
+    claims = await bench.db.run(bench.db.store.leases.claim(lanes("default"), count=1, worker=A))
     bench.dispatcher().take(claims, bench.boot.now)
 
     assert len(bench.loop_way.started) == 2
@@ -113,9 +115,9 @@ async def test_each_kind_of_handler_has_its_way(bench: Bench) -> None:
     dispatcher = bench.dispatcher()
     for task in ("on_loop", "in_process", "in_thread"):
         await bench.start(dispatcher, task=task)
-    ways = (bench.loop_way, bench.process_way, bench.thread_way)
+    executors = (bench.loop_way, bench.process_way, bench.thread_way)
 
-    assert [[each.held.job.task for each in way.started] for way in ways] == [
+    assert [[each.held.job.task for each in way.started] for way in executors] == [
         ["on_loop"],
         ["in_process"],
         ["in_thread"],
@@ -129,7 +131,7 @@ async def test_a_suspect_runs_in_a_process_of_its_own_whatever_its_task_says(ben
     [held] = await bench.start(dispatcher)
     bench.loop_way.started[0].end(SHARED_DEATH)
     await bench.settler.tick()
-    op = bench.db.store.claim(lanes("default"), count=1, worker=A)
+    op = bench.db.store.leases.claim(lanes("default"), count=1, worker=A)
     dispatcher.take(await bench.db.run(op), bench.boot.now)
 
     [running] = bench.process_way.started
@@ -155,7 +157,7 @@ async def test_a_job_is_not_begun_once_its_lease_cannot_be_trusted(bench: Bench)
     bench.task()
     dispatcher = bench.dispatcher()
     [job_id] = await bench.enqueue()
-    claims = await bench.db.run(bench.db.store.claim(lanes("default"), count=1, worker=A))
+    claims = await bench.db.run(bench.db.store.leases.claim(lanes("default"), count=1, worker=A))
     asked_at = bench.boot.now
     bench.advance(25)
     dispatcher.take(claims, asked_at)
@@ -163,7 +165,7 @@ async def test_a_job_is_not_begun_once_its_lease_cannot_be_trusted(bench: Bench)
 
     assert bench.loop_way.started == []
     job = await bench.get(job_id)
-    assert (job.state, job.attempt, len(bench.holdings)) == (State.QUEUED, 0, 0)
+    assert (job.state, job.attempt, len(bench.held_leases)) == (State.QUEUED, 0, 0)
     assert dispatcher.idle
 
 
@@ -176,15 +178,15 @@ async def test_what_waited_here_past_its_lease_is_not_begun_and_its_release_harm
     dispatcher = bench.dispatcher(slots=1)
     _, waiting = await bench.start(dispatcher, 2)
     bench.advance(31)
-    await bench.db.run(bench.db.store.rescue(count=10))
+    await bench.db.run(bench.db.store.leases.rescue(count=10))
     bench.db.clock.advance(SECOND)
     for _ in range(2):
-        await bench.db.run(bench.db.store.claim(lanes("default"), count=1, worker=B))
+        await bench.db.run(bench.db.store.leases.claim(lanes("default"), count=1, worker=B))
     theirs = await bench.get(waiting.job.id)
     bench.loop_way.started[0].end(Succeeded())
     await bench.settler.tick()
 
-    assert (len(bench.loop_way.started), len(bench.holdings)) == (1, 0)
+    assert (len(bench.loop_way.started), len(bench.held_leases)) == (1, 0)
     job = await bench.get(waiting.job.id)
     assert (job.state, job.claimed_by, job.token) == (State.RUNNING, B, theirs.token)
 
@@ -198,12 +200,12 @@ async def test_a_handler_that_was_to_stop_while_another_blocked_the_loop_is_not_
     @bench.app.task(name="work")
     async def work(job: AsyncJob) -> None:
         ran.append(job.id)
-        for held in bench.holdings:
+        for held in bench.held_leases:
             held.stop(StopReason.LEASE, bench.boot.now)
 
     dispatcher = bench.dispatcher()
     on_loop = LoopExecutor(bench.app.engine, bench.app.hooks)
-    dispatcher._ways = replace(dispatcher._ways, loop=on_loop)
+    dispatcher._executors = replace(dispatcher._executors, loop=on_loop)
     first, second = await bench.start(dispatcher, 2)
     await dispatcher.until_idle()
     await bench.settler.tick()
@@ -221,7 +223,7 @@ async def test_what_has_not_started_is_given_back_together(bench: Bench) -> None
     dispatcher.release_all()
     await bench.settler.tick()
 
-    assert list(bench.holdings) == [running]
+    assert list(bench.held_leases) == [running]
     for held in waiting:
         job = await bench.get(held.job.id)
         assert (job.state, job.attempt) == (State.QUEUED, 0)
@@ -235,7 +237,7 @@ async def test_what_settled_itself_is_not_settled_again(bench: Bench) -> None:
     bench.loop_way.started[0].end(Succeeded())
     await bench.settler.tick()
 
-    assert (len(bench.holdings), bench.links[0].runs) == (0, 0)
+    assert (len(bench.held_leases), bench.links[0].runs) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -246,7 +248,7 @@ async def test_a_failure_waits_by_the_tasks_backoff_or_else_by_the_one_that_was_
 ) -> None:
     """Shows R14. Shows R38."""
     bench.task(backoff=own)
-    bench.notes.backoff = Backoff(base=timedelta(seconds=100), jitter=0)
+    bench.settings.backoff = Backoff(base=timedelta(seconds=100), jitter=0)
     [held] = await bench.start(bench.dispatcher())
     bench.loop_way.started[0].end(Failed(Error("ValueError", "no")))
     await bench.settler.tick()
@@ -266,7 +268,7 @@ async def test_an_end_that_cannot_be_judged_is_a_failure_and_keeps_no_lease(
     bench.loop_way.started[0].end(Failed(Error("ValueError", "no")))
     await bench.settler.tick()
 
-    assert (dispatcher.idle, len(bench.holdings)) == (True, 0)
+    assert (dispatcher.idle, len(bench.held_leases)) == (True, 0)
     job = await bench.get(held.job.id)
     assert (job.state, job.attempt) == (State.QUEUED, 1)
     assert job.run_at > bench.db.clock.now

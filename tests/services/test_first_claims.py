@@ -35,7 +35,7 @@ def dead(db: Database) -> Iterator[None]:
 
 @pytest.mark.usefixtures("dead")
 async def test_a_claim_that_takes_longer_than_it_may_is_a_timeout(db: Database) -> None:
-    hasty = db.store.claim(lanes("default"), count=1, worker=A, within=BRIEF)
+    hasty = db.store.leases.claim(lanes("default"), count=1, worker=A, within=BRIEF)
     with pytest.raises(QueryFailed) as refused:
         await db.run(hasty)
     assert refused.value.is_timeout
@@ -51,7 +51,7 @@ async def test_a_new_worker_gets_recent_jobs_at_once_and_older_ones_by_a_scan(
     bench.task()
     claimer, link = bench.claimer(bench.dispatcher()), bench.link("claimer 2")
     nudges: list[None] = []
-    claimer.on_backlog = lambda: nudges.append(None)
+    bench.events.backlog.append(lambda: nudges.append(None))
     [old] = await bench.enqueue()
     bench.db.clock.advance(600 * SECOND)
     [new] = await bench.enqueue()
@@ -96,7 +96,7 @@ async def test_while_jobs_are_behind_a_backlog_does_not_keep_the_scan_away(bench
     bench.task()
     claimer, link = bench.claimer(bench.dispatcher()), bench.link("claimer 2")
     await bench.enqueue()
-    claimer._book.skip(claimer._book.next_lanes(), bench.db.clock.now + 120 * SECOND)
+    claimer._lanes.skip(claimer._lanes.next_lanes(), bench.db.clock.now + 120 * SECOND)
     claimer._filled, claimer._scan_at = True, bench.boot.now
     assert await claimer.claim_again(link) == 0
     assert claimer.until_scan < 0.1

@@ -27,8 +27,8 @@ def board(bench: Bench) -> Iterator[LeaseBoard]:
     """A board that the bench's holdings are shown on."""
     fd = LeaseBoard.make(places=4)
     board = LeaseBoard(fd, places=4)
-    bench.holdings = HeldLeases(board)
-    bench.settler._holdings = bench.holdings
+    bench.held_leases = HeldLeases(board)
+    bench.settler._held_leases = bench.held_leases
     yield board
     os.close(fd)
 
@@ -46,7 +46,7 @@ async def test_what_is_held_is_on_the_board_from_claim_to_settle(
     assert board.summary()[0] == 1037.0
     held.mark(Phase.ENDED)
     assert [each.phase for each in board.entries(A)] == [Phase.ENDED]
-    bench.holdings.drop(held)
+    bench.held_leases.drop(held)
     assert list(board.entries(A)) == []
 
 
@@ -57,8 +57,8 @@ async def test_what_was_dropped_touches_no_place_that_another_has_now(
     bench.task()
     dispatcher = bench.dispatcher()
     [old] = await bench.start(dispatcher)
-    bench.holdings.drop(old)
-    bench.holdings.drop(old)
+    bench.held_leases.drop(old)
+    bench.held_leases.drop(old)
     [new] = await bench.start(dispatcher)
     old.extend(5000.0)
     old.mark(Phase.ENDED)
@@ -120,10 +120,10 @@ async def test_the_keepers_services_go_on_while_this_loop_is_blocked() -> None:
     async def last_words() -> None:
         said.append("farewell")
 
-    keeper = ServiceThread(make)
-    keeper.start()
+    service_thread = ServiceThread(make)
+    service_thread.start()
     seen = threading.Event()
-    keeper.call(seen.set)
+    service_thread.call(seen.set)
     # This thread, and with it this loop, waits here without a pause.
     assert seen.wait(5)
     before = services[0].ticks
@@ -133,18 +133,18 @@ async def test_the_keepers_services_go_on_while_this_loop_is_blocked() -> None:
         threading.Event().wait(0.01)
     ticks = services[0].ticks
     async with asyncio.timeout(10):
-        await keeper.stop(last_words)
+        await service_thread.stop(last_words)
 
     assert ticks > before + 2
     assert services[0].threads.isdisjoint({threading.get_ident()})
     assert said == ["farewell"]
-    assert not keeper._thread.is_alive() or keeper._ended.is_set()
+    assert not service_thread._thread.is_alive() or service_thread._ended.is_set()
 
 
 async def test_a_keeper_can_be_started_and_stopped_many_times() -> None:
     for _ in range(20):
-        keeper = ServiceThread(lambda: [Beating()])
-        keeper.start()
+        service_thread = ServiceThread(lambda: [Beating()])
+        service_thread.start()
         async with asyncio.timeout(10):
-            await keeper.stop()
-        keeper.call(lambda: None)
+            await service_thread.stop()
+        service_thread.call(lambda: None)

@@ -33,15 +33,16 @@ def claimer(bench: Bench, dispatcher: Dispatcher, *, has_processes: bool) -> Cla
         queues=["default"],
         worker=A,
         dispatcher=dispatcher,
-        holdings=bench.holdings,
-        notes=bench.notes,
+        held_leases=bench.held_leases,
+        settings=bench.settings,
         defaults=bench.defaults,
+        events=bench.events,
         has_processes=has_processes,
     )
 
 
 def held(bench: Bench) -> list[JobId]:
-    return sorted(each.job.id for each in bench.holdings)
+    return sorted(each.job.id for each in bench.held_leases)
 
 
 async def test_next_to_others_only_a_suspect_that_its_own_process_contains(bench: Bench) -> None:
@@ -77,7 +78,7 @@ async def test_while_a_dangerous_suspect_runs_nothing_else_is_claimed(bench: Ben
     bench.process_way.started[0].end(Succeeded())
     await bench.settler.tick()
     await claims.tick()
-    assert len(bench.holdings) == 5
+    assert len(bench.held_leases) == 5
 
 
 async def test_a_process_that_is_never_free_makes_room_for_one(bench: Bench) -> None:
@@ -88,13 +89,13 @@ async def test_a_process_that_is_never_free_makes_room_for_one(bench: Bench) -> 
     link = bench.link("claimer 2")
     await bench.start(dispatcher)
     job_id = await suspect(bench, 3)
-    await claims.look_for_suspects(link)
+    await claims.isolation.check_for_suspects(link)
     await bench.enqueue()
     await claims.tick()
-    assert len(bench.holdings) == 2
+    assert len(bench.held_leases) == 2
 
     bench.boot.advance(31)
-    await claims.look_for_suspects(link)
+    await claims.isolation.check_for_suspects(link)
     await bench.enqueue()
     assert await claims.tick() == 0
     for running in bench.loop_way.started:
@@ -111,8 +112,8 @@ async def test_no_room_is_made_where_no_suspect_waits(bench: Bench) -> None:
     await bench.start(dispatcher)
     await suspect(bench, 2)
     bench.boot.advance(31)
-    await claims.look_for_suspects(bench.link("claimer 2"))
+    await claims.isolation.check_for_suspects(bench.link("claimer 2"))
     await bench.enqueue()
     await claims.tick()
 
-    assert len(bench.holdings) == 2
+    assert len(bench.held_leases) == 2

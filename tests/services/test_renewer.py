@@ -87,7 +87,7 @@ async def test_a_lost_lease_stops_its_handler_and_is_not_asked_for_again(bench: 
     """Its next call is refused before it is sent. Shows R4."""
     bench.task()
     kept, lost = await bench.start(bench.dispatcher(), 2)
-    await bench.db.run(bench.db.store.revoke([lost.job.id], BY))
+    await bench.db.run(bench.db.store.job_commands.revoke([lost.job.id], BY))
     renewer = bench.renewer()
     bench.advance(10)
     await renewer.tick()
@@ -129,10 +129,10 @@ async def test_an_ended_lease_that_is_settled_while_it_is_renewed_is_no_loss(
     renewer = bench.renewer()
     bench.advance(10)
     # Settled in the database; the holding is still there when the renewal is sent.
-    bench.holdings.drop(held)
-    bench.holdings.add(held)
+    bench.held_leases.drop(held)
+    bench.held_leases.add(held)
     await bench.settler.tick()
-    bench.holdings.add(held)
+    bench.held_leases.add(held)
     await renewer.tick()
 
     assert held.stopping is None
@@ -192,7 +192,7 @@ async def test_a_broken_connection_is_made_anew(bench: Bench) -> None:
 async def test_a_cancel_request_comes_with_a_renewal(bench: Bench) -> None:
     bench.task()
     [held] = await bench.start(bench.dispatcher())
-    await bench.db.run(bench.db.store.cancel([held.job.id], BY))
+    await bench.db.run(bench.db.store.job_commands.cancel([held.job.id], BY))
     renewer = bench.renewer()
     assert not held.lease_state.cancel_requested
     bench.advance(10)
@@ -211,7 +211,7 @@ async def test_a_full_batch_is_followed_by_the_rest_at_once(
     bench.advance(10)
 
     assert (await renewer.tick(), await renewer.tick()) == (4, 0)
-    assert {held.asked_at for held in bench.holdings} == {1010.0}
+    assert {held.asked_at for held in bench.held_leases} == {1010.0}
 
 
 @pytest.mark.parametrize("ttl", [3.1, 4, 6.1])
@@ -254,7 +254,7 @@ async def test_a_renewal_hurries_for_the_shortest_lease_that_is_held(bench: Benc
     await renewer.tick()
     assert bench.links[-1]._deadline == timedelta(seconds=0.7)
 
-    bench.holdings.drop(short)
+    bench.held_leases.drop(short)
     await renewer.tick()
     assert bench.links[-1]._deadline == timedelta(seconds=5)
 

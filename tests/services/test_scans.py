@@ -27,7 +27,7 @@ async def test_a_scan_finds_what_lies_below_the_floor(bench: Bench) -> None:
     await claimer.tick()
     late = await bench.db.caller("late")
     async with late.transaction() as tx:
-        await tx.run(bench.db.store.enqueue([NewJob("work")]))
+        await tx.run(bench.db.store.jobs.enqueue([NewJob("work")]))
         bench.db.clock.advance(60 * SECOND)
         await bench.enqueue()
         await claimer.tick()
@@ -66,8 +66,8 @@ async def test_what_a_scan_finds_when_claims_have_filled_the_slots_is_given_back
     [late] = await bench.enqueue()
     bench.db.clock.advance(60 * SECOND)
     [fresh] = await bench.enqueue()
-    claimer._book.record_claim(
-        claimer._book.next_lanes(),
+    claimer._lanes.record_claim(
+        claimer._lanes.next_lanes(),
         ClaimResult([], 0, False, frozenset(), bench.db.clock.now),
         wanted=1,
     )
@@ -90,7 +90,7 @@ async def test_what_a_scan_finds_when_claims_have_filled_the_slots_is_given_back
 async def test_a_scan_is_a_share_of_all_that_look(bench: Bench) -> None:
     """Fifty processes scan no more often than one."""
     bench.task()
-    bench.notes.peer_count = 50
+    bench.settings.peer_count = 50
     claimer = bench.claimer(bench.dispatcher())
     claimer._scan_at = bench.boot.now
     await claimer.scan(bench.link("claimer 2"))

@@ -52,7 +52,7 @@ def scheduler(
 
 async def names(bench: Bench) -> dict[str, str]:
     """The schedules there are, and how they fare."""
-    return {row.name: row.state for row in await bench.db.run(bench.db.store.schedules())}
+    return {row.name: row.state for row in await bench.db.run(bench.db.store.schedules.list())}
 
 
 async def jobs(bench: Bench) -> int:
@@ -71,7 +71,7 @@ async def test_what_the_code_says_is_declared_once_and_then_fired_tick_by_tick(
     assert await one.tick() == 0
     bench.advance(150)
     assert await one.tick() == 2
-    ticks = await bench.db.run(bench.db.store.ticks("s"))
+    ticks = await bench.db.run(bench.db.store.ticks.list("s"))
     assert [tick.fire_at for tick in ticks] == [NOON + n * 60 * SECOND for n in (3, 2, 1)]
     # Two were missed, and the latest stands for both.
     assert await jobs(bench) == 2
@@ -175,7 +175,7 @@ async def test_what_was_committed_late_is_found_with_the_wakeup_and_else_by_a_sw
     one = scheduler(bench)
     bench.advance(10)
     await one.tick()
-    await bench.db.run(bench.db.store.create_schedule(every(60), BY))
+    await bench.db.run(bench.db.store.schedules.create(every(60), BY))
     await bench.db.fetch(f"UPDATE tenure.schedule SET next_at = '{NOON}'")
     assert await one.tick() == 0
     if woken:
@@ -229,7 +229,7 @@ async def test_a_program_that_cannot_declare_keeps_nobody_from_being_fired(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Shows R26."""
-    await bench.db.run(bench.db.store.create_schedule(every(60), BY))
+    await bench.db.run(bench.db.store.schedules.create(every(60), BY))
     bench.advance(60)
     broken = scheduler(bench, every(60, "no name"))
     assert await broken.tick() == 1

@@ -13,7 +13,7 @@ import pytest
 from support.race_helpers import BY, attempts, ended
 from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import NewJob, State
-from tenure._model.outcome import Failed, Released, SettleRequest, Succeeded
+from tenure._model.outcome import SUCCEEDED, Failed, Released, SettleRequest, Succeeded
 from tenure._rules import lifecycle
 from tenure._runtime.held_leases import StopReason
 from tenure._runtime.settler import Settler
@@ -68,7 +68,42 @@ async def test_one_alone_is_settled_at_once(bench: Bench, held: Sequence[HeldLea
     assert (job.state, job.result) == (State.COMPLETED, {"n": 1})
     [attempt] = await attempts(bench.db, job.id)
     assert attempt.log == "said"
-    assert list(bench.holdings) == list(held[1:])
+    assert list(bench.held_leases) == list(held[1:])
+
+
+async def test_jobs_without_a_result_share_one_statement_and_one_event(
+    bench: Bench, held: Sequence[HeldLease]
+) -> None:
+    """One whose lease is lost is refused on its own, and does not hold up the others."""
+    succeeded: list[Sequence[HeldLease]] = []
+    bench.events.succeeded.append(succeeded.append)
+    await bench.db.fetch(
+        f"UPDATE tenure.job SET token = token + 1 WHERE id = {held[1].job.id} RETURNING id"
+    )
+    for handler in bench.loop_way.started:
+        handler.end(SUCCEEDED)
+    await bench.settler.tick()
+    await asyncio.wait_for(bench.settler.emptied(), 5)
+
+    assert succeeded == [[held[0], held[2]]]
+    assert (await bench.get(held[0].job.id)).state is State.COMPLETED
+    assert (await bench.get(held[1].job.id)).state is State.RUNNING
+    assert list(bench.held_leases) == []
+
+
+async def test_completions_are_kept_until_the_store_has_answered(
+    bench: Bench, held: Sequence[HeldLease]
+) -> None:
+    bench.loop_way.started[0].end(SUCCEEDED)
+    bench.links[0].cut = True
+    with pytest.raises(Unreachable):
+        await bench.settler.tick()
+    assert held[0] in list(bench.held_leases)
+
+    bench.links[0].cut = False
+    await bench.settler.tick()
+    assert (await bench.get(held[0].job.id)).state is State.COMPLETED
+    assert held[0] not in list(bench.held_leases)
 
 
 async def test_many_go_together(bench: Bench, held: Sequence[HeldLease]) -> None:
@@ -81,7 +116,7 @@ async def test_many_go_together(bench: Bench, held: Sequence[HeldLease]) -> None
 
     states = [(await bench.get(each.job.id)).state for each in held]
     assert states == [State.COMPLETED, State.QUEUED, State.QUEUED]
-    assert (len(bench.holdings), bench.links[0].runs) == (0, 1)
+    assert (len(bench.held_leases), bench.links[0].runs) == (0, 1)
 
 
 async def test_a_batch_has_an_end(
@@ -98,20 +133,20 @@ async def test_what_somebody_has_locked_is_asked_again_behind_the_others(
     bench: Bench, held: Sequence[HeldLease]
 ) -> None:
     party = await bench.db.party("settler", lock_timeout="50ms")
-    settler = Settler(bench.db.store, hurried(party), bench.holdings)
+    settler = Settler(bench.db.store, hurried(party), bench.held_leases, events=bench.events)
     async with locked(bench, held[0]):
         for each in held:
             settler.put(each, ended(each.lease))
         await settler.tick()
-        assert list(bench.holdings) == [held[0]]
+        assert list(bench.held_leases) == [held[0]]
         bench.boot.advance(1)
         await settler.tick()
-        assert list(bench.holdings) == [held[0]]
+        assert list(bench.held_leases) == [held[0]]
     bench.boot.advance(1)
     await settler.tick()
 
     assert (await bench.get(held[0].job.id)).state is State.COMPLETED
-    assert len(bench.holdings) == 0
+    assert len(bench.held_leases) == 0
 
 
 async def test_a_lost_lease_whose_row_is_locked_keeps_no_other_waiting(
@@ -119,18 +154,18 @@ async def test_a_lost_lease_whose_row_is_locked_keeps_no_other_waiting(
 ) -> None:
     """The process died under it; its row is asked for again behind the others."""
     party = await bench.db.party("settler", lock_timeout="50ms")
-    settler = Settler(bench.db.store, hurried(party), bench.holdings)
+    settler = Settler(bench.db.store, hurried(party), bench.held_leases, events=bench.events)
     async with locked(bench, held[0]):
         for each in held[:2]:
             lost = lifecycle.settle(DIED, attempt=1, limit=3, backoff=timedelta(0))
             settler.put(each, SettleRequest(each.lease, lost))
         await settler.tick()
         await settler.tick()
-        assert list(bench.holdings) == [held[0], held[2]]
+        assert list(bench.held_leases) == [held[0], held[2]]
     bench.boot.advance(1)
     await settler.tick()
 
-    assert list(bench.holdings) == [held[2]]
+    assert list(bench.held_leases) == [held[2]]
     losses = [(await bench.get(each.job.id)).losses for each in held]
     assert losses == [1, 1, 0]
     assert "Traceback" not in caplog.text
@@ -140,15 +175,15 @@ async def test_a_refused_result_is_told_and_kept_as_evidence(
     bench: Bench, held: Sequence[HeldLease], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its lease was revoked meanwhile: somebody must know. Shows R5."""
-    await bench.db.run(bench.db.store.revoke([held[0].job.id], BY))
+    await bench.db.run(bench.db.store.job_commands.revoke([held[0].job.id], BY))
     bench.loop_way.started[0].end(Succeeded("late"))
     with caplog.at_level(logging.WARNING, "tenure"):
         await bench.settler.tick()
 
     assert "refused; its lease had ended as revoked" in caplog.text
-    assert held[0] not in list(bench.holdings)
+    assert held[0] not in list(bench.held_leases)
     [attempt] = await attempts(bench.db, held[0].job.id)
-    assert attempt.refused["result"] == "late"
+    assert attempt.refused_result["result"] == "late"
 
 
 async def test_nothing_is_forgotten_while_the_database_is_away(
@@ -162,7 +197,7 @@ async def test_nothing_is_forgotten_while_the_database_is_away(
     for _ in range(2):
         with pytest.raises(Unreachable):
             await bench.settler.tick()
-    assert len(bench.holdings) == 3
+    assert len(bench.held_leases) == 3
 
     link.cut = False
     await bench.settler.tick()
@@ -174,16 +209,16 @@ async def test_a_settle_whose_answer_was_cut_off_is_sent_again_without_harm(
 ) -> None:
     """Shows R5."""
     bench.loop_way.started[0].end(Succeeded(1))
-    await bench.db.run(bench.db.store.settle([ended(held[0].lease, Succeeded(1))]))
+    await bench.db.run(bench.db.store.settlement.settle([ended(held[0].lease, Succeeded(1))]))
     await bench.settler.tick()
 
     [attempt] = await attempts(bench.db, held[0].job.id)
-    assert (attempt.outcome, attempt.repeats, attempt.refused) == (
+    assert (attempt.outcome, attempt.settle_repeats, attempt.refused_result) == (
         AttemptOutcome.COMPLETED,
         1,
         None,
     )
-    assert held[0] not in list(bench.holdings)
+    assert held[0] not in list(bench.held_leases)
 
 
 async def queued(bench: Bench) -> int:
@@ -208,14 +243,14 @@ async def test_what_would_follow_from_a_lost_lease_is_not_enqueued(
     bench: Bench, held: Sequence[HeldLease], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Neither; and the refusal is told like any other. Shows R5."""
-    await bench.db.run(bench.db.store.revoke([held[0].job.id], BY))
+    await bench.db.run(bench.db.store.job_commands.revoke([held[0].job.id], BY))
     bench.settler.put(held[0], ended(held[0].lease, Succeeded(1)), follow_ups=[NewJob("next")])
     await bench.settler.tick()
 
     assert await queued(bench) == 0
     [attempt] = await attempts(bench.db, held[0].job.id)
-    assert attempt.refused["result"] == 1
-    assert held[0] not in list(bench.holdings)
+    assert attempt.refused_result["result"] == 1
+    assert held[0] not in list(bench.held_leases)
     assert "refused" in caplog.text
 
 
@@ -243,11 +278,11 @@ async def test_one_whose_key_is_locked_holds_up_no_other_that_has_follow_ups(ben
         await operator.connection.execute("SELECT FROM tenure.job_key FOR UPDATE")
         for _ in range(3):
             await bench.settler.tick()
-        assert list(bench.holdings) == [keyed]
+        assert list(bench.held_leases) == [keyed]
     bench.boot.advance(1)
     await bench.settler.tick()
 
-    assert (len(bench.holdings), await queued(bench)) == (0, 2)
+    assert (len(bench.held_leases), await queued(bench)) == (0, 2)
 
 
 @pytest.mark.parametrize("follow_ups", [[], [NewJob("next")]])
@@ -262,12 +297,12 @@ async def test_a_key_that_a_caller_keeps_locked_holds_up_neither_what_ends_later
     caller = await bench.db.caller("caller")
     running = asyncio.create_task(bench.settler.run())
     async with asyncio.timeout(4), caller.transaction() as tx:
-        await tx.run(bench.db.store.enqueue([NewJob("work", key="k")]))
+        await tx.run(bench.db.store.jobs.enqueue([NewJob("work", key="k")]))
         bench.settler.put(keyed, ended(keyed.lease), follow_ups=follow_ups)
         await until(lambda: bench.settler._items[0].tries > 0)
         for each in later:
             bench.settler.put(each, ended(each.lease))
-        await until(lambda: list(bench.holdings) == [keyed])
+        await until(lambda: list(bench.held_leases) == [keyed])
         renewer = bench.renewer()
         bench.advance(10)
         while not renewer.renewed:
@@ -289,13 +324,15 @@ async def test_a_completion_that_the_handler_committed_itself_is_believed(
     """Shows R20."""
     caller = await bench.db.caller("handler")
     async with caller.transaction() as tx:
-        await tx.run(bench.db.store.settle_within(held[0].lease, ended(held[0].lease).settlement))
+        await tx.run(
+            bench.db.store.settlement.settle_within(held[0].lease, ended(held[0].lease).settlement)
+        )
     bench.settler.put(held[0], ended(held[0].lease), completed_in_caller_transaction=True)
     await bench.settler.tick()
 
     [attempt] = await attempts(bench.db, held[0].job.id)
-    assert (attempt.outcome, attempt.repeats) == (AttemptOutcome.COMPLETED, 0)
-    assert held[0] not in list(bench.holdings)
+    assert (attempt.outcome, attempt.settle_repeats) == (AttemptOutcome.COMPLETED, 0)
+    assert held[0] not in list(bench.held_leases)
 
 
 async def test_a_completion_that_was_never_committed_fails_the_attempt(
@@ -316,14 +353,14 @@ async def test_a_handed_over_transaction_that_is_still_open_is_waited_for(
     """The handler returned before its COMMIT or ROLLBACK, which somebody else will send: until
     then the lease is kept. Shows R20."""
     party = await bench.db.party("settler", lock_timeout="50ms")
-    settler = Settler(bench.db.store, hurried(party), bench.holdings)
+    settler = Settler(bench.db.store, hurried(party), bench.held_leases, events=bench.events)
     caller = await bench.db.caller("handler")
     await caller.connection.execute("BEGIN")
-    op = bench.db.store.settle_within(held[0].lease, ended(held[0].lease).settlement)
+    op = bench.db.store.settlement.settle_within(held[0].lease, ended(held[0].lease).settlement)
     await AsyncSession(caller.connection, own=False).run(op)
     settler.put(held[0], ended(held[0].lease), completed_in_caller_transaction=True)
     await settler.tick()
-    assert held[0] in list(bench.holdings)
+    assert held[0] in list(bench.held_leases)
 
     await caller.connection.execute("ROLLBACK")
     bench.boot.advance(1)
@@ -343,7 +380,7 @@ async def test_a_handler_whose_process_died_is_a_loss(
     assert (job.state, job.losses, job.worker_losses, job.attempt) == (State.QUEUED, 1, 0, 0)
     [attempt] = await attempts(bench.db, job.id)
     assert (attempt.outcome, attempt.error_type) == (AttemptOutcome.LOST, "ProcessDied")
-    assert held[0] not in list(bench.holdings)
+    assert held[0] not in list(bench.held_leases)
 
 
 async def test_one_knows_when_everything_is_settled(

@@ -51,12 +51,12 @@ async def test_a_process_never_rescues_what_it_still_holds(bench: Bench) -> None
     bench.task()
     [mine] = await bench.start(bench.dispatcher())
     link = bench.link("rescuer")
-    sweeper = Rescuer(bench.db.store, link, defaults=bench.defaults, holdings=bench.holdings)
+    sweeper = Rescuer(bench.db.store, link, defaults=bench.defaults, held_leases=bench.held_leases)
     bench.advance(31)
     await sweeper.tick()
     assert await state(bench.db, mine.job.id) is State.RUNNING
 
-    bench.holdings.drop(mine)
+    bench.held_leases.drop(mine)
     await sweeper.tick()
     assert await state(bench.db, mine.job.id) is State.QUEUED
 
@@ -149,14 +149,14 @@ class Drains:
         self.asked += 1
 
 
-def herald(bench: Bench, on_drain: Drains | None = None) -> Heartbeat:
+def heartbeat(bench: Bench, on_drain: Drains | None = None) -> Heartbeat:
     return Heartbeat(
         bench.db.store,
         bench.link("presence"),
         me=ME,
-        holdings=bench.holdings,
-        watcher=bench.watcher(),
-        notes=bench.notes,
+        held_leases=bench.held_leases,
+        watchdog=bench.watchdog(),
+        settings=bench.settings,
         on_drain=on_drain or Drains(),
         defaults=bench.defaults,
     )
@@ -165,12 +165,12 @@ def herald(bench: Bench, on_drain: Drains | None = None) -> Heartbeat:
 async def test_a_worker_registers_with_its_first_beat_and_says_how_it_fares(bench: Bench) -> None:
     bench.task()
     await bench.start(bench.dispatcher(slots=1), 2)
-    bench.notes.unknown_tasks["other"] = None
-    voice = herald(bench)
-    voice._watcher.blocked = {"seconds": 2.0, "stack": "here"}
+    bench.settings.unknown_tasks["other"] = None
+    voice = heartbeat(bench)
+    voice._watchdog.blocked = {"seconds": 2.0, "stack": "here"}
     await voice.tick()
 
-    [worker] = await bench.db.run(bench.db.store.workers())
+    [worker] = await bench.db.run(bench.db.store.workers.list())
     assert (worker.id, worker.state, worker.slots, worker.running) == (A, WorkerState.ACTIVE, 10, 1)
     assert worker.meta.pop("memory") > 1_000_000
     assert worker.meta == {
@@ -180,44 +180,44 @@ async def test_a_worker_registers_with_its_first_beat_and_says_how_it_fares(benc
 
 
 async def test_a_worker_that_was_forgotten_registers_again(bench: Bench) -> None:
-    voice = herald(bench)
+    voice = heartbeat(bench)
     await voice.tick()
     await bench.db.fetch("DELETE FROM tenure.worker")
     bench.advance(5)
     await voice.tick()
 
-    [worker] = await bench.db.run(bench.db.store.workers())
-    assert worker.beat_at == bench.db.clock.now
+    [worker] = await bench.db.run(bench.db.store.workers.list())
+    assert worker.last_heartbeat_at == bench.db.clock.now
 
 
 async def test_a_worker_that_is_asked_to_drain_hears_it_with_a_beat(bench: Bench) -> None:
     """As long as it does not."""
     drains = Drains()
-    voice = herald(bench, drains)
+    voice = heartbeat(bench, drains)
     await voice.tick()
-    await bench.db.run(bench.db.store.drain(A, BY))
+    await bench.db.run(bench.db.store.workers.drain(A, BY))
     await voice.tick()
     assert drains.asked == 1
 
     voice.state = WorkerState.DRAINING
     await voice.tick()
     assert drains.asked == 1
-    [worker] = await bench.db.run(bench.db.store.workers())
+    [worker] = await bench.db.run(bench.db.store.workers.list())
     assert worker.state is WorkerState.DRAINING
 
 
 async def test_settings_are_looked_at_now_and_then(bench: Bench) -> None:
     """With the first beat and every sixth after. Shows R38."""
-    voice = herald(bench)
+    voice = heartbeat(bench)
     await voice.tick()
-    assert bench.notes.backoff == Backoff()
-    await bench.db.run(bench.db.store.set_setting("backoff_base", 5, BY))
+    assert bench.settings.backoff == Backoff()
+    await bench.db.run(bench.db.store.settings.set("backoff_base", 5, BY))
     for _ in range(5):
         await voice.tick()
-    assert bench.notes.backoff == Backoff()
+    assert bench.settings.backoff == Backoff()
 
     await voice.tick()
-    assert bench.notes.backoff == Backoff(base=5 * SECOND)
+    assert bench.settings.backoff == Backoff(base=5 * SECOND)
 
 
 async def test_those_that_serve_the_same_queues_and_live_are_counted(bench: Bench) -> None:
@@ -230,27 +230,28 @@ async def test_those_that_serve_the_same_queues_and_live_are_counted(bench: Benc
     ]
     for number, (queues, age, gone) in enumerate(others, start=100):
         worker = NewWorker(WorkerId(UUID(int=number)), "w", "h", 1, "1", queues, 1)
-        await bench.db.run(bench.db.store.register(worker))
+        await bench.db.run(bench.db.store.workers.register(worker))
         if gone:
             await bench.db.run(
-                bench.db.store.heartbeat(worker.id, state=WorkerState.OFFLINE, running=0)
+                bench.db.store.workers.heartbeat(worker.id, state=WorkerState.OFFLINE, running=0)
             )
         await bench.db.fetch(
-            "UPDATE tenure.worker SET beat_at = beat_at - make_interval(secs => $1) WHERE id = $2",
+            "UPDATE tenure.worker "
+            "SET last_heartbeat_at = last_heartbeat_at - make_interval(secs => $1) WHERE id = $2",
             age,
             worker.id,
         )
-    await herald(bench).tick()
+    await heartbeat(bench).tick()
 
-    assert bench.notes.peer_count == 2
+    assert bench.settings.peer_count == 2
 
 
 async def test_the_last_beat_says_that_the_worker_is_gone(bench: Bench) -> None:
-    voice = herald(bench)
+    voice = heartbeat(bench)
     await voice.tick()
     await voice.sign_off()
 
-    [worker] = await bench.db.run(bench.db.store.workers())
+    [worker] = await bench.db.run(bench.db.store.workers.list())
     assert worker.state is WorkerState.OFFLINE
 
 
@@ -308,13 +309,13 @@ async def test_one_pass_folds_what_is_closed_and_then_the_connection_is_closed(
     bench: Bench,
 ) -> None:
     [lease] = await held(bench.db)
-    await bench.db.run(bench.db.store.settle([ended(lease)]))
+    await bench.db.run(bench.db.store.settlement.settle([ended(lease)]))
     bench.db.clock.advance(timedelta(minutes=2))
     folder = RollupService(bench.db.store, bench.link("folder"))
     assert await folder.tick() == 0, "it begins"
     assert await folder.tick() == 0, "all of it, so that it rests"
 
-    found = await bench.db.run(bench.db.store.stats(step=timedelta(minutes=1)))
+    found = await bench.db.run(bench.db.store.stats.over_time(step=timedelta(minutes=1)))
     assert found.whole.run.count == 1
     open_ = await bench.db.fetch(
         "SELECT FROM pg_stat_activity WHERE application_name = 'folder' "
@@ -328,14 +329,14 @@ async def test_a_long_backlog_is_folded_a_bounded_stretch_at_a_time(bench: Bench
     bench.db.clock.now = bench.db.clock.now.replace(second=5) + timedelta(minutes=1)
     for _ in range(70):
         [lease] = await held(bench.db)
-        await bench.db.run(bench.db.store.settle([ended(lease)]))
+        await bench.db.run(bench.db.store.settlement.settle([ended(lease)]))
         bench.db.clock.advance(timedelta(minutes=1))
     folder = RollupService(bench.db.store, bench.link("folder"))
     await folder.tick()
     assert 60 <= await folder.tick() <= 61
     while await folder.tick():
         pass
-    asked = bench.db.store.stats(
+    asked = bench.db.store.stats.over_time(
         since=bench.db.clock.now - timedelta(hours=2), step=timedelta(minutes=1)
     )
     assert (await bench.db.run(asked)).whole.run.count == 69

@@ -47,7 +47,7 @@ async def ear(bench: Bench, db: Database) -> AsyncIterator[Ear]:
     """An ear at a service that listens."""
     ear = Ear()
     link = bench.link("wakeups")
-    listen = partial(link.listen, db.store.channel)
+    listen = partial(link.listen, db.store.jobs.channel)
     wakeups = Wakeups(listen, ear.wake, close=link.close)
     run = asyncio.create_task(wakeups.run())
     assert await ear.next() == ""
@@ -60,10 +60,10 @@ async def ear(bench: Bench, db: Database) -> AsyncIterator[Ear]:
 async def test_a_commit_wakes_and_what_is_rolled_back_does_not(ear: Ear, db: Database) -> None:
     other, caller = await db.party("other"), await db.caller("caller")
     async with undone(caller) as tx:
-        await tx.run(db.store.enqueue([NewJob("work", queue="undone")]))
+        await tx.run(db.store.jobs.enqueue([NewJob("work", queue="undone")]))
     async with caller.transaction() as tx:
-        await tx.run(db.store.enqueue([NewJob("work", queue="mail")]))
-        await other.run(db.store.enqueue([NewJob("work", queue="other")]))
+        await tx.run(db.store.jobs.enqueue([NewJob("work", queue="mail")]))
+        await other.run(db.store.jobs.enqueue([NewJob("work", queue="other")]))
         assert await ear.next() == "other"
         assert ear.silent
     assert await ear.next() == "mail"
@@ -76,7 +76,7 @@ async def test_a_broken_connection_is_made_anew_and_the_claimer_looks_for_itself
     await db.fetch(TERMINATE)
     assert await ear.next() == ""
 
-    await db.run(db.store.enqueue([NewJob("work", queue="mail")]))
+    await db.run(db.store.jobs.enqueue([NewJob("work", queue="mail")]))
     assert await ear.next() == "mail"
 
 

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from tests.services.bench import Bench
 
 
-async def after(bench: Bench, watcher: Watchdog, seconds: float) -> None:
+async def after(bench: Bench, watchdog: Watchdog, seconds: float) -> None:
     """One look so much later; the loop is alive."""
     bench.advance(seconds)
-    await watcher.tick()
+    await watchdog.tick()
     await asyncio.sleep(0)
 
 
@@ -32,11 +32,11 @@ async def test_a_handler_is_stopped_when_its_time_is_up_and_not_before(bench: Be
     """Shows R19."""
     bench.task(timeout=10)
     [held] = await bench.start(bench.dispatcher())
-    watcher = bench.watcher()
-    await after(bench, watcher, 9.9)
+    watchdog = bench.watchdog()
+    await after(bench, watchdog, 9.9)
     assert bench.loop_way.started[0].asked == []
 
-    await after(bench, watcher, 0.1)
+    await after(bench, watchdog, 0.1)
     assert held.stopping is StopReason.TIMEOUT
     assert bench.loop_way.started[0].asked == [StopReason.TIMEOUT]
     assert not held.lease_state.lost
@@ -56,11 +56,11 @@ async def test_a_handler_is_stopped_when_the_trust_in_its_lease_runs_out(bench: 
     """By itself, before the store would let anybody else take it. Shows R4."""
     bench.task()
     [held] = await bench.start(bench.dispatcher())
-    watcher = bench.watcher()
-    await after(bench, watcher, 24.9)
+    watchdog = bench.watchdog()
+    await after(bench, watchdog, 24.9)
     assert not held.lease_state.lost
 
-    await after(bench, watcher, 0.1)
+    await after(bench, watchdog, 0.1)
     assert (held.stopping, held.lease_state.lost) == (StopReason.LEASE, True)
     # Two seconds to stop, and three before the lease is over.
     assert held.must_end_at == 1027.0
@@ -69,9 +69,9 @@ async def test_a_handler_is_stopped_when_the_trust_in_its_lease_runs_out(bench: 
 async def test_a_lease_at_risk_stops_what_was_asked_to_stop_for_less(bench: Bench) -> None:
     bench.task(timeout=10)
     [held] = await bench.start(bench.dispatcher())
-    watcher = bench.watcher()
-    await after(bench, watcher, 10)
-    await after(bench, watcher, 15)
+    watchdog = bench.watchdog()
+    await after(bench, watchdog, 10)
+    await after(bench, watchdog, 15)
 
     assert bench.loop_way.started[0].asked == [StopReason.TIMEOUT, StopReason.LEASE]
     assert held.stopping is StopReason.LEASE
@@ -81,34 +81,34 @@ async def test_what_has_not_started_is_given_back_when_its_lease_is_at_risk(benc
     bench.task()
     dispatcher = bench.dispatcher(slots=1)
     running, waiting = await bench.start(dispatcher, 2)
-    watcher = bench.watcher(dispatcher)
+    watchdog = bench.watchdog(dispatcher)
     running.extend(bench.boot.advance(20))
     bench.boot.advance(5)
-    await watcher.tick()
+    await watchdog.tick()
     await asyncio.sleep(0)
     await bench.settler.tick()
 
     assert (running.stopping, waiting.stopping) == (None, StopReason.LEASE)
-    assert list(bench.holdings) == [running]
+    assert list(bench.held_leases) == [running]
     job = await bench.get(waiting.job.id)
     assert (job.state, job.attempt) == (State.QUEUED, 0)
-    [attempt] = await bench.db.run(bench.db.store.attempts(job.id))
+    [attempt] = await bench.db.run(bench.db.store.jobs.attempts(job.id))
     assert attempt.outcome is AttemptOutcome.RELEASED
 
 
 async def test_a_cancel_is_given_time_before_the_handler_is_stopped(bench: Bench) -> None:
     bench.task(stop_within=3)
     [held] = await bench.start(bench.dispatcher())
-    await bench.db.run(bench.db.store.cancel([held.job.id], BY))
+    await bench.db.run(bench.db.store.job_commands.cancel([held.job.id], BY))
     bench.advance(10)
     await bench.renewer().tick()
-    watcher = bench.watcher()
-    await after(bench, watcher, 0)
-    await after(bench, watcher, 2.9)
+    watchdog = bench.watchdog()
+    await after(bench, watchdog, 0)
+    await after(bench, watchdog, 2.9)
     [running] = bench.loop_way.started
     assert (running.asked, running.told_of_cancel) == ([], 1)
 
-    await after(bench, watcher, 0.1)
+    await after(bench, watchdog, 0.1)
     assert held.stopping is StopReason.CANCEL
 
 
@@ -118,9 +118,9 @@ async def test_a_cancel_that_a_report_brought_stops_the_handler_too(bench: Bench
     [held] = await bench.start(bench.dispatcher())
     held.lease_state.cancel_requested = True
     held.lease_state.extended(bench.boot.now)
-    watcher = bench.watcher()
-    await after(bench, watcher, 0.1)
-    await after(bench, watcher, 2.1)
+    watchdog = bench.watchdog()
+    await after(bench, watchdog, 0.1)
+    await after(bench, watchdog, 2.1)
 
     assert held.stopping is StopReason.CANCEL
 
@@ -131,13 +131,13 @@ async def test_what_does_not_heed_goes_down_the_ladder(bench: Bench, form: str) 
     bench.task(timeout=10, process=form == "in a process")
     [held] = await bench.start(bench.dispatcher())
     [running] = [*bench.loop_way.started, *bench.process_way.started]
-    watcher = bench.watcher()
-    await after(bench, watcher, 10)
-    await after(bench, watcher, 1.9)
+    watchdog = bench.watchdog()
+    await after(bench, watchdog, 10)
+    await after(bench, watchdog, 1.9)
     assert (running.asked, running.killed, bench.doomed) == ([StopReason.TIMEOUT], 0, [])
 
-    await after(bench, watcher, 0.1)
-    await after(bench, watcher, 0.1)
+    await after(bench, watchdog, 0.1)
+    await after(bench, watchdog, 0.1)
     assert (running.asked, running.killed) == ([StopReason.TIMEOUT], 1)
     if form == "in a process":
         assert (bench.doomed, held.phase) == ([], Phase.IN_PROCESS)
@@ -149,9 +149,9 @@ async def test_a_lost_lease_that_is_not_heeded_dooms_the_child(bench: Bench) -> 
     """Shows R4."""
     bench.task()
     [held] = await bench.start(bench.dispatcher())
-    watcher = bench.watcher()
-    await after(bench, watcher, 25)
-    await after(bench, watcher, 2)
+    watchdog = bench.watchdog()
+    await after(bench, watchdog, 25)
+    await after(bench, watchdog, 2)
 
     assert bench.doomed == [(held, StopReason.LEASE)]
     # It is no timeout: the parent must not wait for it.
@@ -165,12 +165,12 @@ async def test_a_handler_that_ignores_its_cancel_is_stopped_when_its_time_is_up(
     bench.task(timeout=15)
     [held] = await bench.start(bench.dispatcher())
     held.stop(StopReason.CANCEL, bench.boot.now)
-    watcher = bench.watcher()
-    await after(bench, watcher, 5)
+    watchdog = bench.watchdog()
+    await after(bench, watchdog, 5)
     held.extend(bench.boot.now)
-    await after(bench, watcher, 10)
+    await after(bench, watchdog, 10)
     held.extend(bench.boot.now)
-    await after(bench, watcher, 2)
+    await after(bench, watchdog, 2)
 
     assert held.stopping is StopReason.TIMEOUT
     assert bench.doomed == [(held, StopReason.TIMEOUT)]
@@ -182,12 +182,12 @@ async def test_a_handler_that_is_out_of_time_and_runs_on_can_still_lose_its_trus
     """In a program without a parent nobody else would tell it. Shows R4."""
     bench.task(timeout=10)
     [held] = await bench.start(bench.dispatcher())
-    watcher = bench.watcher()
-    await after(bench, watcher, 10)
-    await after(bench, watcher, 2)
+    watchdog = bench.watchdog()
+    await after(bench, watchdog, 10)
+    await after(bench, watchdog, 2)
     assert held.phase is Phase.TIMED_OUT
 
-    await after(bench, watcher, 13)
+    await after(bench, watchdog, 13)
     assert held.lease_state.lost
 
 
@@ -211,45 +211,45 @@ async def test_a_blocked_loop_is_reported_with_its_stack_and_cleared_when_it_mov
     thread = threading.Thread(target=asyncio.run, args=[handlers()])
     thread.start()
     assert ready.wait(5)
-    watcher = bench.watcher(
+    watchdog = bench.watchdog(
         loop=loops[0], thread=thread.ident, defaults=bench.defaults.scaled(0.01)
     )
-    await watcher.tick()
+    await watchdog.tick()
     until = time.monotonic() + 5
-    while watcher.blocked is None and time.monotonic() < until:
+    while watchdog.blocked is None and time.monotonic() < until:
         await asyncio.sleep(0.01)
-        await watcher.tick()
-    await watcher.tick()
+        await watchdog.tick()
+    await watchdog.tick()
 
-    told = watcher.blocked or {}
+    told = watchdog.blocked or {}
     assert "careless_handler" in told["stack"]
     assert told["seconds"] >= 0
     assert caplog.text.count("the event loop is blocked") == 1
     go.set()
     await asyncio.to_thread(thread.join, 5)
-    await watcher.tick()
-    assert (watcher.blocked, watcher._stopping) == (None, True)
+    await watchdog.tick()
+    assert (watchdog.blocked, watchdog._stopping) == (None, True)
 
 
 async def test_a_loop_that_moves_while_its_stack_is_taken_was_blocked_for_a_finite_time(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Found by `just prove faults`: -Infinity is no JSON, and the beat that told it was refused."""
-    watcher = bench.watcher()
-    monkeypatch.setattr(watcher, "_on_loop", lambda _: None)
-    await watcher.tick()
+    watchdog = bench.watchdog()
+    monkeypatch.setattr(watchdog, "_on_loop", lambda _: None)
+    await watchdog.tick()
     bench.advance(bench.defaults.blocked_after.total_seconds() + 1)
 
     def stack() -> str:
-        watcher._alive()
+        watchdog._alive()
         return "here"
 
-    monkeypatch.setattr(watcher, "_stack", stack)
-    await watcher.tick()
-    assert watcher.blocked == {
+    monkeypatch.setattr(watchdog, "_stack", stack)
+    await watchdog.tick()
+    assert watchdog.blocked == {
         "seconds": bench.defaults.blocked_after.total_seconds() + 1,
         "stack": "here",
     }
 
-    await watcher.tick()
-    assert watcher.blocked is None
+    await watchdog.tick()
+    assert watchdog.blocked is None

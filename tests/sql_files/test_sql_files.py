@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tenure._store.postgres.statements import DEFAULT_SCHEMA, statements
+from tenure._store.postgres.statements import DEFAULT_SCHEMA, statements, with_includes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PACKAGE = resources.files("tenure._store.postgres")
 FILES = {
-    file.name.removesuffix(".sql"): file.read_text()
+    file.name.removesuffix(".sql"): with_includes(file.read_text())
     for file in (PACKAGE / "sql").iterdir()
     if file.name.endswith(".sql")
 }
+INCLUDES = [file.name.removesuffix(".sql") for file in (PACKAGE / "sql" / "include").iterdir()]
 # What sends a statement by its name: the store's own helpers, and the step itself.
 SENDERS = {"_query", "_within", "_file", "_simple", "_prune", "Query"}
 
@@ -138,6 +139,29 @@ def test_only_the_databases_clock_enters_and_never_the_transactions(name: str) -
 @every_file
 def test_the_text_carries_its_name_to_the_servers_statistics(name: str) -> None:
     assert statements(DEFAULT_SCHEMA)[name].text.startswith(f"/* tenure:{name} */ ")
+
+
+@pytest.mark.parametrize("include", INCLUDES)
+def test_every_include_stands_in_several_files_that_give_its_parameters_the_same_numbers(
+    include: str,
+) -> None:
+    part = (PACKAGE / "sql" / "include" / f"{include}.sql").read_text()
+    numbers = {int(number) for number in re.findall(r"\$(\d+)", part)}
+    users = [
+        file.read_text()
+        for file in (PACKAGE / "sql").iterdir()
+        if file.name.endswith(".sql") and f"/*include {include}*/" in file.read_text()
+    ]
+    assert len(users) > 1
+    shared = [
+        [(number, word) for number, word in named(text) if number in numbers] for text in users
+    ]
+    assert all(params == shared[0] for params in shared)
+    assert {number for number, _ in shared[0]} == numbers
+
+
+def test_no_include_is_left_in_a_statement() -> None:
+    assert not [s.name for s in statements(DEFAULT_SCHEMA).values() if "/*include" in s.text]
 
 
 def test_every_file_is_sent_by_some_operation() -> None:

@@ -111,7 +111,7 @@ class StoreMachine(RuleBasedStateMachine):
             max_attempts=attempts,
             max_losses=losses,
         )
-        [answer] = self.session.run(self.store.enqueue([new], wake=False))
+        [answer] = self.session.run(self.store.jobs.enqueue([new], wake=False))
         job = Job(answer.id, queue, priority, self.model.now + wait, attempts, key, losses)
         assert answer.created == (answer.id not in self._known())
         assert self.model.enqueue(job) == answer.id
@@ -135,7 +135,7 @@ class StoreMachine(RuleBasedStateMachine):
             )
         expected = self.model.claimable(queues, count, suspects)
         claims = self.session.run(
-            self.store.claim(
+            self.store.leases.claim(
                 lanes(*queues), count=count, worker=worker, suspects=suspects, kept=kept
             )
         )
@@ -153,7 +153,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(data=st.data(), began=st.booleans())
     def renew(self, data: st.DataObject, *, began: bool) -> None:
         lease = self._lease(data)
-        [answer] = self.session.run(self.store.renew([lease], began=[began]))
+        [answer] = self.session.run(self.store.leases.renew([lease], began=[began]))
         job = self.model.holder(lease.job_id, lease.token, lease.claimed_by)
         renewed = job is not None and self.model.renew(job, began=began)
         assert (answer.answer is RenewStatus.RENEWED) == renewed
@@ -165,7 +165,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(data=st.data(), fails=st.sampled_from([False, False, False, True]))
     def confirm(self, data: st.DataObject, *, fails: bool) -> None:
         lease = self._lease(data)
-        [answer] = self.session.run(self.store.confirm([lease], fail_on_loss=[fails]))
+        [answer] = self.session.run(self.store.leases.confirm([lease], fail_on_loss=[fails]))
         job = self.model.holder(lease.job_id, lease.token, lease.claimed_by)
         confirmed = job is not None and self.model.confirm(job, fail_on_loss=fails)
         assert answer == confirmed
@@ -182,7 +182,7 @@ class StoreMachine(RuleBasedStateMachine):
         lease = self._lease(data)
         job = self.model.holder(lease.job_id, lease.token, lease.claimed_by)
         kept = job is not None and self.model.progress(job, cursor, item)
-        report = self.store.progress(
+        report = self.store.leases.progress(
             lease, cursor=cursor, items=None if item is None else {item: 1}
         )
         try:
@@ -200,7 +200,7 @@ class StoreMachine(RuleBasedStateMachine):
     def settle(self, data: st.DataObject, how: str) -> None:
         lease = self._lease(data)
         ended = SettleRequest(lease, settle(OUTCOMES[how], attempt=1, limit=9, backoff=TEN))
-        [answer] = self.session.run(self.store.settle([ended]))
+        [answer] = self.session.run(self.store.settlement.settle([ended]))
         job = self.model.holder(lease.job_id, lease.token, lease.claimed_by)
         if job is None:
             before = self.model.attempts[lease.job_id, lease.token]
@@ -222,7 +222,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(keeps=st.sampled_from([None, None, A, B]))
     def rescue(self, keeps: WorkerId | None) -> None:
         kept = [] if keeps is None else self._kept(keeps)
-        rescues = self.session.run(self.store.rescue(kept=kept))
+        rescues = self.session.run(self.store.leases.rescue(kept=kept))
         expected = self.model.rescue(holder=keeps, kept={lease.job_id for lease in kept})
         assert {r.job_id: r.state for r in rescues.jobs} == expected
 
@@ -232,7 +232,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def cancel(self, data: st.DataObject) -> None:
         job = self._job(data)
-        [answer] = self.session.run(self.store.cancel([JobId(job.id)], OPERATOR))
+        [answer] = self.session.run(self.store.job_commands.cancel([JobId(job.id)], OPERATOR))
         if job.state == "failed":
             assert answer is CancelStatus.NOT_LIVE
         else:
@@ -242,7 +242,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def revoke(self, data: st.DataObject) -> None:
         job = self._job(data)
-        [answer] = self.session.run(self.store.revoke([JobId(job.id)], OPERATOR))
+        [answer] = self.session.run(self.store.job_commands.revoke([JobId(job.id)], OPERATOR))
         assert answer == (job.state == "running")
         if answer:
             self.grants[job.id][-1] = (self.grants[job.id][-1][0], self.model.now)
@@ -252,7 +252,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(data=st.data(), held=st.booleans())
     def hold_or_resume(self, data: st.DataObject, *, held: bool) -> None:
         job = self._job(data)
-        verb = self.store.hold if held else self.store.resume
+        verb = self.store.job_commands.hold if held else self.store.job_commands.resume
         [answer] = self.session.run(verb([JobId(job.id)], OPERATOR))
         assert answer == (job.state == "queued" if held else job.held)
         if answer:
@@ -263,7 +263,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def retry(self, data: st.DataObject) -> None:
         job = data.draw(st.sampled_from(self.model.live("failed")))
-        [answer] = self.session.run(self.store.retry([JobId(job.id)], OPERATOR))
+        [answer] = self.session.run(self.store.job_commands.retry([JobId(job.id)], OPERATOR))
         holder = self.model.retry(job)
         assert (answer.answer is RetryStatus.RETRIED) == (holder == job.id)
         assert answer.holder in (None, holder)
@@ -272,18 +272,20 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def discard(self, data: st.DataObject) -> None:
         job = data.draw(st.sampled_from(self.model.live("failed")))
-        assert self.session.run(self.store.discard([JobId(job.id)], OPERATOR)) == [True]
+        assert self.session.run(self.store.job_commands.discard([JobId(job.id)], OPERATOR)) == [
+            True
+        ]
         self.model.discard(job)
 
     @rule(queue=st.sampled_from([*QUEUES, "*"]), paused=st.booleans())
     def pause_or_resume(self, queue: str, *, paused: bool) -> None:
-        verb = self.store.pause_queue if paused else self.store.resume_queue
+        verb = self.store.queues.pause if paused else self.store.queues.resume
         self.session.run(verb(queue, OPERATOR))
         (self.model.paused.add if paused else self.model.paused.discard)(queue)
 
     @rule(queue=st.sampled_from([*QUEUES, "*"]), limit=st.sampled_from([None, None, 0, 1, 2]))
     def limit(self, queue: str, limit: int | None) -> None:
-        self.session.run(self.store.limit_queue(queue, limit, OPERATOR))
+        self.session.run(self.store.queues.limit(queue, limit, OPERATOR))
         self.model.limits.pop(queue, None)
         if limit is not None:
             self.model.limits[queue] = limit

@@ -7,12 +7,12 @@ import sys
 
 # Upper bounds: files, and changes of file. They are the figures of today; lower them with the code.
 BOUNDS = {
-    "enqueue": (19, 40),
-    "claim to settled": (40, 185),
-    "retry by app.admin": (14, 74),
-    "retry over HTTP": (19, 145),
-    "retry by the dashboard": (23, 158),
-    "retry by the command line": (23, 114),
+    "enqueue": (14, 25),
+    "claim to settled": (33, 132),
+    "retry by app.admin": (12, 42),
+    "retry over HTTP": (17, 70),
+    "retry by the dashboard": (21, 84),
+    "retry by the command line": (23, 77),
 }
 
 

@@ -39,7 +39,7 @@ def test_emptying_leaves_the_schema_and_nothing_else(app: Tenure, tenure_databas
     shop.charge.enqueue(1)
     shop.chain.using(delay=60).enqueue(1)
     drain(app, fast_forward=60, raise_errors=False)
-    app.admin.pause_queue("mail", by=By("test"))
+    app.admin.queues.pause("mail", by=By("test"))
 
     clear(tenure_database)
 

@@ -49,7 +49,7 @@ def test_the_job_that_ran_is_in_the_database_with_its_attempt(inlined: Tenure) -
     row = handle.get()
     assert row is not None
     assert (row.state, row.attempt, row.cursor, row.result) == ("completed", 1, 3, 3)
-    assert [attempt.outcome for attempt in inlined.admin.attempts(handle.id)] == ["completed"]
+    assert [attempt.outcome for attempt in inlined.admin.jobs.attempts(handle.id)] == ["completed"]
 
 
 def test_it_runs_in_the_thread_of_who_enqueues_with_its_handle_at_hand(inlined: Tenure) -> None:
@@ -166,7 +166,7 @@ def test_a_job_that_was_given_back_before_is_left_alone_too(app: Tenure) -> None
 
 
 def test_a_job_of_a_paused_queue_waits(inlined: Tenure) -> None:
-    inlined.admin.pause_queue("mail", by=By("test"))
+    inlined.admin.queues.pause("mail", by=By("test"))
     shop.post.enqueue(Letter("Ada"))
     assert done == []
 

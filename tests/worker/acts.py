@@ -35,7 +35,7 @@ async def row(handle: Handle[Any]) -> JobRow:
 
 async def attempts(app: Tenure, handle: Handle[Any]) -> Sequence[AttemptRow]:
     """The job's ended running periods, oldest first."""
-    return await app.admin.aattempts(handle.id)
+    return await app.admin.jobs.aattempts(handle.id)
 
 
 async def until(ask: Callable[[], Awaitable[T]], within: float = DEADLINE) -> T:

@@ -93,7 +93,7 @@ def test_what_we_end_ourselves_costs_nothing(death: dict[str, Any]) -> None:
 
 
 def test_past_a_deadline_a_service_thread_that_moves_is_an_outage() -> None:
-    [outcome] = outcomes([Phase.STARTED], killed="lease", service_beat_age=0.2)
+    [outcome] = outcomes([Phase.STARTED], killed="lease", service_heartbeat_age=0.2)
     assert isinstance(outcome, Released)
     assert outcome.error is not None
     assert (outcome.begun, outcome.error.type) == (True, "Outage")
@@ -101,8 +101,8 @@ def test_past_a_deadline_a_service_thread_that_moves_is_an_outage() -> None:
 
 @pytest.mark.parametrize("killed", ["lease", "frozen"])
 def test_one_that_stands_still_is_guilty_alone_and_suspect_among_others(killed: str) -> None:
-    assert names(outcomes([Phase.STARTED], killed=killed, service_beat_age=20)) == ["own"]
-    both = outcomes([Phase.STARTED, Phase.STARTED], killed=killed, service_beat_age=20)
+    assert names(outcomes([Phase.STARTED], killed=killed, service_heartbeat_age=20)) == ["own"]
+    both = outcomes([Phase.STARTED, Phase.STARTED], killed=killed, service_heartbeat_age=20)
     assert names(both) == ["shared", "shared"]
 
 

@@ -33,7 +33,7 @@ async def test_attempts_are_counted_up_to_the_cap_and_then_the_job_is_a_dead_let
     assert seen == [1, 2, 3]
     assert (ended.state, ended.done_reason, ended.attempt) == (State.FAILED, "attempts", 3)
     assert [each.outcome for each in ends] == [AttemptOutcome.FAILED] * 3
-    [letter] = (await app.admin.ajobs(State.FAILED)).jobs
+    [letter] = (await app.admin.jobs.alist(State.FAILED)).jobs
     assert letter.id == handle.id
 
 
@@ -64,7 +64,7 @@ async def test_a_dead_letter_that_is_retried_runs_in_a_new_life(app: Tenure) -> 
         handle = await fragile.aenqueue()
         await end(handle)
         mended.append(True)
-        await app.admin.aretry([handle.id], BY)
+        await app.admin.jobs.aretry([handle.id], BY)
         await end(handle)
 
     assert handle.result == "well"
@@ -120,13 +120,13 @@ async def test_the_backoff_of_a_setting_row_holds_where_a_task_has_none(app: Ten
         raise ValueError
 
     for name, value in (("backoff_base", 100), ("backoff_cap", 50), ("backoff_jitter", 0)):
-        await app.admin.aset_setting(name, value, BY)
+        await app.admin.settings.aset(name, value, BY)
     async with app.run():
 
         async def seen_by_worker() -> bool:
             """Whether a beat has followed the first, with which the settings came."""
-            workers = await app.admin.aworkers()
-            return any(w.beat_at - w.started_at > 0.3 * SECOND for w in workers)
+            workers = await app.admin.workers.alist()
+            return any(w.last_heartbeat_at - w.started_at > 0.3 * SECOND for w in workers)
 
         await until(seen_by_worker)
         one, other = await broken.aenqueue(), await apart.aenqueue()
@@ -174,7 +174,7 @@ async def test_the_key_stays_when_an_operator_retries(app: Tenure) -> None:
     async with app.run():
         handle = await charge.aenqueue()
         await end(handle)
-        await app.admin.aretry([handle.id], BY)
+        await app.admin.jobs.aretry([handle.id], BY)
         await periods(app, handle, 2)
 
     assert len(seen) == 2

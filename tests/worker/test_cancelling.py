@@ -39,7 +39,7 @@ async def test_a_running_job_is_told_that_a_cancel_was_requested(app: Tenure) ->
     async with app.run():
         handle = await polite.aenqueue()
         await set_off(begun)
-        await app.admin.acancel([handle.id], BY)
+        await app.admin.jobs.acancel([handle.id], BY)
         ended = await end(handle)
         [only] = await attempts(app, handle)
 
@@ -60,7 +60,7 @@ async def test_a_result_that_still_comes_is_accepted(app: Tenure) -> None:
     async with app.run():
         handle = await quick.aenqueue()
         await set_off(begun)
-        await app.admin.acancel([handle.id], BY)
+        await app.admin.jobs.acancel([handle.id], BY)
         await end(handle)
 
     assert handle.result == "just in time"
@@ -93,7 +93,7 @@ async def test_a_handler_that_does_not_look_is_stopped(app: Tenure, form: str) -
     async with app.run():
         handle = await (on_loop if form == "on the loop" else in_thread).aenqueue()
         await set_off(begun)
-        await app.admin.acancel([handle.id], BY)
+        await app.admin.jobs.acancel([handle.id], BY)
         ended = await end(handle)
 
     assert stopped.is_set()
@@ -114,7 +114,7 @@ async def test_a_handler_that_reports_and_does_not_look_is_stopped_too(app: Tenu
     async with app.run(grace=0.1):
         handle = await busy.aenqueue()
         await set_off(begun)
-        await app.admin.acancel([handle.id], BY)
+        await app.admin.jobs.acancel([handle.id], BY)
         ended = await end(handle, within=4)
 
     assert (ended.state, ended.done_reason) == (State.CANCELLED, "requested")
@@ -211,7 +211,7 @@ async def test_a_handler_whose_lease_was_revoked_is_stopped_at_the_next_renewal(
     async with app.run():
         handle = await work.aenqueue()
         await set_off(begun)
-        await app.admin.arevoke([handle.id], BY)
+        await app.admin.jobs.arevoke([handle.id], BY)
         await set_off(stopped, within=3)
 
     ended = await row(handle)

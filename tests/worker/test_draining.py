@@ -32,7 +32,7 @@ async def test_what_runs_may_end_within_the_grace_and_nothing_new_begins(app: Te
     assert (await row(running)).state is State.COMPLETED
     left = await row(waiting)
     assert (left.state, left.attempt) == (State.QUEUED, 0)
-    [worker] = await app.admin.aworkers()
+    [worker] = await app.admin.workers.alist()
     assert (worker.state, worker.running) == (WorkerState.OFFLINE, 0)
 
 
@@ -96,7 +96,7 @@ async def test_a_claim_that_was_under_way_when_the_worker_left_starts_nothing(
     async def work() -> None:
         begun.append(1)
 
-    await app.admin.alimit_queue("default", 5, BY)
+    await app.admin.queues.alimit("default", 5, BY)
     handle = await work.aenqueue()
     operator = await db.caller("operator")
     run = app.run(name="leaver", grace=1)
@@ -118,7 +118,7 @@ async def until_draining(app: Tenure) -> None:
     """Return once the worker says that it drains, or is gone."""
 
     async def said() -> bool:
-        return any(w.state is not WorkerState.ACTIVE for w in await app.admin.aworkers())
+        return any(w.state is not WorkerState.ACTIVE for w in await app.admin.workers.alist())
 
     await until(said)
 
@@ -131,8 +131,8 @@ async def test_a_worker_that_is_asked_to_drain_takes_no_more_work(app: Tenure) -
         return 1
 
     async with app.run():
-        found = await until(app.admin.aworkers)
-        await app.admin.adrain(found[0].id, BY)
+        found = await until(app.admin.workers.alist)
+        await app.admin.workers.adrain(found[0].id, BY)
         await until_draining(app)
         handle = await work.aenqueue()
         async with app.run(queues=["elsewhere"], name="witness"):
@@ -160,7 +160,7 @@ async def test_an_error_in_the_block_drains_too(app: Tenure) -> None:
     with pytest.raises(ValueError, match="outside"):
         await block()
 
-    [job] = (await app.admin.ajobs(State.COMPLETED)).jobs
+    [job] = (await app.admin.jobs.alist(State.COMPLETED)).jobs
     assert job.result == "done"
 
 

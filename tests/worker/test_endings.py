@@ -151,7 +151,7 @@ async def test_arguments_that_no_longer_fit_fail_at_once_and_are_kept(
         ended = await end(handle)
         [only] = await attempts(app, handle)
 
-    assert (ended.state, ended.done_reason) == (State.FAILED, "undecodable")
+    assert (ended.state, ended.done_reason) == (State.FAILED, "invalid_arguments")
     assert ended.args == {"sum": 5}
     assert "no longer fit" in (only.error_message or "")
 

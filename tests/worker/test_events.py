@@ -101,7 +101,7 @@ async def test_a_dead_letter_is_told_by_its_error_and_reason(app: Tenure) -> Non
     async with app.run():
         handle = await work.aenqueue()
         await end(handle)
-        op = app.engine.store.enqueue([NewJob("typed", args={"no": "x"})])
+        op = app.engine.store.jobs.enqueue([NewJob("typed", args={"no": "x"})])
         [answer] = await app.engine.arun(op)
 
         async def both() -> bool:
@@ -109,11 +109,11 @@ async def test_a_dead_letter_is_told_by_its_error_and_reason(app: Tenure) -> Non
 
         await until(both)
     by_id = {event.job_id: event for event in told}
-    gave, undecodable = by_id[handle.id], by_id[answer.id]
+    gave, refused = by_id[handle.id], by_id[answer.id]
     assert (gave.name, gave.state, gave.reason, gave.attempt) == ("failed", "failed", "attempts", 2)
     assert gave.error is not None
     assert gave.error.message == "never"
-    assert (undecodable.reason, undecodable.attempt) == ("undecodable", 1)
+    assert (refused.reason, refused.attempt) == ("invalid_arguments", 1)
 
 
 @pytest.mark.parametrize("kind", ["def", "async"])
@@ -196,7 +196,7 @@ async def test_a_requested_cancel_is_told_as_one(app: Tenure) -> None:
     async with app.run():
         handle = await waits.aenqueue()
         await set_off(begun)
-        await app.admin.acancel([handle.id], BY)
+        await app.admin.jobs.acancel([handle.id], BY)
         await end(handle, within=30)
     assert ran(told) == ["started 1 running", "cancelled 1 cancelled"]
 
@@ -305,7 +305,7 @@ async def test_a_lease_that_ran_out_elsewhere_is_told_by_who_rescued_it(
 
     handle = await work.aenqueue()
     engine = app.engine
-    await engine.arun(engine.store.claim(lanes("mail"), count=1, worker=A))
+    await engine.arun(engine.store.leases.claim(lanes("mail"), count=1, worker=A))
     await db.fetch(
         "UPDATE tenure.job SET lease_expires_at = now(), renewals = 0, worker_losses = $1", losses
     )

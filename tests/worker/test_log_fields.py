@@ -55,7 +55,7 @@ def kept() -> Iterator[Kept]:
 
 
 async def expected(app: Tenure, row: JobRow) -> list[Any]:
-    [attempt] = await app.admin.aattempts(row.id)
+    [attempt] = await app.admin.jobs.aattempts(row.id)
     return [row.id, 1, attempt.token, row.queue, row.task]
 
 

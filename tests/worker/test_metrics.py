@@ -103,10 +103,10 @@ async def test_a_worker_says_what_it_runs_and_lives_on_without_its_database(
     """Shows R30, R37."""
     started = 'tenure_worker_jobs_started_total{task="jobs.hello"}'
     failed = 'tenure_worker_jobs_ended_total{task="jobs.fails",outcome="failed"}'
-    left = 'tenure_worker_handler_processes_ended_total{how="exit"}'
-    others = [NewJob("jobs.fails"), NewJob("jobs.leaves")]
+    left = 'tenure_worker_handler_processes_ended_total{reason="exit"}'
+    others = [NewJob("jobs.fails"), NewJob("jobs.leaves", max_losses=1)]
     with Proxy(db.url) as proxy, running(tmp_path, proxy.url, "worker") as (at, pid):
-        await db.run(db.store.enqueue([NewJob("jobs.hello")] * 3 + others))
+        await db.run(db.store.jobs.enqueue([NewJob("jobs.hello")] * 3 + others))
         assert wait_for(lambda: scrape(at).get(started) == 3, 60)
         assert wait_for(lambda: scrape(at).get(failed) == 1, 60)
         assert wait_for(lambda: scrape(at).get(left) == 1, 60)
@@ -124,13 +124,13 @@ async def test_a_worker_says_what_it_runs_and_lives_on_without_its_database(
         # What a child has counted stays when it is gone.
         [child] = children(pid)
         os.kill(child, signal.SIGKILL)
-        crashed = 'tenure_worker_children_ended_total{how="crashed"}'
+        crashed = 'tenure_worker_children_ended_total{reason="crashed"}'
         assert wait_for(lambda: scrape(at)[crashed] == 1, 60)
         assert (scrape(at)[started], scrape(at)[left]) == (3, 1)
-        assert wait_for(lambda: scrape(at).get("tenure_worker_beat_age_seconds", 9.0) < 1, 60)
+        assert wait_for(lambda: scrape(at).get("tenure_worker_heartbeat_age_seconds", 9.0) < 1, 60)
 
         proxy.cut()
-        assert wait_for(lambda: scrape(at)["tenure_worker_beat_age_seconds"] > 1.5, 60)
+        assert wait_for(lambda: scrape(at)["tenure_worker_heartbeat_age_seconds"] > 1.5, 60)
         health = get(f"{at}/healthz")
         assert (health.status_code, health.json()["status"]) == (200, "live")
         proxy.mend()

@@ -120,7 +120,7 @@ async def test_a_commit_in_a_lost_leases_name_is_refused(
     async with app.run():
         handle = await charge.aenqueue()
         await set_off(begun)
-        await app.admin.arevoke([handle.id], BY)
+        await app.admin.jobs.arevoke([handle.id], BY)
         revoked.set()
         ended = await end(handle)
 

@@ -300,7 +300,7 @@ async def test_the_end_of_a_process_is_counted_by_why_its_handler_had_to_stop(
             return (await row(handle)).progress is not None
 
         await until(begun)
-        await app.admin.acancel([handle.id], BY)
+        await app.admin.jobs.acancel([handle.id], BY)
         await end(handle)
         assert ends(core) == {"cancel": 1}
         handle = await enqueue(app, "looks")
@@ -401,7 +401,7 @@ async def test_a_handler_in_a_process_sees_that_a_cancel_was_requested(app: Tenu
             return (await row(handle)).progress is not None
 
         await until(begun)
-        await app.admin.acancel([handle.id], BY)
+        await app.admin.jobs.acancel([handle.id], BY)
         ended = await end(handle)
 
     assert ended.result == "seen"

@@ -45,7 +45,7 @@ async def test_a_report_extends_the_lease(app: Tenure, db: Database) -> None:
         ends = []
         for n in range(2):
             job.progress(done=n)
-            found = app.engine.run(app.engine.store.get(job.id))
+            found = app.engine.run(app.engine.store.jobs.get(job.id))
             assert found is not None
             assert found.lease_expires_at is not None
             ends.append(found.lease_expires_at.timestamp())
@@ -79,7 +79,7 @@ async def test_items_are_counted_once_by_key_and_kept_with_the_job(app: Tenure) 
 
     assert counted == [2, 3, 3, 3]
     assert (ended.items, ended.done_reason) == (3, "worker_done")
-    assert await app.admin.aitems(handle.id) == {"a": 1, "b": 2, "c": 3}
+    assert await app.admin.jobs.aitems(handle.id) == {"a": 1, "b": 2, "c": 3}
 
 
 @pytest.mark.parametrize("form", ["on the loop", "in a thread"])
@@ -152,7 +152,7 @@ async def test_a_report_in_a_lost_leases_name_is_refused_and_ends_the_handler(ap
             return (await row(handle)).state is State.RUNNING
 
         await until(running)
-        await app.admin.arevoke([handle.id], BY)
+        await app.admin.jobs.arevoke([handle.id], BY)
         revoked.set()
         ended = await end(handle)
 

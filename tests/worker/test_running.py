@@ -27,7 +27,7 @@ async def test_a_task_that_is_not_known_here_is_left_to_others_uncharged(apps: A
         [first] = await periods(old, handle, 1)
 
         async def shown() -> bool:
-            workers = await old.admin.aworkers()
+            workers = await old.admin.workers.alist()
             return any((w.meta or {}).get("unknown_tasks") == ["shop.new"] for w in workers)
 
         await until(shown)
@@ -70,8 +70,8 @@ async def test_a_task_a_call_a_queue_and_a_setting_each_say_how_long_a_lease_is(
     task = app.task(name="task", lease=40, queue="q")(wait)
     plain = app.task(name="plain", queue="q")(wait)
     other = app.task(name="other", queue="other")(wait)
-    await app.admin.aconfigure_queue("q", BY, lease=timedelta(seconds=50), max_attempts=None)
-    await app.admin.aset_setting("lease", 60, BY)
+    await app.admin.queues.aconfigure("q", BY, lease=timedelta(seconds=50), max_attempts=None)
+    await app.admin.settings.aset("lease", 60, BY)
     handles = [
         await task.using(lease=20).aenqueue(),
         await task.aenqueue(),
@@ -163,13 +163,13 @@ async def test_several_workers_in_one_process_share_the_work_by_the_same_rules(
         runs[n] += 1
         now -= 1
 
-    await app.admin.alimit_queue("default", 3, BY)
+    await app.admin.queues.alimit("default", 3, BY)
     async with app.run(name="one"), app.run(name="two"), app.run(name="three"):
         handles = await app.aenqueue_many(count.bind(n) for n in range(30))
         for handle in handles:
             await end(handle)
         owners = {(await row(handle)).claimed_by for handle in handles}
-        names = {worker.name for worker in await app.admin.aworkers()}
+        names = {worker.name for worker in await app.admin.workers.alist()}
 
     assert runs == Counter(range(30))
     assert most <= 3

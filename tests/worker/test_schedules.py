@@ -71,10 +71,10 @@ async def test_a_job_that_was_enqueued_or_run_by_hand_has_no_tick(app: Tenure) -
         assert await seen.get() == (None, None)
 
         async def declared() -> bool:
-            return await app.engine.arun(app.engine.store.schedule("yearly")) is not None
+            return await app.engine.arun(app.engine.store.schedules.get("yearly")) is not None
 
         await until(declared)
-        await app.engine.arun(app.engine.store.run_schedule("yearly", BY))
+        await app.engine.arun(app.engine.store.schedules.run("yearly", BY))
         assert await seen.get() == ("yearly", None)
 
 

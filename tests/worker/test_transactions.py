@@ -40,7 +40,7 @@ async def test_what_is_written_commits_with_the_completion(
 
     assert await entries(db) == ["paid"]
     assert (ended.state, ended.done_reason) == (State.COMPLETED, "worker_done")
-    assert (only.outcome, only.repeats) == (AttemptOutcome.COMPLETED, 0)
+    assert (only.outcome, only.settle_repeats) == (AttemptOutcome.COMPLETED, 0)
 
 
 @FORMS
@@ -106,7 +106,7 @@ async def test_nothing_is_written_when_the_lease_was_taken_meanwhile(
     async with app.run():
         handle = await (on_loop if form == "on the loop" else in_thread).aenqueue()
         assert await asyncio.to_thread(inside.wait, 5)
-        await app.admin.arevoke([handle.id], BY)
+        await app.admin.jobs.arevoke([handle.id], BY)
         revoked.set()
         ended = await end(handle)
 

@@ -32,4 +32,4 @@ for number in range(_COUNT):
         app.schedule(every=1, name=name, args=args, missed="all", overlap="skip")(noop)
     else:
         every = timedelta(seconds=_EVERY[number % len(_EVERY)])
-        app.schedule(every=every, name=name, args=args, missed="all", missed_most=1000)(noop)
+        app.schedule(every=every, name=name, args=args, missed="all", missed_limit=1000)(noop)

@@ -23,15 +23,15 @@ class Listeners:
 
     def __init__(self, at_end: OnShutdown) -> None:
         self._at_end = at_end
-        self._by_name: dict[str, list[Listener]] = {}
+        self.by_name: dict[str, list[Listener]] = {}
         self._lock = threading.Lock()
         self._teller: ListenerThread | None = None
 
     def __contains__(self, name: object) -> bool:
-        return name in self._by_name
+        return name in self.by_name
 
     def __bool__(self) -> bool:
-        return bool(self._by_name)
+        return bool(self.by_name)
 
     def check(self, names: Sequence[str]) -> None:
         """InvalidValue if there is no such event."""
@@ -55,11 +55,11 @@ class Listeners:
                 f"{name_of(listener)} must take one argument, the event: {error}"
             ) from error
         for name in dict.fromkeys(names):
-            self._by_name.setdefault(name, []).append(listener)
+            self.by_name.setdefault(name, []).append(listener)
 
     def deliver(self, event: Event) -> None:
         """Have an event told soon, if somebody wants it. From any thread; does not wait."""
-        listeners = self._by_name.get(event.name)
+        listeners = self.by_name.get(event.name)
         if listeners:
             teller = self._teller
             if teller is None or teller.pid != os.getpid():

@@ -129,7 +129,7 @@ class EnqueueScope:
         """Note what became of the jobs that were admitted last."""
         for draft, answer in zip(self._drafts, answers if self._drafts else (), strict=True):
             draft.id, draft.created = answer.id, answer.created
-        if "enqueued" in self._listeners:
+        if "enqueued" in self._listeners.by_name:
             self._stored += zip(jobs, answers, strict=True)
 
     def __exit__(

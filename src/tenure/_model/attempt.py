@@ -24,7 +24,7 @@ class AttemptOutcome(StrEnum):
 class AttemptRow:
     """One ended running period, named by (job, token).
 
-    `refused` is the evidence of a result that came too late.
+    `refused_result` is the evidence of a result that came too late.
     """
 
     job_id: JobId
@@ -37,7 +37,7 @@ class AttemptRow:
     started_at: datetime
     ended_at: datetime
     renewals: int
-    repeats: int
+    settle_repeats: int
     queue: str
     task: str
     error_type: str | None
@@ -45,4 +45,4 @@ class AttemptRow:
     error_trace: str | None
     error_signature: str | None
     log: str | None
-    refused: Json
+    refused_result: Json

@@ -159,7 +159,7 @@ class OverviewCounts:
     thousand that are for later. Workers are counted that have not said that they end."""
 
     due: Count
-    later: Count
+    scheduled: Count
     running: Count
     expired: Count
     retrying: Count
@@ -175,14 +175,14 @@ class OverviewCounts:
 @dataclass(frozen=True, slots=True)
 class Overview:
     """An installation at a glance, at the database's time `now`. `words` sums it up, also when all
-    is well; `attention` has the worst first, and `left_out` says how many more there are.
+    is well; `attention` has the worst first, and `more` says how many more there are.
     `workers` are those that have not said that they end, those without a recent beat first."""
 
     now: datetime
     words: str
     numbers: OverviewCounts
     attention: Sequence[Alert]
-    left_out: int
+    more: int
     queues: Sequence[QueueSummary]
     workers: Sequence[WorkerRow]
     completions: Sequence[Completion]

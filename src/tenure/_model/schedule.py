@@ -6,7 +6,7 @@ A tick is one instant of a schedule. It makes exactly one job, or one row that s
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -76,13 +76,13 @@ class Timing:
 class Policy:
     """What becomes of ticks that were missed, overlap, or would come all at once.
 
-    Of missed ticks `all` makes jobs of the last `missed_most` within `missed_within`. Each job
+    Of missed ticks `all` makes jobs of the last `missed_limit` within `missed_within`. Each job
     is due up to `jitter` after its tick, by a share that only the tick decides.
     """
 
     missed: Missed = Missed.LATEST
     missed_within: timedelta = timedelta(days=1)
-    missed_most: int = 100
+    missed_limit: int = 100
     overlap: Overlap = Overlap.ALLOW
     jitter: timedelta = timedelta(0)
 
@@ -93,14 +93,13 @@ class PolicyChange:
 
     missed: Missed | None = None
     missed_within: timedelta | None = None
-    missed_most: int | None = None
+    missed_limit: int | None = None
     jitter: timedelta | None = None
 
     def over(self, policy: Policy) -> Policy:
         """The policy with what is set here in the place of its own."""
-        names = ("missed", "missed_within", "missed_most", "jitter")
-        said = {name: getattr(self, name) for name in names}
-        return replace(policy, **{k: v for k, v in said.items() if v is not None})
+        changes = {each.name: getattr(self, each.name) for each in fields(self)}
+        return replace(policy, **{k: v for k, v in changes.items() if v is not None})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

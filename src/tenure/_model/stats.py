@@ -59,11 +59,11 @@ class StatsBucket:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What ended over a time, whole and step by step. After `folded_to` nothing is counted yet."""
+    """What ended over a time, whole and step by step. After `counted_until` nothing is counted."""
 
     whole: StatsBucket
     steps: Sequence[StatsBucket]
-    folded_to: datetime | None
+    counted_until: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Depth:
 
     queue: str
     due: Count
-    later: Count
+    scheduled: Count
     running: Count
     held: Count
     failed: Count
@@ -179,10 +179,10 @@ class QueueThroughput:
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """The pace of each queue over the minutes from `since` up to `until`. After `folded_to` nothing
-    is counted yet."""
+    """The pace of each queue over the minutes from `since` up to `until`. After `counted_until`
+    nothing is counted."""
 
     since: datetime
     until: datetime
-    folded_to: datetime | None
+    counted_until: datetime | None
     queues: Mapping[str, QueueThroughput]

@@ -9,7 +9,7 @@ from tenure._model.ids import Json, WorkerId
 
 
 class WorkerState(StrEnum):
-    """What a worker says of itself. "Stale" is a view of an old beat."""
+    """What a worker says of itself. "Stale" is a view of an old heartbeat."""
 
     ACTIVE = "active"
     DRAINING = "draining"
@@ -43,7 +43,7 @@ class NewWorker:
 
 @dataclass(frozen=True, slots=True)
 class WorkerRow:
-    """A worker as the store knows it; `beat_age` is on the database's clock."""
+    """A worker as the store knows it; `heartbeat_age` is on the database's clock."""
 
     id: WorkerId
     name: str
@@ -57,14 +57,14 @@ class WorkerRow:
     state: WorkerState
     drain_requested: bool
     started_at: datetime
-    beat_at: datetime
-    beat_age: timedelta
+    last_heartbeat_at: datetime
+    heartbeat_age: timedelta
     meta: Json
 
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatResult:
-    """The answer to a beat. Not `known`: the worker was forgotten and registers again."""
+    """The answer to a heartbeat. Not `known`: the worker was forgotten and registers again."""
 
     known: bool
     drain_requested: bool

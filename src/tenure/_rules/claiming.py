@@ -83,7 +83,9 @@ class LaneTracker:
     threads; one claimer has one book.
     """
 
-    def __init__(self, queues: Iterable[str], *, lag: timedelta = DEFAULTS.floor_lag) -> None:
+    def __init__(
+        self, queues: Iterable[str], *, lag: timedelta = DEFAULTS.late_commit_window
+    ) -> None:
         self._queues = list(dict.fromkeys(queues))
         self._lag = lag
         self._lanes = {(q, p): _LaneState() for p in PRIORITIES for q in self._queues}

@@ -33,7 +33,11 @@ def lease_times(
     A lease may be shorter than its task thought, where a call or a queue says so: then the time
     to stop gives way, so that a renewal that failed once can still be made good.
     """
-    spare = ttl / 3 * 2 - margin(ttl, stop_within=timedelta(0), defaults=defaults) - defaults.slack
+    spare = (
+        ttl / 3 * 2
+        - margin(ttl, stop_within=timedelta(0), defaults=defaults)
+        - defaults.renewal_window
+    )
     stop_within = max(min(stop_within, spare), timedelta(0))
     trusted = ttl - margin(ttl, stop_within=stop_within, defaults=defaults)
     return LeaseTimes(ttl.total_seconds() / 3, trusted.total_seconds(), stop_within.total_seconds())
@@ -48,7 +52,7 @@ def check_ttl(
             f"a lease of {ttl} is too long: {LONGEST_LEASE} is the most; "
             "a long job keeps a short lease and renews it"
         )
-    least = margin(ttl, stop_within=stop_within, defaults=defaults) + defaults.slack
+    least = margin(ttl, stop_within=stop_within, defaults=defaults) + defaults.renewal_window
     if ttl / 3 * 2 <= least:
         raise InvalidValue(
             f"a lease of {ttl.total_seconds():g} s is too short: two thirds of it must exceed "

@@ -14,7 +14,7 @@ _TAKING = (Health.ACTIVE, Health.IDLE)
 
 def live(workers: Sequence[WorkerRow]) -> list[WorkerRow]:
     """Those that are there, draining or not."""
-    return [w for w in workers if w.state is not WorkerState.OFFLINE and w.beat_age <= FRESH]
+    return [w for w in workers if w.state is not WorkerState.OFFLINE and w.heartbeat_age <= FRESH]
 
 
 def serving(workers: Sequence[WorkerRow], queue: str) -> list[WorkerRow]:
@@ -42,7 +42,7 @@ def health(worker: WorkerRow) -> Health:
     """How a worker fares, by what it says of itself and when it last said it."""
     if worker.state is WorkerState.OFFLINE:
         return Health.OFFLINE
-    if worker.beat_age > FRESH:
+    if worker.heartbeat_age > FRESH:
         return Health.STALE
     if worker.state is WorkerState.DRAINING or worker.drain_requested:
         return Health.DRAINING

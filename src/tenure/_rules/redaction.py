@@ -94,7 +94,7 @@ class Redactor:
             error_trace=self.value(attempt.error_trace, known),
             error_signature=self.value(attempt.error_signature, known),
             log=self.value(attempt.log, known),
-            refused=self.value(attempt.refused, known),
+            refused_result=self.value(attempt.refused_result, known),
         )
 
     def error(self, error: Error, *, of: JobRow, whole: bool = False) -> Error:

@@ -44,7 +44,7 @@ def check(new: NewSchedule) -> None:
 
 def check_policy(policy: Policy | PolicyChange) -> None:
     """Refuse a policy, or a change of one, that is out of bounds."""
-    within, most, jitter = policy.missed_within, policy.missed_most, policy.jitter
+    within, most, jitter = policy.missed_within, policy.missed_limit, policy.jitter
     if within is not None and not timedelta(0) < within <= LONGEST_WAIT:
         raise InvalidValue(
             f"missed_within is {within}; it must be more than nothing, and at most "
@@ -52,7 +52,7 @@ def check_policy(policy: Policy | PolicyChange) -> None:
         )
     if most is not None and not 1 <= most <= MOST_MISSED:
         raise InvalidValue(
-            f"missed_most is {most}; it must be 1 to {MOST_MISSED:,}; to make up for nothing, "
+            f"missed_limit is {most}; it must be 1 to {MOST_MISSED:,}; to make up for nothing, "
             'write missed="skip"'
         )
     if jitter is not None and not timedelta(0) <= jitter <= LONGEST_JITTER:
@@ -154,7 +154,7 @@ def _made_up_from(timing: Timing, policy: Policy, first: datetime, now: datetime
     """The first tick that is still made up for, of those that were missed, from the first on."""
     if policy.missed is Missed.SKIP:
         return now + _INSTANT
-    most = 1 if policy.missed is Missed.LATEST else policy.missed_most
+    most = 1 if policy.missed is Missed.LATEST else policy.missed_limit
     earliest = now - policy.missed_within if policy.missed is Missed.ALL else first
     found = now + _INSTANT
     for tick in islice(rules.backward(timing, now), most):

@@ -18,6 +18,7 @@ from typing import Any
 
 from tenure._model.selector import Argument, Bound, Comparison, JobView, Selector
 from tenure._rules import payload
+from tenure._rules.formatting import compact
 from tenure.errors import InvalidValue, PayloadError
 
 MOST_VALUES = 100
@@ -192,23 +193,11 @@ def _listed(values: tuple[Any, ...]) -> str:
 def _plain(value: int | datetime | timedelta) -> str:
     match value:
         case timedelta():
-            return _lasting(value)
+            return compact(value)
         case datetime():
             return value.isoformat().replace("+00:00", "Z")
         case _:
             return str(value)
-
-
-def _lasting(ago: timedelta) -> str:
-    """A duration in its units, the largest first."""
-    parts = []
-    for unit in ("d", "h", "m"):
-        count, ago = divmod(ago, _UNITS[unit])
-        if count:
-            parts.append(f"{count}{unit}")
-    if ago or not parts:
-        parts.append(f"{ago.seconds}.{ago.microseconds:06}".rstrip("0").rstrip(".") + "s")
-    return "".join(parts)
 
 
 def _text(value: Value) -> str:

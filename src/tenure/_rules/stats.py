@@ -44,11 +44,11 @@ MINUTE = timedelta(minutes=1)
 @dataclass(frozen=True, slots=True)
 class RollupProgress:
     """Before `final_to` minutes are whole. Up to `marked_to` they are folded once more when all
-    that was running at the mark has ended; up to `folded_to` they wait for a mark."""
+    that was running at the mark has ended; up to `counted_until` they wait for a mark."""
 
     final_to: datetime
     marked_to: datetime
-    folded_to: datetime
+    counted_until: datetime
 
 
 def moved(
@@ -64,13 +64,13 @@ def moved(
     The pass folded the minute `folded` for the first time, and, if what the mark waits for is
     `whole`, the minute `again` for the last time; None: nothing was left to fold.
     """
-    folding = replace(folding, folded_to=closed_to if folded is None else folded + MINUTE)
+    folding = replace(folding, counted_until=closed_to if folded is None else folded + MINUTE)
     if whole:
         final_to = folding.marked_to if again is None else again + MINUTE
         folding = replace(folding, final_to=final_to)
-    if folding.final_to < folding.marked_to or folding.marked_to == folding.folded_to:
+    if folding.final_to < folding.marked_to or folding.marked_to == folding.counted_until:
         return folding, False
-    return replace(folding, marked_to=folding.folded_to), True
+    return replace(folding, marked_to=folding.counted_until), True
 
 
 LONGEST = timedelta(days=366)
@@ -118,11 +118,13 @@ def span(
     return StatsSpan(since, until, step)
 
 
-def stats(asked: StatsSpan, rows: Sequence[Mapping[str, Any]], folded_to: datetime | None) -> Stats:
+def stats(
+    asked: StatsSpan, rows: Sequence[Mapping[str, Any]], counted_until: datetime | None
+) -> Stats:
     """The answer, with a tally for each step, also where nothing ended."""
     by_step = {row["since"]: row for row in rows}
     steps = [_tally(since, until, by_step.get(since)) for since, until in asked.steps()]
-    return Stats(_whole(asked, steps), steps, folded_to)
+    return Stats(_whole(asked, steps), steps, counted_until)
 
 
 def _tally(since: datetime, until: datetime, row: Mapping[str, Any] | None) -> StatsBucket:
@@ -190,19 +192,21 @@ def totals_span(
     now: datetime,
     since: datetime | None,
     *,
-    folded_to: datetime | None,
+    counted_until: datetime | None,
     final_to: datetime | None,
 ) -> TotalsSpan:
     """The minutes to read. Without a beginning the last hour: it tells which queues and tasks there
     are. Where nothing was ever folded, all that comes is to be added."""
-    if folded_to is None:
+    if counted_until is None:
         at = since or now.replace(second=0, microsecond=0)
         return TotalsSpan(at, at, at, None)
-    age = now - folded_to
+    age = now - counted_until
     if since is None:
-        return TotalsSpan(folded_to - _PATIENCE, folded_to, folded_to, age)
-    until = max(since, min(folded_to, since + _STRETCH))
-    final = folded_to - _PATIENCE if final_to is None else max(final_to, folded_to - _PATIENCE)
+        return TotalsSpan(counted_until - _PATIENCE, counted_until, counted_until, age)
+    until = max(since, min(counted_until, since + _STRETCH))
+    final = (
+        counted_until - _PATIENCE if final_to is None else max(final_to, counted_until - _PATIENCE)
+    )
     return TotalsSpan(since, max(since, min(final, until)), until, age)
 
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice, takewhile
 
 from tenure._model.schedule import Timing
+from tenure._rules.formatting import interval
 from tenure.config import LONGEST_WAIT
 from tenure.errors import InvalidValue
 
@@ -133,27 +134,10 @@ def _utc(instant: datetime) -> datetime:
     return instant.astimezone(UTC)
 
 
-_UNITS = ((86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
-
-
 def describe_timing(timing: Timing) -> str:
     """When its ticks are: `At 03:00 every day`, `Every 5 minutes`, `Once`."""
     if timing.cron is not None:
         from tenure._rules import cron  # noqa: PLC0415 - who has none need not load it
 
         return cron.read(timing.cron).rule.explain()
-    return "Once" if timing.every is None else f"Every {_lasting(timing.every)}"
-
-
-def _lasting(every: timedelta) -> str:
-    """The interval in the units that it is made of: `minute`, `90 seconds`, `1 hour 30 minutes`."""
-    rest = every.total_seconds()
-    parts: list[tuple[float, str]] = []
-    for size, word in _UNITS:
-        many = rest if size == 1 else rest // size
-        rest -= many * size
-        if many:
-            parts.append((many, word if many == 1 else f"{word}s"))
-    if len(parts) == 1 and parts[0][0] == 1:
-        return parts[0][1]
-    return " ".join(f"{many:g} {word}" for many, word in parts)
+    return "Once" if timing.every is None else f"Every {interval(timing.every)}"

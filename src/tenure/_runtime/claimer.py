@@ -1,43 +1,88 @@
-"""Claims, scans, and the second claim of a backlog.
-
-What claims beside the claimer, over a connection of its own.
-
-Where there is a backlog: a second claim is on its way while the first one's jobs are read. Without
-it the server waits while this process reads what it claimed, and this process waits while the
-server claims. And at all times: the look below the floors, which may take long.
-"""
+"""Claims jobs: alone for a dangerous suspect, and over a second connection for a backlog."""
 
 import logging
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from tenure._clock import boottime
 from tenure._model.ids import WorkerId
 from tenure._model.lease import ClaimResult
 from tenure._model.queue import EVERY_QUEUE, Lane
 from tenure._model.schedule import SCHEDULES_CHANGED
+from tenure._rules import lifecycle
 from tenure._rules.claiming import MAX_CLAIM, LaneTracker, scan_delay
+from tenure._rules.lifecycle import ALONE_FROM, MAX_WORKER_LOSSES
 from tenure._runtime.dispatcher import Dispatcher, WorkerSettings
+from tenure._runtime.events import RuntimeEvents
 from tenure._runtime.held_leases import HeldLeases
-from tenure._runtime.suspects import Isolation
 from tenure._services.base import Service, log
-from tenure._store.engine import ClosableRunner
+from tenure._store.engine import AsyncRunner, ClosableRunner
 from tenure._store.port import Store
 from tenure._store.steps import Op
 from tenure.config import Defaults
 from tenure.errors import QueryFailed
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from tenure._model.lease import RescuedLease
-
-
 _SHORTEST_SLEEP = 0.002
 _LONGEST_JITTER = 0.05
+
+
+class Isolation:
+    """When a process holds one suspect and nothing else, and when it makes room for one.
+
+    A suspect that takes down more than its own process is claimed only by a process that holds
+    nothing (rule 8). A busy process never does by itself, so it stops claiming for a while if such
+    a job waits.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        held_leases: HeldLeases,
+        *,
+        queues: Sequence[str],
+        has_processes: bool,
+        defaults: Defaults,
+    ) -> None:
+        self._store = store
+        self._held_leases = held_leases
+        self._queues = queues
+        # Where a job cannot have a process of its own, every suspect must be alone.
+        self._alone_from = ALONE_FROM if has_processes else 0
+        self._lease = defaults.lease.total_seconds()
+        self._free_at = boottime()
+        self._makes_room_until = 0.0
+
+    @property
+    def forbids_claims(self) -> bool:
+        """Whether nothing may be claimed now: a suspect is alone here, or is to be."""
+        if not len(self._held_leases):
+            return False
+        suspects = list(self._held_leases.suspects)
+        if any(lifecycle.runs_alone(held.job, alone_from=self._alone_from) for held in suspects):
+            return True
+        return boottime() < self._makes_room_until
+
+    def limit(self, wanted: int) -> int:
+        """The number of worker losses from which on a claim leaves suspects to others, while so
+        many jobs are asked for already."""
+        if wanted or len(self._held_leases):
+            return self._alone_from
+        self._free_at = boottime()
+        self._makes_room_until = 0.0
+        return MAX_WORKER_LOSSES
+
+    async def check_for_suspects(self, link: AsyncRunner) -> None:
+        """After a lease without a moment that was free, see whether a suspect waits for one, and
+        make room for up to a lease; then work goes on for a lease at least."""
+        now = boottime()
+        if now < self._free_at + self._lease or not len(self._held_leases):
+            return
+        waits = await link.run(self._store.leases.suspect_waits(self._queues, self._alone_from))
+        self._free_at = now + self._lease
+        if waits:
+            self._makes_room_until = now + self._lease
 
 
 class Claimer(Service):
@@ -53,9 +98,10 @@ class Claimer(Service):
         queues: Iterable[str],
         worker: WorkerId,
         dispatcher: Dispatcher,
-        holdings: HeldLeases,
-        notes: WorkerSettings,
+        held_leases: HeldLeases,
+        settings: WorkerSettings,
         defaults: Defaults,
+        events: RuntimeEvents,
         has_processes: bool = True,
     ) -> None:
         super().__init__(defaults.poll)
@@ -63,14 +109,16 @@ class Claimer(Service):
         self._link = link
         self._queues = list(queues)
         self._everything = EVERY_QUEUE in self._queues
-        self._isolation = Isolation(
-            store, holdings, queues=self._queues, has_processes=has_processes, defaults=defaults
+        self.isolation: Isolation = Isolation(
+            store, held_leases, queues=self._queues, has_processes=has_processes, defaults=defaults
         )
-        self._book = LaneTracker([] if self._everything else self._queues, lag=defaults.floor_lag)
+        self._lanes = LaneTracker(
+            [] if self._everything else self._queues, lag=defaults.late_commit_window
+        )
         self._worker = worker
         self._dispatcher = dispatcher
-        self._holdings = holdings
-        self._notes = notes
+        self._held_leases = held_leases
+        self._settings = settings
         self._ttl = defaults.forced_lease
         self._first_claim = defaults.first_claim
         self._has_warned = False
@@ -86,9 +134,8 @@ class Claimer(Service):
         self._names_at = 0.0
         self._names_slow = False
         self._sweep_at = 0.0
-        self.on_backlog: Callable[[], None] = lambda: None
-        self.on_empty: Callable[[], None] = lambda: None
-        self.on_rescued: Callable[[Sequence[RescuedLease]], None] = lambda _jobs: None
+        self._events = events
+        events.slot_freed.append(self.slot_freed)
         self.empty_claims: int = 0
         self.beside: int = 0
         self.claims: int = 0
@@ -101,7 +148,7 @@ class Claimer(Service):
         if not queue or self._everything or queue in self._queues:
             if queue and self._everything:
                 # The list of all queues may be long in coming.
-                self._book.add([queue])
+                self._lanes.add([queue])
             self._woken = True
             self.run_soon()
 
@@ -112,8 +159,8 @@ class Claimer(Service):
 
     async def tick(self) -> int:
         """One claim; after one that was not filled, sleep until more may be due."""
-        room = self._capacity()
-        self._starved = room <= 0
+        capacity = self._capacity()
+        self._starved = capacity <= 0
         if self._starved:
             return 0
         woken = self._woken
@@ -121,14 +168,14 @@ class Claimer(Service):
         await self._learn_names()
         self._woken = False
         # Lanes that were empty are left out while claims are filled; before a sleep, none is.
-        asked = self._book.next_lanes(woken=woken or not self._filled)
-        claims = await self._claim_above(asked, room, self._link)
+        lanes = self._lanes.next_lanes(woken=woken or not self._filled)
+        claims = await self._claim_above(lanes, capacity, self._link)
         self._misses = 0 if claims.jobs else self._misses + woken
         self.empty_claims = 0 if claims.jobs else self.empty_claims + 1
         if not claims.jobs:
             self._have_swept()
         if self._filled:
-            self.on_backlog()
+            self._report_backlog()
             return len(claims.jobs)
         await self._sleep()
         return 1
@@ -136,42 +183,44 @@ class Claimer(Service):
     async def claim_again(self, link: ClosableRunner) -> int:
         """One more claim by another connection, beside the one that is on its way: only for a
         backlog, and as large as claims are. Others' claims are passed over as ever."""
-        room = self._capacity()
-        if not self._filled or self._limited or self._book.has_skipped or room < MAX_CLAIM:
+        capacity = self._capacity()
+        if not self._filled or self._limited or self._lanes.has_skipped or capacity < MAX_CLAIM:
             return 0
-        claims = await self._claim_above(self._book.next_lanes(), room, link)
+        claims = await self._claim_above(self._lanes.next_lanes(), capacity, link)
         return len(claims.jobs)
 
     def _capacity(self) -> int:
         """How many jobs may be asked for, beside those that were and have not come yet."""
-        if self._isolation.forbids_claims:
+        if self.isolation.forbids_claims:
             return 0
-        room = self._dispatcher.capacity(coming=self._coming, limited=self._limited)
-        return min(room, self._holdings.capacity - self._wanted)
+        capacity = self._dispatcher.capacity(coming=self._coming, limited=self._limited)
+        return min(capacity, self._held_leases.capacity - self._wanted)
 
-    async def _claim_above(self, asked: list[Lane], room: int, link: ClosableRunner) -> ClaimResult:
+    async def _claim_above(
+        self, lanes: list[Lane], count: int, link: ClosableRunner
+    ) -> ClaimResult:
         """A claim above the floors, which move by what it finds."""
         try:
-            within = self._first_claim if self._book.has_untried(asked) else None
-            claims = await self._claim(asked, room, link, within=within)
+            within = self._first_claim if self._lanes.has_untried(lanes) else None
+            claims = await self._claim(lanes, count, link, within=within)
         except QueryFailed as error:
             if not error.is_timeout:
                 raise
-            asked = await self._skip(asked, link)
-            claims = await self._claim(asked, room, link)
-        self._book.record_claim(asked, claims, wanted=room)
+            lanes = await self._skip(lanes, link)
+            claims = await self._claim(lanes, count, link)
+        self._lanes.record_claim(lanes, claims, wanted=count)
         if claims.skipped_queues:
             self._dispatcher.release_queue(claims.skipped_queues)
         # There is more, too, where a suspect came alone or was passed over.
         left = len(claims.jobs) > 0 and claims.found > len(claims.jobs)
-        self._filled = left or claims.found >= room
+        self._filled = left or claims.found >= count
         return claims
 
-    async def _skip(self, asked: list[Lane], link: ClosableRunner) -> list[Lane]:
+    async def _skip(self, lanes: list[Lane], link: ClosableRunner) -> list[Lane]:
         """Leave what a claim could not walk over in time to the scan, which begins now; the lanes
         of the next claim."""
-        _, now = await link.run(self._store.next_due(asked))
-        self._book.skip(asked, now)
+        _, now = await link.run(self._store.leases.next_due(lanes))
+        self._lanes.skip(lanes, now)
         # Said once: it may recur until the scans are through.
         level = logging.DEBUG if self._has_warned else logging.WARNING
         self._has_warned = True
@@ -182,44 +231,50 @@ class Claimer(Service):
             "from removing them",
         )
         self._scan_at = 0.0
-        self.on_backlog()
-        return self._book.next_lanes(woken=True)
+        self._report_backlog()
+        return self._lanes.next_lanes(woken=True)
 
     def _have_swept(self) -> None:
         """Found nothing: perhaps there is a lease that has run out. At most once per poll."""
         if boottime() >= self._sweep_at:
             self._sweep_at = boottime() + self._poll
-            self.on_empty()
+            for notify in self._events.queue_empty:
+                notify()
+
+    def _report_backlog(self) -> None:
+        for notify in self._events.backlog:
+            notify()
 
     async def _claim(
         self,
-        asked: list[Lane],
-        room: int,
+        lanes: list[Lane],
+        count: int,
         link: ClosableRunner,
         *,
         patient: bool = False,
         within: timedelta | None = None,
     ) -> ClaimResult:
         asked_at = boottime()
-        op = self._store.claim(
-            asked,
-            count=room,
+        op = self._store.leases.claim(
+            lanes,
+            count=count,
             worker=self._worker,
             ttl=self._ttl,
             limited=self._limited,
             patient=patient,
             within=within,
-            unknown_tasks=list(self._notes.unknown_tasks),
-            suspects=self._isolation.limit(self._wanted),
-            kept=self._holdings.at_risk if self._limited else (),
+            unknown_tasks=list(self._settings.unknown_tasks),
+            suspects=self.isolation.limit(self._wanted),
+            kept=self._held_leases.at_risk if self._limited else (),
         )
-        with self._asking(room, link, patient=patient):
+        with self._asking(count, link, patient=patient):
             claims = await link.run(self._holding(op, asked_at))
             self._dispatcher.start_claimed()
         self.claims += 1
         self.claimed += len(claims.jobs)
         self._limited = claims.limited
-        self.on_rescued(claims.rescued)
+        for notify in self._events.rescued:
+            notify(claims.rescued)
         return claims
 
     def _holding(self, op: Op[ClaimResult], asked_at: float) -> Op[ClaimResult]:
@@ -230,56 +285,52 @@ class Claimer(Service):
         return claims
 
     @contextmanager
-    def _asking(self, room: int, link: ClosableRunner, *, patient: bool) -> Iterator[None]:
+    def _asking(self, count: int, link: ClosableRunner, *, patient: bool) -> Iterator[None]:
         """Count what is asked for until it is answered: against the slots, but for a scan, which
         may take long and finds little; and always against what can be held."""
-        coming = 0 if patient else room
+        coming = 0 if patient else count
         beside = link is not self._link
-        self._wanted += room
+        self._wanted += count
         self._coming += coming
         self.beside += beside
         try:
             yield
         finally:
-            self._wanted -= room
+            self._wanted -= count
             self._coming -= coming
             self.beside -= beside
             self.slot_freed()
-
-    async def look_for_suspects(self, link: ClosableRunner) -> None:
-        """Make room, by another connection, if a suspect waits that must run alone."""
-        await self._isolation.check_for_suspects(link)
 
     async def scan(self, link: ClosableRunner) -> int:
         """Look below the floors, for what was committed late or locked when they passed; by another
         connection, for it may take long, and claims go on meanwhile. What they have left no slot
         for is given back."""
         began = boottime()
-        if began < self._scan_at or (self._filled and not self._book.has_skipped):
+        if began < self._scan_at or (self._filled and not self._lanes.has_skipped):
             return 0
-        found = 0
+        claimed = 0
         await self._learn_names_patiently(link)
-        room, lanes = self._capacity(), self._book.next_scan_lanes()
+        capacity, lanes = self._capacity(), self._lanes.next_scan_lanes()
         try:
-            if lanes and room > 0:
-                claims = await self._claim(lanes, room, link, patient=True)
-                self._book.record_scan(lanes, claims, wanted=room)
-                found = len(claims.jobs)
-                if found:
+            if lanes and capacity > 0:
+                claims = await self._claim(lanes, capacity, link, patient=True)
+                self._lanes.record_scan(lanes, claims, wanted=capacity)
+                claimed = len(claims.jobs)
+                if claimed:
                     self._dispatcher.release_surplus(limited=self._limited)
                     self.empty_claims = 0
         finally:
             # One that failed took its time too.
             took = timedelta(seconds=boottime() - began)
-            behind = self._book.has_skipped
-            wait = scan_delay(took, processes=self._notes.peer_count, behind=behind)
+            behind = self._lanes.has_skipped
+            wait = scan_delay(took, processes=self._settings.peer_count, behind=behind)
             self._scan_at = boottime() + wait.total_seconds()
-        return found
+        return claimed
 
     @property
     def until_scan(self) -> float:
         """How long until it is time to look below the floors; a poll while claims are filled."""
-        if self._filled and not self._book.has_skipped:
+        if self._filled and not self._lanes.has_skipped:
             return self._poll
         return max(self._scan_at - boottime(), _SHORTEST_SLEEP)
 
@@ -288,9 +339,9 @@ class Claimer(Service):
         if self._woken:
             return
         wait = self._poll * random.uniform(0.8, 1.2)  # noqa: S311 - spreads load
-        lanes = self._book.next_lanes(woken=True)
+        lanes = self._lanes.next_lanes(woken=True)
         if lanes:
-            due, now = await self._link.run(self._store.next_due(lanes))
+            due, now = await self._link.run(self._store.leases.next_due(lanes))
             if due is not None:
                 wait = min(wait, max((due - now).total_seconds(), _SHORTEST_SLEEP))
         await self.sleep(wait)
@@ -309,7 +360,7 @@ class Claimer(Service):
         began = boottime()
         within = None if self._names_at else self._first_claim
         try:
-            self._book.add(await self._link.run(self._store.queue_names(within=within)))
+            self._lanes.add(await self._link.run(self._store.leases.queue_names(within=within)))
         except QueryFailed as error:
             if not error.is_timeout:
                 raise
@@ -317,37 +368,43 @@ class Claimer(Service):
         self._names_at = boottime() + 1
         if self._names_slow or boottime() - began >= self._first_claim.total_seconds():
             self._names_slow, self._names_at, self._scan_at = True, 0.0, 0.0
-            self.on_backlog()
+            self._report_backlog()
 
     async def _learn_names_patiently(self, link: ClosableRunner) -> None:
         if not self._names_slow or boottime() < self._names_at:
             return
         began = boottime()
-        self._book.add(await link.run(self._store.queue_names(patient=True)))
+        self._lanes.add(await link.run(self._store.leases.queue_names(patient=True)))
         took = timedelta(seconds=boottime() - began)
         self._names_slow = took >= self._first_claim
-        wait = scan_delay(took, processes=self._notes.peer_count).total_seconds()
+        wait = scan_delay(took, processes=self._settings.peer_count).total_seconds()
         self._names_at = boottime() + max(wait, 1)
 
     async def close(self) -> None:
-        """Close the connection."""
         await self._link.close()
 
 
 class BacklogClaimer(Service):
-    """Does for the claimer what must not keep it waiting."""
+    """Does for the claimer what must not keep it waiting, over a connection of its own.
+
+    A second claim is on its way while the first one's jobs are read. Without it the server waits
+    while this process reads what it claimed, and this process waits while the server claims. It
+    also looks below the floors, which may take long.
+    """
 
     name = "claimer 2"
 
-    def __init__(self, claimer: Claimer, link: ClosableRunner, *, defaults: Defaults) -> None:
+    def __init__(
+        self, claimer: Claimer, link: ClosableRunner, *, defaults: Defaults, events: RuntimeEvents
+    ) -> None:
         super().__init__(defaults.poll)
         self._claimer = claimer
         self._link = link
-        claimer.on_backlog = self.run_soon
+        events.backlog.append(self.run_soon)
 
     async def tick(self) -> int:
         """One more claim, if there is a backlog; else a scan, once it is time for one."""
-        await self._claimer.look_for_suspects(self._link)
+        await self._claimer.isolation.check_for_suspects(self._link)
         claimed = await self._claimer.claim_again(self._link) or await self._claimer.scan(
             self._link
         )
@@ -356,5 +413,4 @@ class BacklogClaimer(Service):
         return 1
 
     async def close(self) -> None:
-        """Close the connection, if there is one."""
         await self._link.close()

@@ -1,8 +1,4 @@
-"""Counters of a worker, and the memory that they share with its parent.
-
-What a child has counted, in memory that it shares with its parent: read without asking it, and
-still there when it was killed.
-"""
+"""Counters of a child, in memory that its parent can read, also after the child was killed."""
 
 import json
 import mmap
@@ -12,10 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any, ParamSpec
+from typing import Any
 
 from tenure._model.lease import RescuedLease, SettleResult, SettleStatus
 from tenure._model.outcome import Loss, SettleRequest
+from tenure._runtime.events import RuntimeEvents
 from tenure._runtime.held_leases import HeldLease
 from tenure._services.base import Service
 
@@ -63,7 +60,6 @@ class SharedCounters:
         return self._last
 
     def close(self) -> None:
-        """Let go of the memory."""
         self._memory.close()
 
 
@@ -71,12 +67,11 @@ _PAUSE = timedelta(seconds=1)
 # So many tasks are counted by their names, the first that came; the others together.
 _MOST_TASKS = 100
 OTHERS = "(others)"
-P = ParamSpec("P")
 
 
 class WorkerCounters:
     """Counts what begins and ends here. From the thread that runs handlers, but for rescues, which
-    the keeper's does too; a number may be read from any."""
+    the service thread does too; a number may be read from any."""
 
     def __init__(self) -> None:
         self.started: Counter[str] = Counter()
@@ -84,6 +79,14 @@ class WorkerCounters:
         self.lost = 0
         self.rescued: int = 0
         self._tasks: set[str] = set()
+
+    def subscribe_to(self, events: RuntimeEvents) -> None:
+        """Count these events from now on."""
+        events.started.append(self.start)
+        events.completed.append(self.complete)
+        events.succeeded.append(self.succeed)
+        events.settled.append(self.settle)
+        events.rescued.append(self.rescue)
 
     def _name(self, task: str) -> str:
         if task not in self._tasks:
@@ -93,12 +96,17 @@ class WorkerCounters:
         return task
 
     def start(self, held: HeldLease) -> None:
-        """A handler has begun."""
         self.started[self._name(held.job.task)] += 1
 
     def complete(self, held: HeldLease) -> None:
         """A job was completed by its handler's own transaction, or by reaching its target."""
         self.ended[self._name(held.job.task), "completed"] += 1
+
+    def succeed(self, jobs: Sequence[HeldLease]) -> None:
+        """Jobs were completed, without a result."""
+        for held in jobs:
+            self.ended[self._name(held.job.task), "completed"] += 1
+            self.lost += held.lease_state.lost
 
     def settle(self, held: HeldLease, ended: SettleRequest, answer: SettleResult) -> None:
         """A running period has ended in the store, or had ended there before."""
@@ -115,7 +123,6 @@ class WorkerCounters:
         self.rescued += len(jobs)
 
     def counts(self) -> dict[str, Any]:
-        """All of it, for a sheet."""
         ended: dict[str, dict[str, int]] = {}
         for (task, ending), count in dict(self.ended).items():
             ended.setdefault(task, {})[ending] = count
@@ -127,18 +134,8 @@ class WorkerCounters:
         }
 
 
-def fan_out(one: Callable[P, None], other: Callable[P, None]) -> Callable[P, None]:
-    """Both are told."""
-
-    def tell(*args: P.args, **kwargs: P.kwargs) -> None:
-        one(*args, **kwargs)
-        other(*args, **kwargs)
-
-    return tell
-
-
 class CountersWriter(Service):
-    """Writes the counts of its process on its sheet. On the keeper's thread: a blocked loop is not
+    """Writes the counts of its process on its sheet. On the service thread: a blocked loop is not
     to look like one that does nothing."""
 
     name = "tallier"
@@ -149,10 +146,8 @@ class CountersWriter(Service):
         self._counts = counts
 
     async def tick(self) -> int:
-        """Write them once."""
         self._sheet.write(self._counts())
         return 0
 
     async def close(self) -> None:
-        """Write them for the last time."""
         self._sheet.write(self._counts())

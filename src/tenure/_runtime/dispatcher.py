@@ -10,11 +10,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
 
 from tenure._clock import boottime
 from tenure._model.lease import ClaimedJob, ClaimResult
 from tenure._model.outcome import (
+    SUCCEEDED,
     Failed,
     Lost,
     Outcome,
@@ -28,18 +28,15 @@ from tenure._registry import Registry
 from tenure._rules import claiming, leasing, lifecycle
 from tenure._rules.redaction import Redactor
 from tenure._runtime import execution
+from tenure._runtime.confirmer import Confirmer
+from tenure._runtime.events import RuntimeEvents
 from tenure._runtime.execution import Executor
 from tenure._runtime.held_leases import HeldLease, HeldLeases
 from tenure._runtime.lease_board import Phase
 from tenure._runtime.settler import Settler
-from tenure._runtime.suspects import Confirmer, may_begin
 from tenure._services.base import log, log_fields
 from tenure.config import Backoff, Defaults
 from tenure.errors import Error
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 _AFTER_NO_START = timedelta(seconds=10)
 
@@ -59,10 +56,9 @@ class Executors:
         return self.loop if held.task.is_async else self.thread
 
     async def close(self) -> None:
-        """Let go of threads and processes."""
-        for way in (self.process, self.thread, self.loop):
-            if way is not None:
-                await way.close()
+        for executor in (self.process, self.thread, self.loop):
+            if executor is not None:
+                await executor.close()
 
 
 @dataclass(slots=True)
@@ -83,22 +79,24 @@ class Dispatcher:
         *,
         slots: int,
         tasks: Registry,
-        holdings: HeldLeases,
+        held_leases: HeldLeases,
         settler: Settler,
-        ways: Executors,
-        notes: WorkerSettings,
+        executors: Executors,
+        settings: WorkerSettings,
         defaults: Defaults,
+        events: RuntimeEvents,
         confirmer: Confirmer | None = None,
         loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         self._slots = slots
         self._confirmer = confirmer
         self._tasks = tasks
-        self._holdings = holdings
+        self._held_leases = held_leases
         self._settler = settler
-        self._ways = ways
-        self._notes = notes
+        self._executors = executors
+        self._settings = settings
         self._defaults = defaults
+        self._events = events
         self._terms = lru_cache(maxsize=256)(partial(leasing.lease_times, defaults=defaults))
         # Where claims arrive on another thread, this is the loop that starts them.
         self._loop = loop
@@ -110,13 +108,9 @@ class Dispatcher:
         self._no_prefetch_until = 0.0
         self._retired = False
         self._ended_one = asyncio.Event()
-        self.on_free: Callable[[], None] = lambda: None
-        self.on_started: Callable[[HeldLease], None] = lambda _held: None
-        self.on_completed: Callable[[HeldLease], None] = lambda _held: None
 
     @property
     def running(self) -> int:
-        """How many handlers run."""
         return self._running
 
     @property
@@ -162,7 +156,7 @@ class Dispatcher:
             else:
                 terms = self._terms(claimed.lease.ttl, stop_within=task.stop_within)
                 taken.append(HeldLease(claimed, task, terms, asked_at))
-        self._holdings.add(*taken)
+        self._held_leases.add(*taken)
         if taken:
             self._claimed.append(taken)
         if threading.get_ident() == self._thread:
@@ -202,13 +196,13 @@ class Dispatcher:
 
     def _leave_to_others(self, claimed: ClaimedJob) -> None:
         """Give back a job of a task that is not known here: a newer release will know it."""
-        if claimed.job.task not in self._notes.unknown_tasks:
+        if claimed.job.task not in self._settings.unknown_tasks:
             log.warning(
                 "no task %r is known here; it is left to others",
                 claimed.job.task,
                 extra=log_fields(claimed.job),
             )
-            self._notes.unknown_tasks[claimed.job.task] = None
+            self._settings.unknown_tasks[claimed.job.task] = None
         settlement = lifecycle.settle(
             Released(),
             attempt=claimed.job.attempt,
@@ -222,35 +216,39 @@ class Dispatcher:
             held = self._ready.popleft()
             now = boottime()
             # The watcher may not have looked yet, if this process or its loop stood still.
-            if not may_begin(held, now):
+            if not held.may_begin(now):
                 self._end(held, Released(), None, now)
                 continue
             self._running += 1
-            way = self._ways.executor_for(held)
-            if held.confirm and self._confirmer is not None and way is not self._ways.process:
+            executor = self._executors.executor_for(held)
+            if (
+                held.confirm
+                and self._confirmer is not None
+                and executor is not self._executors.process
+            ):
                 # It keeps its slot while it waits. A process executor confirms once it has a
                 # process.
                 held.mark(Phase.AWAITING_PROCESS)
                 self._confirmer.confirm(held).add_done_callback(partial(self._confirmed, held))
             else:
-                self._start_in(way, held, now)
+                self._start_in(executor, held, now)
 
     def _confirmed(self, held: HeldLease, confirmed: asyncio.Future[bool]) -> None:
         """The store knows that this job begins, or it may not begin."""
         if confirmed.result() and not self._retired:
-            self._start_in(self._ways.executor_for(held), held, boottime())
+            self._start_in(self._executors.executor_for(held), held, boottime())
             return
         why = held.stopping
         self._ended(held, Released() if why is None else execution.outcome_of_stop(why, None), None)
 
-    def _start_in(self, way: Executor, held: HeldLease, now: float) -> None:
-        if way is self._ways.process:
+    def _start_in(self, executor: Executor, held: HeldLease, now: float) -> None:
+        if executor is self._executors.process:
             # Its time begins when there is a process, for which it may have to wait.
             held.mark(Phase.AWAITING_PROCESS)
         else:
             held.begin(Phase.STARTED, now)
         try:
-            held.running = way.start(held, self._ended)
+            held.running = executor.start(held, self._ended)
         except (OSError, RuntimeError) as error:
             # No more threads or descriptors: somebody else may have some. After a pause: this
             # process would claim it again at once, and again.
@@ -264,19 +262,26 @@ class Dispatcher:
             self._end(held, outcome, None, boottime())
             return
         if held.stopping is not None:
-            # Asked to stop by the keeper's thread between the two lines above.
+            # Asked to stop by the service thread between the two lines above.
             held.running.stop(held.stopping)
-        self.on_started(held)
+        for notify in self._events.started:
+            notify(held)
 
     def _ended(self, held: HeldLease, outcome: Outcome, excerpt: str | None) -> None:
         now = boottime()
         self._running -= 1
         self._rate.note(1, now)
         held.running = None
-        self._end(held, outcome, excerpt, now)
-        self._start()
+        if outcome is SUCCEEDED and excerpt is None and _is_plain(held):
+            held.end(now)
+            self._settler.put_completed(held)
+        else:
+            self._end(held, outcome, excerpt, now)
+        if self._ready:
+            self._start()
         self._ended_one.set()
-        self.on_free()
+        for notify in self._events.slot_freed:
+            notify()
 
     def _end(self, held: HeldLease, outcome: Outcome, excerpt: str | None, now: float) -> None:
         """Hand a running period that is over to the settler, unless it settled itself. A defect in
@@ -301,7 +306,7 @@ class Dispatcher:
     def _judge(self, held: HeldLease, outcome: Outcome, excerpt: str | None) -> None:
         if held.lease_state.settled:
             if isinstance(outcome, Failed):
-                error = self._notes.redactor.error(outcome.error, of=held.job)
+                error = self._settings.redactor.error(outcome.error, of=held.job)
                 log.warning(
                     "job %s was completed by its transaction, and then its handler failed: %s\n%s",
                     held.job.id,
@@ -309,8 +314,9 @@ class Dispatcher:
                     error.trace,
                     extra=log_fields(held.job),
                 )
-            self._holdings.drop(held)
-            self.on_completed(held)
+            self._held_leases.drop(held)
+            for notify in self._events.completed:
+                notify(held)
             return
         succeeded = isinstance(outcome, Succeeded)
         if not succeeded:
@@ -323,8 +329,8 @@ class Dispatcher:
         )
         if isinstance(outcome, Failed):
             # Why arguments do not fit is told by quoting them; the attempt has it all.
-            unread = outcome.reason == "undecodable"
-            error = self._notes.redactor.error(outcome.error, of=held.job, whole=unread)
+            unread = outcome.reason == "invalid_arguments"
+            error = self._settings.redactor.error(outcome.error, of=held.job, whole=unread)
             _report(held, error, settlement)
         follow_ups = held.lease_state.follow_ups if succeeded else []
         self._settler.put(
@@ -350,7 +356,7 @@ class Dispatcher:
 
     def retry_after(self, held: HeldLease) -> timedelta:
         """How long its job waits if this attempt fails."""
-        return self._waits(held.task.backoff or self._notes.backoff, held)
+        return self._waits(held.task.backoff or self._settings.backoff, held)
 
     def _waits(self, policy: Backoff, held: HeldLease) -> timedelta:
         chance = random.random()  # noqa: S311 - spreads retries
@@ -388,9 +394,16 @@ class Dispatcher:
         self.release_all()
 
     def release_all(self) -> None:
-        """Release everything that has not started."""
         for held in list(self._ready):
             self.release(held)
+
+
+def _is_plain(held: HeldLease) -> bool:
+    """Whether nothing but the end of the handler is to be stored."""
+    state = held.lease_state
+    return held.job.key is None and not (
+        state.settled or state.completed_in_caller_transaction or state.follow_ups
+    )
 
 
 def _report(held: HeldLease, error: Error, settlement: Settlement) -> None:

@@ -34,34 +34,34 @@ async def inside(
 ) -> AsyncIterator[None]:
     """Work on this event loop as long as the block lasts; then drain."""
     finish_loading(app)
-    await app.engine.arun(app.engine.check_schema())
-    shape = RuntimeOptions(
+    await app.engine.arun(app.engine.store.schema.check())
+    options = RuntimeOptions(
         worker=WorkerId(uuid4()),
         name=name or f"{socket.gethostname()}-{os.getpid()}",
         queues=queues or app.tasks.queues,
         slots=slots,
         schedules=schedules,
     )
-    core = WorkerRuntime(app, shape, on_unstoppable=_doomed)
+    runtime = WorkerRuntime(app, options, on_unstoppable=_report_unstoppable)
     running = _RUNNING.setdefault(app, [])
     with log_capture.capture_logs():
-        core.start()
-        running.append(core)
+        runtime.start()
+        running.append(runtime)
         try:
             yield
         finally:
-            running.remove(core)
-            await core.drain(grace)
-            await core.stop()
+            running.remove(runtime)
+            await runtime.drain(grace)
+            await runtime.stop()
 
 
 def presences(app: WorkerHost) -> Sequence[WorkerState]:
     """How the workers that run here for this app fare; offline is one that holds no lease any
-    more because its keeper has ended."""
-    return [core.presence for core in _RUNNING.get(app, ())]
+    more because its service thread has ended."""
+    return [runtime.presence for runtime in _RUNNING.get(app, ())]
 
 
-def _doomed(held: HeldLease, why: StopReason) -> None:
+def _report_unstoppable(held: HeldLease, why: StopReason) -> None:
     log.error(
         "job %s does not stop (%s), and there is no parent to end it here",
         held.job.id,

@@ -1,10 +1,7 @@
-"""From facts of the runtime to events and log lines.
+"""The events of one process that runs jobs, and two subscribers: listeners and the log."""
 
-A line of the log for each job that ends well, where somebody sits before the worker and writes
-code. What fails is said by who settles it, everywhere.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
 
@@ -36,6 +33,32 @@ _FIRST: dict[AttemptOutcome, JobEventName] = {
     AttemptOutcome.LOST: "lost",
 }
 
+OnHeld = Callable[[HeldLease], None]
+OnSettled = Callable[[HeldLease, SettleRequest, SettleResult], None]
+OnRescued = Callable[[Sequence[RescuedLease]], None]
+OnSucceeded = Callable[[Sequence[HeldLease]], None]
+OnSignal = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RuntimeEvents:
+    """The callbacks of each event. A service that is given them calls them in a plain loop.
+
+    `completed`: the handler's own transaction completed the job, or it reached its target.
+    `succeeded`: the store has completed jobs whose handlers left neither a result nor a log.
+    `settled`: the store has ended a running period in any other way, or had ended it before.
+    `queue_empty`: a claim found nothing. `backlog`: there is more than one claim can take.
+    """
+
+    started: list[OnHeld] = field(default_factory=list)
+    completed: list[OnHeld] = field(default_factory=list)
+    succeeded: list[OnSucceeded] = field(default_factory=list)
+    settled: list[OnSettled] = field(default_factory=list)
+    rescued: list[OnRescued] = field(default_factory=list)
+    slot_freed: list[OnSignal] = field(default_factory=list)
+    backlog: list[OnSignal] = field(default_factory=list)
+    queue_empty: list[OnSignal] = field(default_factory=list)
+
 
 @cache
 def event_names(state: State, ending: AttemptOutcome) -> Sequence[JobEventName]:
@@ -46,11 +69,19 @@ def event_names(state: State, ending: AttemptOutcome) -> Sequence[JobEventName]:
 
 
 class EventEmitter:
-    """What one process that runs work has to tell. From any of its threads; never waits."""
+    """Delivers events to the app's listeners. From any thread; never waits."""
 
     def __init__(self, listeners: Listeners, *, worker: str) -> None:
         self._listeners = listeners
         self._worker = worker
+
+    def subscribe_to(self, events: RuntimeEvents) -> None:
+        """Deliver these events from now on."""
+        events.started.append(self.started)
+        events.completed.append(self.completed)
+        events.succeeded.append(self.succeeded)
+        events.settled.append(self.settled)
+        events.rescued.append(self.rescued)
 
     def worker(self, name: WorkerEventName, queues: Sequence[str], slots: int) -> None:
         """This process works from now on, begins to stop, or has run its last job."""
@@ -65,7 +96,6 @@ class EventEmitter:
         )
 
     def started(self, held: HeldLease) -> None:
-        """A handler has begun."""
         if "started" in self._listeners:
             self._tell("started", held.job, State.RUNNING)
 
@@ -73,6 +103,20 @@ class EventEmitter:
         """A job was completed by its handler's own transaction, or by reaching its target."""
         if "completed" in self._listeners:
             self._tell("completed", held.job, State.COMPLETED, duration=held.took)
+
+    def succeeded(self, jobs: Sequence[HeldLease]) -> None:
+        """Jobs were completed, without a result."""
+        if "completed" in self._listeners:
+            for held in jobs:
+                job = held.job
+                self.ended(
+                    job,
+                    State.COMPLETED,
+                    COMPLETED,
+                    reason=COMPLETED.reason,
+                    attempt=job.attempt,
+                    took=held.took,
+                )
 
     def settled(self, held: HeldLease, ended: SettleRequest, answer: SettleResult) -> None:
         """A running period of this process has ended in the store. Refused, it had ended before,
@@ -140,38 +184,38 @@ class EventEmitter:
         reason: str | None = None,
         duration: timedelta | None = None,
     ) -> None:
-        self._listeners.deliver(
-            JobEvent(
-                name=name,
-                job_id=job.job_id if isinstance(job, RescuedLease) else job.id,
-                task=job.task,
-                queue=job.queue,
-                state=state,
-                attempt=job.attempt,
-                max_attempts=job.max_attempts,
-                at=datetime.now(UTC),
-                key=job.key,
-                meta=fields(job.meta),
-                reason=reason,
-                duration=duration,
-                worker=self._worker,
-            )
-        )
+        job_id = job.job_id if isinstance(job, RescuedLease) else job.id
+        event = JobEvent(
+            name, job_id, job.task, job.queue, state, job.attempt, job.max_attempts,
+            datetime.now(UTC), job.key, fields(job.meta), reason, None, duration, None,
+            self._worker,
+        )  # fmt: skip
+        self._listeners.deliver(event)
 
 
-def completed(held: HeldLease) -> None:
-    """A job was completed by its handler's own transaction, or by reaching its target."""
-    _tell(held, State.COMPLETED)
+def log_successes(events: RuntimeEvents) -> None:
+    """Log each job that completes or is cancelled. The settler logs failures everywhere."""
+    events.completed.append(_log_completed)
+    events.succeeded.append(_log_succeeded)
+    events.settled.append(_log_settled)
 
 
-def settled(held: HeldLease, ended: SettleRequest, answer: SettleResult) -> None:
-    """A running period has ended in the store."""
+def _log_completed(held: HeldLease) -> None:
+    _log(held, State.COMPLETED)
+
+
+def _log_succeeded(jobs: Sequence[HeldLease]) -> None:
+    for held in jobs:
+        _log(held, State.COMPLETED)
+
+
+def _log_settled(held: HeldLease, ended: SettleRequest, answer: SettleResult) -> None:
     state = answer.state or ended.settlement.state
     if answer.answer is not SettleStatus.REFUSED and state in (State.COMPLETED, State.CANCELLED):
-        _tell(held, state)
+        _log(held, state)
 
 
-def _tell(held: HeldLease, state: State) -> None:
+def _log(held: HeldLease, state: State) -> None:
     took = f", in {held.took.total_seconds():.3f} s" if held.took is not None else ""
     log.info(
         "job %s (%s): %s%s", held.job.id, held.job.task, state, took, extra=log_fields(held.job)

@@ -92,7 +92,7 @@ def _judged(
 ) -> Outcome:
     match error:
         case InvalidArguments():
-            return Failed(_told(error), retryable=False, reason="undecodable")
+            return Failed(_told(error), retryable=False, reason="invalid_arguments")
         case TargetReached():
             return Succeeded(reason="target_reached")
         case Cancel():
@@ -156,7 +156,7 @@ OnFinished = Callable[[HeldLease, Outcome, str | None], None]
 class Executor(Protocol):
     """One way to run handlers."""
 
-    def start(self, held: HeldLease, tell: OnFinished) -> RunningHandler:
+    def start(self, held: HeldLease, on_finished: OnFinished) -> RunningHandler:
         """Begin to run the job's handler; its end is told on the event loop."""
 
     async def close(self) -> None:
@@ -164,26 +164,26 @@ class Executor(Protocol):
 
 
 class HandlerCall:
-    """One call of a handler, ready to be made; Undecodable if its arguments do not fit."""
+    """One call of a handler, ready to be made; InvalidArguments if its arguments do not fit."""
 
     __slots__ = (
         "_is_async", "_middleware", "excerpt", "function", "handle", "named", "positional"
     )  # fmt: skip
 
     def __init__(
-        self, task: Definition, row: JobRow, grip: LeaseState, engine: Engine, hooks: Hooks
+        self, task: Definition, row: JobRow, lease_state: LeaseState, engine: Engine, hooks: Hooks
     ) -> None:
         try:
             positional, self.named = task.parameters.load(row.args)
         except PayloadError as error:
             raise InvalidArguments(str(error)) from error
-        self.handle = (AsyncJob if task.is_async else Job)(row, grip, engine)
+        self.handle = (AsyncJob if task.is_async else Job)(row, lease_state, engine)
         self.positional = [self.handle, *positional] if task.takes_job else positional
         self.function = task.function
         self._is_async = task.is_async
         self._middleware = hooks.around(is_async=task.is_async)
         self.excerpt = LogTail(row)
-        grip.log = self.excerpt.text
+        lease_state.log = self.excerpt.text
 
     def __call__(self) -> Any:
         """Call the handler, inside the middleware that goes around it."""

@@ -24,7 +24,7 @@ _STATM = Path("/proc/self/statm")
 
 
 class Heartbeat(Service):
-    """Beats. On the keeper's thread, so that a blocked loop is reported while it is blocked."""
+    """Beats. On the service thread, so that a blocked loop is reported while it is blocked."""
 
     name = "presence"
 
@@ -34,9 +34,9 @@ class Heartbeat(Service):
         link: ServiceConnection,
         *,
         me: NewWorker,
-        holdings: HeldLeases,
-        watcher: Watchdog,
-        notes: WorkerSettings,
+        held_leases: HeldLeases,
+        watchdog: Watchdog,
+        settings: WorkerSettings,
         on_drain: Callable[[], None],
         defaults: Defaults,
     ) -> None:
@@ -44,47 +44,47 @@ class Heartbeat(Service):
         self._store = store
         self._link = link
         self._me = me
-        self._holdings = holdings
-        self._watcher = watcher
-        self._notes = notes
+        self._held_leases = held_leases
+        self._watchdog = watchdog
+        self._settings = settings
         self._on_drain = on_drain
         self._defaults = defaults
-        self._beats = 0
+        self._heartbeat_count = 0
         self.state = WorkerState.ACTIVE
-        self.beat_at = 0.0
+        self.last_heartbeat_at = 0.0
 
     async def tick(self) -> int:
-        """One beat; now and then a look at settings and neighbours."""
+        """One heartbeat; now and then a look at settings and neighbours."""
         await self._send_heartbeat()
-        if self._beats % _LOOK_AROUND_EVERY == 0:
-            changed = await self._link.run(self._store.settings())
-            self._notes.backoff = runtime_settings.backoff(changed, self._defaults.backoff)
-            self._notes.redactor = Redactor(changed.get("redact", ()))
-            workers = await self._link.run(self._store.workers())
-            self._notes.peer_count = self._count_peers(workers)
-        self._beats += 1
+        if self._heartbeat_count % _LOOK_AROUND_EVERY == 0:
+            changed = await self._link.run(self._store.settings.changed())
+            self._settings.backoff = runtime_settings.backoff(changed, self._defaults.backoff)
+            self._settings.redactor = Redactor(changed.get("redact", ()))
+            workers = await self._link.run(self._store.workers.list())
+            self._settings.peer_count = self._count_peers(workers)
+        self._heartbeat_count += 1
         return 0
 
     async def _send_heartbeat(self) -> None:
         meta: dict[str, Any] = {}
-        if (blocked := self._watcher.blocked) is not None:
+        if (blocked := self._watchdog.blocked) is not None:
             meta["blocked"] = blocked
-        if self._notes.unknown_tasks:
-            meta["unknown_tasks"] = list(self._notes.unknown_tasks)
+        if self._settings.unknown_tasks:
+            meta["unknown_tasks"] = list(self._settings.unknown_tasks)
 
         if (memory := _memory()) is not None:
             meta["memory"] = memory
 
-        def beat() -> Op[HeartbeatResult]:
-            return self._store.heartbeat(
-                self._me.id, state=self.state, running=self._holdings.running, meta=meta or None
+        def heartbeat() -> Op[HeartbeatResult]:
+            return self._store.workers.heartbeat(
+                self._me.id, state=self.state, running=self._held_leases.running, meta=meta or None
             )
 
-        answer = await self._link.run(beat())
+        answer = await self._link.run(heartbeat())
         if not answer.known:
-            await self._link.run(self._store.register(self._me))
-            await self._link.run(beat())
-        self.beat_at = boottime()
+            await self._link.run(self._store.workers.register(self._me))
+            await self._link.run(heartbeat())
+        self.last_heartbeat_at = boottime()
         if answer.drain_requested and self.state is WorkerState.ACTIVE:
             self._on_drain()
 
@@ -94,13 +94,13 @@ class Heartbeat(Service):
         mine = set(self._me.queues)
         return sum(
             worker.state is not WorkerState.OFFLINE
-            and worker.beat_age < fresh
+            and worker.heartbeat_age < fresh
             and bool(mine & set(worker.queues))
             for worker in workers
         )
 
     async def sign_off(self) -> None:
-        """The last beat; then the connection is closed."""
+        """The last heartbeat; then the connection is closed."""
         self.state = WorkerState.OFFLINE
         try:
             await self._send_heartbeat()

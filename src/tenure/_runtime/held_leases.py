@@ -1,6 +1,6 @@
 """The leases this process holds, from claim to settle: what every service looks at.
 
-Read and written from the loop that runs handlers and from the keeper's thread, under one lock.
+Read and written from the loop that runs handlers and from the service thread, under one lock.
 """
 
 import threading
@@ -32,7 +32,6 @@ class StopReason(Enum):
 
     @property
     def rank(self) -> int:
-        """Its place in this order."""
         return list(StopReason).index(self)
 
 
@@ -127,8 +126,11 @@ class HeldLease:
 
     @property
     def begun(self) -> bool:
-        """Whether its handler has begun."""
         return self.started_at is not None
+
+    def may_begin(self, now: float) -> bool:
+        """Whether the lease can still be trusted, and nothing has asked the job to stop."""
+        return self.stopping is None and now < self.trusted_until
 
     def end(self, now: float) -> None:
         """Note that the running period is over; its lease has yet to be settled."""
@@ -167,7 +169,7 @@ class HeldLease:
 
     def time_out(self, retry_after: timedelta) -> None:
         """Note that it should have ended and has not, and how long its job is to wait then. From
-        the keeper's thread: by now the place may be another's."""
+        the service thread: by now the place may be another's."""
         self.phase = Phase.TIMED_OUT
         if self._board is not None:
             with self._board.lock:
@@ -195,8 +197,6 @@ class HeldLease:
 
 
 class HeldLeases:
-    """All leases of one process."""
-
     def __init__(self, board: LeaseBoard | None = None) -> None:
         self._lock = threading.Lock()
         self._held: dict[tuple[JobId, Token], HeldLease] = {}
@@ -218,7 +218,6 @@ class HeldLeases:
 
     @property
     def running(self) -> int:
-        """How many handlers run."""
         return sum(held.phase in ACTIVE_PHASES for held in self)
 
     @property

@@ -77,31 +77,31 @@ class ProcessExecutor:
         # How many processes have ended, by why. A process is counted once, when it is gone.
         self.ended: Counter[str] = Counter(dict.fromkeys(ENDS, 0))
 
-    def start(self, held: HeldLease, tell: OnFinished) -> "ProcessRun":
+    def start(self, held: HeldLease, on_finished: OnFinished) -> "ProcessRun":
         """Begin to run the handler in an idle process, or a new one."""
         running = ProcessRun(held, asyncio.get_running_loop())
-        task = asyncio.create_task(self._run(running, tell))
+        task = asyncio.create_task(self._run(running, on_finished))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return running
 
-    async def _run(self, running: "ProcessRun", tell: OnFinished) -> None:
+    async def _run(self, running: "ProcessRun", on_finished: OnFinished) -> None:
         """Run one job, a suspect when it is its turn."""
         if not running.held.suspect:
-            await self._run_in_turn(running, tell)
+            await self._run_in_turn(running, on_finished)
             return
         try:
             async with asyncio.timeout(None) as running.patience:
                 await self._suspects.acquire()
         except TimeoutError:
-            tell(running.held, _not_begun(running.held), None)
+            on_finished(running.held, _not_begun(running.held), None)
             return
         try:
-            await self._run_in_turn(running, tell)
+            await self._run_in_turn(running, on_finished)
         finally:
             self._suspects.release()
 
-    async def _run_in_turn(self, running: "ProcessRun", tell: OnFinished) -> None:
+    async def _run_in_turn(self, running: "ProcessRun", on_finished: OnFinished) -> None:
         held = running.held
         outcome: Outcome | None = None
         excerpt: str | None = None
@@ -151,7 +151,7 @@ class ProcessExecutor:
                 outcome = execution.outcome_of_stop(stopped, held.time_limit)
             if outcome is None:
                 outcome = _lost(running.process, over_at)
-            tell(held, outcome, excerpt)
+            on_finished(held, outcome, excerpt)
 
     async def _may_begin(self, held: HeldLease) -> bool:
         """Whether the job may begin now, and the store knows that where it must."""
@@ -175,7 +175,7 @@ class ProcessExecutor:
     def _end_idle(self) -> None:
         """End the processes that have had nothing to do for a minute."""
         until = boottime() - _IDLE
-        for process in [each for each in self._idle if each.idle_from <= until]:
+        for process in [process for process in self._idle if process.idle_from <= until]:
             self._idle.remove(process)
             ending = asyncio.get_running_loop().create_task(self._end(process, "idle"))
             self._tasks.add(ending)
@@ -210,20 +210,20 @@ class ProcessExecutor:
 
     async def _new(self) -> "_HandlerProcess":
         try:
-            made = await self._start()
+            process = await self._start()
         except Exception as error:
             # No descriptors, no memory, no more processes: whatever it is, no handler has run.
             raise CannotStart(f"no process could be started for its handler: {error}") from error
         loaded: bool | None = None
         try:
-            loaded = await made.loaded()
+            loaded = await process.loaded()
         finally:
             if not loaded:
                 # None: its job was to stop while it loaded.
-                await self._end(made, "closed" if loaded is None else "refused")
+                await self._end(process, "closed" if loaded is None else "refused")
         if not loaded:
             raise CannotStart("the process for its handler could not load the app")
-        return made
+        return process
 
     async def _start(self) -> "_HandlerProcess":
         ours, theirs = socket.socketpair()
@@ -246,7 +246,6 @@ class ProcessExecutor:
         return _HandlerProcess(process, reader, writer)
 
     async def close(self) -> None:
-        """End the idle processes."""
         for process in self._idle:
             await self._end(process, "closed")
         self._idle.clear()
@@ -333,7 +332,6 @@ class _HandlerProcess:
         await asyncio.shield(self._outlived)
 
     def close(self) -> None:
-        """Let go of the channel."""
         self._writer.close()
 
     async def _end_group(self) -> None:

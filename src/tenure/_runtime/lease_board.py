@@ -18,7 +18,7 @@ from typing import NamedTuple
 from tenure._model.ids import JobId, Token, WorkerId
 from tenure._model.lease import Lease
 
-# Two beats: the event loop's and the service thread's; how many jobs have run. Then the places.
+# The heartbeats of the event loop and the service thread; how many jobs have run. Then the places.
 _HEADER = struct.Struct("=ddd")
 # Job, token, length of the lease, the instant by which it must have ended, how long its job waits
 # if that is its end, the instant at which it started or ended, the attempt and its limit, phase.
@@ -26,7 +26,7 @@ _HEADER = struct.Struct("=ddd")
 # What changes later is stored as one aligned word: `pack_into` zeroes before it writes, and a
 # parent that looked just then would see a deadline long past.
 _PLACE = struct.Struct("=qqddddhhi")
-_LOOP_BEAT, _SERVICE_BEAT, _JOBS = 0, 1, 2
+_LOOP_HEARTBEAT, _SERVICE_HEARTBEAT, _JOBS = 0, 1, 2
 _FIRST_DOUBLE = _HEADER.size // 8
 _STRIDE = _PLACE.size // 8
 _STOP_AT, _RETRY_AFTER, _SINCE = _FIRST_DOUBLE + 3, _FIRST_DOUBLE + 4, _FIRST_DOUBLE + 5
@@ -56,8 +56,6 @@ _RUNNING = frozenset(int(phase) for phase in ACTIVE_PHASES)
 
 @dataclass(frozen=True, slots=True)
 class BoardEntry:
-    """One lease on the board."""
-
     lease: Lease
     phase: Phase
     stop_at: float
@@ -106,7 +104,6 @@ class LeaseBoard:
 
     @property
     def capacity(self) -> int:
-        """How many more leases fit."""
         return len(self._free)
 
     def put(self, lease: Lease, *, stop_at: float, attempt: int, limit: int) -> int:
@@ -158,7 +155,6 @@ class LeaseBoard:
         self._doubles[place * _STRIDE + _STOP_AT] = stop_at
 
     def clear(self, place: int) -> None:
-        """Forget a lease that is settled."""
         self._ints[place * _PHASE_STRIDE + _PHASE] = Phase.FREE
         self._free.append(place)
 
@@ -185,12 +181,10 @@ class LeaseBoard:
         return BoardSummary(earliest, stuck, shortest)
 
     def record_loop_heartbeat(self, now: float) -> None:
-        """Note that the event loop moves."""
-        self._doubles[_LOOP_BEAT] = now
+        self._doubles[_LOOP_HEARTBEAT] = now
 
     def record_service_heartbeat(self, now: float) -> None:
-        """Note that the service thread moves."""
-        self._doubles[_SERVICE_BEAT] = now
+        self._doubles[_SERVICE_HEARTBEAT] = now
 
     @property
     def jobs(self) -> int:
@@ -200,10 +194,9 @@ class LeaseBoard:
     @property
     def heartbeats(self) -> BoardHeartbeats:
         """When the child's two threads last moved."""
-        return BoardHeartbeats(self._doubles[_LOOP_BEAT], self._doubles[_SERVICE_BEAT])
+        return BoardHeartbeats(self._doubles[_LOOP_HEARTBEAT], self._doubles[_SERVICE_HEARTBEAT])
 
     def close(self) -> None:
-        """Let go of the memory."""
         self._doubles.release()
         self._ints.release()
         self._memory.close()

@@ -27,17 +27,21 @@ class LogTail:
         self.job = job
         # A handler that is to stop is stopped by its next log call, if not before.
         self.check: Callable[[], None] | None = None
-        self._lines: deque[str] = deque()
+        # Most handlers log nothing.
+        self._lines: deque[str] | None = None
         self._size = 0
         self._limit = limit
 
     def add(self, line: str) -> None:
         """Note a line, and forget old ones that no longer fit."""
         line = line[-self._limit :]
-        self._lines.append(line)
+        lines = self._lines
+        if lines is None:
+            lines = self._lines = deque()
+        lines.append(line)
         self._size += len(line) + 1
-        while self._size > self._limit and len(self._lines) > 1:
-            self._size -= len(self._lines.popleft()) + 1
+        while self._size > self._limit and len(lines) > 1:
+            self._size -= len(lines.popleft()) + 1
 
     def text(self) -> str | None:
         """What is kept, or None if nothing was logged."""

@@ -40,9 +40,9 @@ class LoopExecutor:
         self._begun: deque[LoopRun] = deque()
         self._task: asyncio.Task[None] | None = None
 
-    def start(self, held: HeldLease, tell: OnFinished) -> "LoopRun":
+    def start(self, held: HeldLease, on_finished: OnFinished) -> "LoopRun":
         """Begin to run the handler, behind those that were begun before."""
-        running = LoopRun(self._loop, held, tell)
+        running = LoopRun(self._loop, held, on_finished)
         self._begun.append(running)
         self._have_run()
         return running
@@ -62,8 +62,10 @@ class LoopExecutor:
             while self._begun and task is not None:
                 running = self._begun.popleft()
                 self._have_run()
-                waited = await running.run(task, self._handle(running.held))
-                if waited or task.cancelling() or time.monotonic() > until:
+                if not running.run(self._handle(running.held)):
+                    await running.resume(task)
+                    break
+                if task.cancelling() or time.monotonic() > until:
                     break
         finally:
             self._have_run()
@@ -93,19 +95,20 @@ class LoopExecutor:
 class LoopRun:
     """A handler that runs on the loop."""
 
-    __slots__ = ("_loop", "_stopped", "_task", "_tell", "held")
+    __slots__ = ("_loop", "_on_finished", "_rest", "_stopped", "_task", "held")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, held: HeldLease, tell: OnFinished) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, held: HeldLease, on_finished: OnFinished
+    ) -> None:
         self._loop = loop
-        self._tell = tell
+        self._on_finished = on_finished
         self._task: asyncio.Task[None] | None = None
+        self._rest: _ResumedCoroutine | None = None
         self._stopped = False
         self.held = held
 
-    async def run(
-        self, task: asyncio.Task[None], handler: Coroutine[Any, Any, LoopOutcome]
-    ) -> bool:
-        """Run the handler to its end in this task, and tell it; answers whether it had to wait."""
+    def run(self, handler: Coroutine[Any, Any, LoopOutcome]) -> bool:
+        """Run the handler until it waits for the first time. True if it ended without waiting."""
         held = self.held
         # Asked to while another blocked the loop, it may come before the call that stops it.
         if self._stopped or held.stopping is not None:
@@ -113,19 +116,26 @@ class LoopRun:
             why = execution.outcome_of_exception(
                 asyncio.CancelledError(), held.task, held.stopping, held.time_limit
             )
-            self._tell(held, why, None)
-            return False
+            self._on_finished(held, why, None)
+            return True
         context = Context()
         try:
             first = context.run(handler.send, None)
         except StopIteration as end:
-            self._tell(held, *end.value)
-            return False
+            outcome, excerpt = end.value
+            self._on_finished(held, outcome, excerpt)
+            return True
+        self._rest = _ResumedCoroutine(first, handler, context)
+        return False
+
+    async def resume(self, task: asyncio.Task[None]) -> None:
+        """Run the rest of a handler that waits, in this task."""
+        if self._rest is None:
+            raise AssertionError("the handler does not wait")
         self._task = task
-        outcome, excerpt = await _ResumedCoroutine(first, handler, context)
-        self._task = None
-        self._tell(held, outcome, excerpt)
-        return True
+        outcome, excerpt = await self._rest
+        self._task = self._rest = None
+        self._on_finished(self.held, outcome, excerpt)
 
     def stop(self, why: StopReason) -> None:  # noqa: ARG002 - the outcome says why
         """Cancel it, or do not let it begin."""

@@ -36,7 +36,7 @@ class ThreadExecutor:
         self._running = 0
         self._threads = 0
 
-    def start(self, held: HeldLease, tell: OnFinished) -> "ThreadRun":
+    def start(self, held: HeldLease, on_finished: OnFinished) -> "ThreadRun":
         """Begin to run the handler in a thread."""
         if self._running >= self._threads and self._threads < self._slots:
             name = f"tenure-job_{self._threads}"
@@ -44,31 +44,31 @@ class ThreadExecutor:
             self._threads += 1
         running = ThreadRun(held)
         self._running += 1
-        self._begun.put((running, tell))
+        self._begun.put((running, on_finished))
         return running
 
     def _work(self) -> None:
         """Run handlers one after another, in one thread."""
         while (begun := self._begun.get()) is not None:
-            running, tell = begun
+            running, on_finished = begun
             # A context of its own, so that what one job sets is not there for the next.
             outcome, log = Context().run(self._run, running)
             if os.getpid() != self._pid:
                 # A copy that the handler forked comes back from it: the job is not the copy's.
                 os._exit(0)
-            self._ended.append((tell, running.held, outcome, log))
+            self._ended.append((on_finished, running.held, outcome, log))
             if not self._rung:
                 self._rung = True
                 with contextlib.suppress(RuntimeError):  # the loop is gone, and nobody listens
-                    self._loop.call_soon_threadsafe(self._tell)
+                    self._loop.call_soon_threadsafe(self._report_finished)
 
-    def _tell(self) -> None:
+    def _report_finished(self) -> None:
         """Tell what has ended. What ends from here on rings again."""
         self._rung = False
         while self._ended:
-            tell, held, outcome, log = self._ended.popleft()
+            on_finished, held, outcome, log = self._ended.popleft()
             self._running -= 1
-            tell(held, outcome, log)
+            on_finished(held, outcome, log)
 
     def _run(self, running: "ThreadRun") -> tuple[Outcome, str | None]:
         held = running.held

@@ -15,14 +15,14 @@ from pathlib import Path
 
 def groups(session: int) -> set[int]:
     """The groups that there are in a session."""
-    found = set()
+    group_ids = set()
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, ValueError, IndexError):
             # After the name, in parentheses: state, parent, group, session.
             fields = entry.read_bytes().rpartition(b")")[2].split()
             if int(fields[3]) == session:
-                found.add(int(fields[2]))
-    return found
+                group_ids.add(int(fields[2]))
+    return group_ids
 
 
 def kill(group: int) -> None:

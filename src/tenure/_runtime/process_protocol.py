@@ -36,12 +36,10 @@ _values = attrgetter(*_FIELDS)
 
 
 def encode(message: dict[str, Json]) -> bytes:
-    """One message as a line."""
     return _JSON.encode(message).encode() + b"\n"
 
 
 def decode(line: bytes) -> dict[str, Any]:
-    """The message in a line."""
     message: dict[str, Any] = json.loads(line)
     return message
 
@@ -56,29 +54,29 @@ def read_run(message: dict[str, Any]) -> tuple[JobRow, Lease]:
     """The job and the lease of a `run`."""
     owner, ttl = message["lease"]
     worker = WorkerId(UUID(owner))
-    said = dict(zip(_FIELDS, message["run"], strict=True))
-    said |= {name: at and datetime.fromisoformat(at) for name in _INSTANTS for at in [said[name]]}
-    row = JobRow(**said | {"state": State(said["state"]), "claimed_by": worker})
+    raw = dict(zip(_FIELDS, message["run"], strict=True))
+    raw |= {name: at and datetime.fromisoformat(at) for name in _INSTANTS for at in [raw[name]]}
+    row = JobRow(**raw | {"state": State(raw["state"]), "claimed_by": worker})
     return row, Lease(row.id, row.token, worker, timedelta(seconds=ttl))
 
 
-def ended(outcome: Outcome, log: str | None, grip: LeaseState) -> dict[str, Json]:
+def ended(outcome: Outcome, log: str | None, lease_state: LeaseState) -> dict[str, Json]:
     """To the child: the handler has ended so."""
     return {
         "ended": type(outcome).__name__,
         "outcome": None if outcome is SUCCEEDED else serialization.dump(outcome),
         "log": log,
-        "settled": grip.settled,
-        "handed_over": grip.completed_in_caller_transaction,
-        "follow_ups": [serialization.dump(job) for job in grip.follow_ups],
+        "settled": lease_state.settled,
+        "completed_in_caller_transaction": lease_state.completed_in_caller_transaction,
+        "follow_ups": [serialization.dump(job) for job in lease_state.follow_ups],
     }
 
 
-def read_ended(message: dict[str, Any], grip: LeaseState) -> tuple[Outcome, str | None]:
+def read_ended(message: dict[str, Any], lease_state: LeaseState) -> tuple[Outcome, str | None]:
     """The outcome and log of an `ended`; what the handler did through its handle is noted."""
-    grip.settled = message["settled"]
-    grip.completed_in_caller_transaction = message["handed_over"]
-    grip.follow_ups = [serialization.load(job, NewJob) for job in message["follow_ups"]]
+    lease_state.settled = message["settled"]
+    lease_state.completed_in_caller_transaction = message["completed_in_caller_transaction"]
+    lease_state.follow_ups = [serialization.load(job, NewJob) for job in message["follow_ups"]]
     if message["outcome"] is None:
         return SUCCEEDED, message["log"]
     outcome: Outcome = serialization.load(message["outcome"], _OUTCOMES[message["ended"]])

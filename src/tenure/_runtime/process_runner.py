@@ -47,7 +47,7 @@ class HandlerRunner:
         self._jobs: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._why: StopReason | None = None
-        self._grip: LeaseState | None = None
+        self._lease_state: LeaseState | None = None
         self._cancel: Any = None
 
     def run(self) -> None:
@@ -75,66 +75,66 @@ class HandlerRunner:
                     self._jobs.put(message)
                 elif "stop" in message:
                     self._stop(StopReason[message["stop"]])
-                elif self._grip is not None:
-                    self._grip.cancel_requested = True
+                elif self._lease_state is not None:
+                    self._lease_state.cancel_requested = True
         os._exit(0)
 
     def _stop(self, why: StopReason) -> None:
         with self._lock:
             self._why = why
-            if self._grip is not None:
-                self._grip.lost = self._grip.lost or why is StopReason.LEASE
+            if self._lease_state is not None:
+                self._lease_state.lost = self._lease_state.lost or why is StopReason.LEASE
             if self._cancel is not None:
                 self._cancel()
 
     def _handle(self, row: JobRow, lease: Lease) -> dict[str, Any]:
         task = self._tasks[row.task]
-        grip = LeaseState(lease, extended=lambda at: self._send({"extended": at}))
+        lease_state = LeaseState(lease, extended=lambda at: self._send({"extended": at}))
         call: HandlerCall | None = None
         outcome: Outcome
         try:
-            call = HandlerCall(task, row, grip, self._engine, self._hooks)
+            call = HandlerCall(task, row, lease_state, self._engine, self._hooks)
             CURRENT.set(call.handle)
             log_capture.CURRENT.set(call.excerpt)
             with limited(task.memory):
-                result = self._call(call, task, grip)
+                result = self._call(call, task, lease_state)
             outcome = execution.fit_to_send(execution.outcome_of_return(result))
         except BaseException as error:  # noqa: BLE001 - whatever it was, it ended the handler
             outcome = execution.outcome_of_exception(
                 error, task, self._why, time_limit(task, row.meta)
             )
-        return process_protocol.ended(outcome, call.excerpt.text() if call else None, grip)
+        return process_protocol.ended(outcome, call.excerpt.text() if call else None, lease_state)
 
-    def _call(self, call: HandlerCall, task: Definition, grip: LeaseState) -> object:
+    def _call(self, call: HandlerCall, task: Definition, lease_state: LeaseState) -> object:
         if task.is_async:
-            return asyncio.run(self._acall(call, grip))
+            return asyncio.run(self._acall(call, lease_state))
         thread = threading.get_ident()
-        self._enter(grip, lambda: raise_into(thread))
+        self._enter(lease_state, lambda: raise_into(thread))
         try:
             return call()
         finally:
             self._leave()
             take_back(thread)
 
-    async def _acall(self, call: HandlerCall, grip: LeaseState) -> object:
+    async def _acall(self, call: HandlerCall, lease_state: LeaseState) -> object:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         if task is not None:
-            self._enter(grip, lambda: loop.call_soon_threadsafe(task.cancel))
+            self._enter(lease_state, lambda: loop.call_soon_threadsafe(task.cancel))
         try:
             return await call()
         finally:
             self._leave()
             await self._engine.aclose()
 
-    def _enter(self, grip: LeaseState, cancel: Any) -> None:
+    def _enter(self, lease_state: LeaseState, cancel: Any) -> None:
         with self._lock:
-            self._grip, self._cancel = grip, cancel
+            self._lease_state, self._cancel = lease_state, cancel
         if self._why is not None:
             raise Stopped(self._why.value)
 
     def _leave(self) -> None:
         with self._lock:
-            self._grip = self._cancel = None
+            self._lease_state = self._cancel = None
 
     def _send(self, message: dict[str, Any]) -> None:
         if os.getpid() == self._pid:

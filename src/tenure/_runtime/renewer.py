@@ -21,7 +21,7 @@ class Renewer(Service):
     name = "renewer"
 
     def __init__(
-        self, store: Store, link: ServiceConnection, holdings: HeldLeases, *, defaults: Defaults
+        self, store: Store, link: ServiceConnection, held_leases: HeldLeases, *, defaults: Defaults
     ) -> None:
         # A try that failed is made good at once: the trust runs out meanwhile.
         super().__init__(
@@ -29,24 +29,25 @@ class Renewer(Service):
         )
         self._store = store
         self._link = link
-        self._holdings = holdings
+        self._held_leases = held_leases
         self._lease = self._shortest = defaults.lease
         self.renewed: int = 0
         self.late: int = 0
 
     async def tick(self) -> int:
-        """Renew what is due."""
         now = boottime()
         self._hurry()
-        due = [held for held in self._holdings if _due(held, now)][:_BATCH]
+        due = [held for held in self._held_leases if _due(held, now)][:_BATCH]
         if not due:
-            if self._holdings:
+            if self._held_leases:
                 await self._link.open()
             return 0
         due.sort(key=lambda held: held.lease.job_id)
         asked_at = boottime()
         answers = await self._link.run(
-            self._store.renew([held.lease for held in due], began=[held.begun for held in due])
+            self._store.leases.renew(
+                [held.lease for held in due], began=[held.begun for held in due]
+            )
         )
         for held, answer in zip(due, answers, strict=True):
             self._answered(held, answer, asked_at)
@@ -54,7 +55,7 @@ class Renewer(Service):
 
     def _hurry(self) -> None:
         """Let a renewal take no longer than the shortest lease that is held allows."""
-        shortest = min((held.lease.ttl for held in self._holdings), default=self._lease)
+        shortest = min((held.lease.ttl for held in self._held_leases), default=self._lease)
         if shortest != self._shortest:
             self._shortest = shortest
             self._link.set_deadline(deadline(shortest))
@@ -65,7 +66,7 @@ class Renewer(Service):
         least, rest = self._retry, super()._next_delay()
         if self._failures:
             return max(min(rest, self._shortest.total_seconds() / 10), least)
-        due = min((held.renew_at for held in self._holdings if _wanted(held)), default=NEVER)
+        due = min((held.renew_at for held in self._held_leases if _wanted(held)), default=NEVER)
         return min(rest, max(due - boottime(), least))
 
     def _answered(self, held: HeldLease, answer: RenewResult, asked_at: float) -> None:
@@ -87,7 +88,6 @@ class Renewer(Service):
             held.stop(StopReason.LEASE, boottime())
 
     async def close(self) -> None:
-        """Close the connection."""
         await self._link.close()
 
 

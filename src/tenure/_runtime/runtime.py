@@ -16,9 +16,10 @@ from tenure._model.event import WorkerEventName
 from tenure._model.ids import WorkerId
 from tenure._model.worker import NewWorker, WorkerState
 from tenure._runtime.claimer import BacklogClaimer, Claimer
-from tenure._runtime.counters import CountersWriter, SharedCounters, WorkerCounters, fan_out
+from tenure._runtime.confirmer import Confirmer
+from tenure._runtime.counters import CountersWriter, SharedCounters, WorkerCounters
 from tenure._runtime.dispatcher import Dispatcher, Executors, WorkerSettings
-from tenure._runtime.events import EventEmitter, completed, settled
+from tenure._runtime.events import EventEmitter, RuntimeEvents, log_successes
 from tenure._runtime.heartbeat import Heartbeat
 from tenure._runtime.held_leases import HeldLease, HeldLeases, StopReason
 from tenure._runtime.host import WorkerHost
@@ -27,10 +28,9 @@ from tenure._runtime.lease_board import ACTIVE_PHASES, LeaseBoard
 from tenure._runtime.on_loop import LoopExecutor
 from tenure._runtime.on_threads import ThreadExecutor
 from tenure._runtime.renewer import Renewer, deadline
-from tenure._runtime.scheduler_thread import SchedulerThread
+from tenure._runtime.scheduler_thread import SCHEDULER_WAKEUPS, SchedulerThread
 from tenure._runtime.settler import Settler
 from tenure._runtime.startup import package_version, wakeups
-from tenure._runtime.suspects import Confirmer
 from tenure._runtime.watchdog import Watchdog
 from tenure._services.base import Service, Supervisor, log
 from tenure._services.operations import OperationRunner
@@ -61,120 +61,123 @@ class RuntimeOptions:
 
 
 class WorkerRuntime:
-    """One process' services: handlers on this loop, what must survive them on the keeper's."""
+    """One process' services: handlers on this loop, what must survive them on a service thread."""
 
     def __init__(
         self,
         app: WorkerHost,
-        shape: RuntimeOptions,
+        options: RuntimeOptions,
         *,
         on_unstoppable: Callable[[HeldLease, StopReason], None],
         on_drain: Callable[[], None] | None = None,
     ) -> None:
         self._app = app
-        self._shape = shape
-        self._on_doomed = on_unstoppable
+        self._options = options
+        self._on_unstoppable = on_unstoppable
         self._on_drain = on_drain or self.stop_taking_work
         self._defaults = app.defaults
         self._loop = asyncio.get_running_loop()
-        self._holdings = HeldLeases(shape.board)
-        self._notes = WorkerSettings(backoff=app.defaults.backoff)
+        self._held_leases = HeldLeases(options.board)
+        self._settings = WorkerSettings(backoff=app.defaults.backoff)
         engine, store = app.engine, app.engine.store
-        engine.reserve_connections(shape.slots)
-        name = f"tenure {shape.name}"
-        self._settler = Settler(store, engine.service_connection(f"{name} settler"), self._holdings)
-        self._keeper = ServiceThread(self._build_services)
-        soon = self._defaults.stop_within / 2
-        confirmer = Confirmer(
-            store, self._service_thread_connection(f"{name} confirmer", deadline=soon)
+        engine.reserve_connections(options.slots)
+        name = f"tenure {options.name}"
+        self._counters = WorkerCounters()
+        self.emitter: EventEmitter = EventEmitter(app.hooks.listeners, worker=options.name)
+        self._events = self._subscribe()
+        self._settler = Settler(
+            store,
+            engine.service_connection(f"{name} settler"),
+            self._held_leases,
+            events=self._events,
         )
+        self._service_thread = ServiceThread(self._build_services)
+        soon = self._defaults.stop_within / 2
+        confirmer = Confirmer(store, self._thread_connection(f"{name} confirmer", deadline=soon))
         process = None
-        if shape.handler is not None:
-            process = ProcessExecutor(shape.handler, keep=shape.slots, confirm=confirmer.confirm)
+        if options.handler is not None:
+            process = ProcessExecutor(
+                options.handler, keep=options.slots, confirm=confirmer.confirm
+            )
         self._process = process
-        self._ways = Executors(
+        self._executors = Executors(
             loop=LoopExecutor(engine, app.hooks),
-            thread=ThreadExecutor(engine, app.hooks, slots=shape.slots),
+            thread=ThreadExecutor(engine, app.hooks, slots=options.slots),
             process=process,
         )
         self._dispatcher = Dispatcher(
-            slots=shape.slots,
+            slots=options.slots,
             tasks=app.tasks,
-            holdings=self._holdings,
+            held_leases=self._held_leases,
             settler=self._settler,
-            ways=self._ways,
-            notes=self._notes,
+            executors=self._executors,
+            settings=self._settings,
             defaults=self._defaults,
+            events=self._events,
             confirmer=confirmer,
             loop=self._loop,
         )
         self._claimer = Claimer(
             store,
-            self._service_thread_connection(f"{name} claimer"),
-            queues=shape.queues,
-            worker=shape.worker,
+            self._thread_connection(f"{name} claimer"),
+            queues=options.queues,
+            worker=options.worker,
             dispatcher=self._dispatcher,
-            holdings=self._holdings,
-            notes=self._notes,
+            held_leases=self._held_leases,
+            settings=self._settings,
             defaults=self._defaults,
+            events=self._events,
             has_processes=process is not None,
         )
-        self._seconder = BacklogClaimer(
+        self._backlog_claimer = BacklogClaimer(
             self._claimer,
-            self._service_thread_connection(f"{name} claimer 2"),
+            self._thread_connection(f"{name} claimer 2"),
             defaults=self._defaults,
+            events=self._events,
         )
-        self._dispatcher.on_free = self._claimer.slot_freed
-        self.announcer: EventEmitter = EventEmitter(app.hooks.listeners, worker=shape.name)
-        self._dispatcher.on_started = self.announcer.started
-        self._dispatcher.on_completed = self.announcer.completed
-        self._settler.on_settled = self.announcer.settled
-        self._claimer.on_rescued = self.announcer.rescued
-        self._tally = WorkerCounters()
-        if shape.sheet is not None:
-            self._subscribe_counters()
-        if shape.tells:
-            self._dispatcher.on_completed = fan_out(completed, self._dispatcher.on_completed)
-            self._settler.on_settled = fan_out(settled, self._settler.on_settled)
-        self._scheduling: SchedulerThread | None = None
-        hearing = wakeups(app, shape.name, self._heard)
+        self._scheduler_thread: SchedulerThread | None = None
+        wakeup_services = wakeups(app, options.name, self._on_wakeup)
         pruner = Pruner(store, engine.service_connection(f"{name} pruner"))
-        folder = RollupService(store, engine.service_connection(f"{name} folder"))
-        claiming = [confirmer, self._claimer, self._seconder]
-        services = [self._settler, *claiming, *hearing, pruner, folder]
+        rollup = RollupService(store, engine.service_connection(f"{name} folder"))
+        claiming = [confirmer, self._claimer, self._backlog_claimer]
+        services = [self._settler, *claiming, *wakeup_services, pruner, rollup]
         self._supervisor = Supervisor(services)
         self._services: list[Service] = list(services)
         self._renewer: Renewer | None = None
-        self._herald: Heartbeat | None = None
+        self._heartbeat: Heartbeat | None = None
         self._retired = False
         self._thread = threading.get_ident()
 
-    def _service_thread_connection(
+    def _thread_connection(
         self, name: str, *, deadline: timedelta | None = None
     ) -> ServiceThreadConnection:
         return ServiceThreadConnection(
-            self._keeper, lambda: self._app.engine.service_connection(name, deadline=deadline)
+            self._service_thread,
+            lambda: self._app.engine.service_connection(name, deadline=deadline),
         )
 
-    def _subscribe_counters(self) -> None:
-        """Have what is announced counted too."""
-        tally, announcer = self._tally, self.announcer
-        self._dispatcher.on_started = fan_out(tally.start, announcer.started)
-        self._dispatcher.on_completed = fan_out(tally.complete, announcer.completed)
-        self._settler.on_settled = fan_out(tally.settle, announcer.settled)
-        self._claimer.on_rescued = fan_out(tally.rescue, announcer.rescued)
+    def _subscribe(self) -> RuntimeEvents:
+        """The events of this process, and who is notified first: the log, the counters, then
+        listeners."""
+        events = RuntimeEvents()
+        if self._options.tells:
+            log_successes(events)
+        if self._options.sheet is not None:
+            self._counters.subscribe_to(events)
+        self.emitter.subscribe_to(events)
+        return events
 
     def metrics_snapshot(self) -> dict[str, Any]:
         """What this process has counted, and how it stands; from any of its threads."""
-        ticks, jobs, errors = self._scheduling.fired if self._scheduling else (0, 0, 0)
+        ticks, jobs, errors = self._scheduler_thread.fired if self._scheduler_thread else (0, 0, 0)
         failed = Counter({"scheduler": errors})
         for service in list(self._services):
             failed[service.name] += service.errors
         return {
-            "slots": self._shape.slots,
-            "running": self._holdings.running,
-            "leases": len(self._holdings),
-            "beat_at": self._herald.beat_at if self._herald else 0.0,
+            "slots": self._options.slots,
+            "running": self._held_leases.running,
+            "leases": len(self._held_leases),
+            "last_heartbeat_at": self._heartbeat.last_heartbeat_at if self._heartbeat else 0.0,
             "claims": self._claimer.claims,
             "claimed": self._claimer.claimed,
             "renewed": self._renewer.renewed if self._renewer else 0,
@@ -183,97 +186,106 @@ class WorkerRuntime:
             "tick_jobs": jobs,
             "errors": dict(failed),
             "processes": dict(self._process.ended) if self._process else {},
-            **self._tally.counts(),
+            **self._counters.counts(),
         }
 
     def _build_services(self) -> Sequence[Service]:
-        """The services of the keeper's thread; made there, because a link belongs to its loop."""
+        """The services of the service thread; made there, because a link belongs to its loop."""
         engine, store = self._app.engine, self._app.engine.store
-        name = f"tenure {self._shape.name}"
-        renewing = engine.service_connection(
+        name = f"tenure {self._options.name}"
+        renewal_connection = engine.service_connection(
             f"{name} renewer", deadline=deadline(self._defaults.lease)
         )
-        beating = engine.service_connection(f"{name} presence")
-        watcher = Watchdog(
-            self._holdings,
+        heartbeat_connection = engine.service_connection(f"{name} presence")
+        watchdog = Watchdog(
+            self._held_leases,
             loop=self._loop,
             thread=self._thread,
             release=self._dispatcher.release,
             retry_after=self._dispatcher.retry_after,
-            on_unstoppable=self._on_doomed,
+            on_unstoppable=self._on_unstoppable,
             defaults=self._defaults,
-            board=self._shape.board,
+            board=self._options.board,
         )
-        self._herald = Heartbeat(
+        self._heartbeat = Heartbeat(
             store,
-            beating,
-            me=self._me(),
-            holdings=self._holdings,
-            watcher=watcher,
-            notes=self._notes,
+            heartbeat_connection,
+            me=self._new_worker(),
+            held_leases=self._held_leases,
+            watchdog=watchdog,
+            settings=self._settings,
             on_drain=self._drain_from_service_thread,
             defaults=self._defaults,
         )
-        rescuer = Rescuer(store, beating, defaults=self._defaults, holdings=self._holdings)
-        rescuer.on_rescued = fan_out(self._tally.rescue, self.announcer.rescued)
-        self._claimer.on_empty = lambda: self._keeper.call(rescuer.run_soon)
-        renewer = self._renewer = Renewer(store, renewing, self._holdings, defaults=self._defaults)
-        advancer = OperationRunner(
-            store, beating, engine.service_connection(f"{name} advancer"), defaults=self._defaults
+        rescuer = Rescuer(
+            store,
+            heartbeat_connection,
+            defaults=self._defaults,
+            held_leases=self._held_leases,
+            on_rescued=self._events.rescued,
         )
-        kept: list[Service] = [renewer, watcher, self._herald, rescuer, advancer]
-        self._services += kept
-        if self._shape.sheet is not None:
-            kept.append(CountersWriter(self._shape.sheet, self.metrics_snapshot))
-        return kept
+        self._events.queue_empty.append(lambda: self._service_thread.call(rescuer.run_soon))
+        renewer = self._renewer = Renewer(
+            store, renewal_connection, self._held_leases, defaults=self._defaults
+        )
+        operation_runner = OperationRunner(
+            store,
+            heartbeat_connection,
+            engine.service_connection(f"{name} advancer"),
+            defaults=self._defaults,
+        )
+        services: list[Service] = [renewer, watchdog, self._heartbeat, rescuer, operation_runner]
+        self._services += services
+        if self._options.sheet is not None:
+            services.append(CountersWriter(self._options.sheet, self.metrics_snapshot))
+        return services
 
-    def _heard(self, word: str) -> None:
-        self._claimer.wake(word)
-        if self._scheduling is not None:
-            self._scheduling.wake(word)
+    def _on_wakeup(self, queue: str) -> None:
+        self._claimer.wake(queue)
+        if self._scheduler_thread is not None and queue in SCHEDULER_WAKEUPS:
+            self._scheduler_thread.wake(queue)
 
     def _drain_from_service_thread(self) -> None:
         self._loop.call_soon_threadsafe(self._on_drain)
 
-    def _me(self) -> NewWorker:
+    def _new_worker(self) -> NewWorker:
         return NewWorker(
-            self._shape.worker,
-            self._shape.name,
+            self._options.worker,
+            self._options.name,
             socket.gethostname(),
             os.getpid(),
             package_version(),
-            list(self._shape.queues),
-            self._shape.slots,
+            list(self._options.queues),
+            self._options.slots,
         )
 
     def start(self) -> None:
-        """Start all services."""
-        self._keeper.start()
+        self._service_thread.start()
         self._supervisor.start()
-        if self._shape.schedules:
+        if self._options.schedules:
             self.run_scheduler()
         self._announce("worker_started")
 
     def run_scheduler(self) -> None:
         """Fire schedules from now on, if this process did not."""
-        if self._scheduling is None and not self._retired:
-            self._scheduling = SchedulerThread(self._app, self._shape.name)
-            self._scheduling.start()
+        if self._scheduler_thread is None and not self._retired:
+            self._scheduler_thread = SchedulerThread(self._app, self._options.name)
+            self._scheduler_thread.start()
 
     def _announce(self, name: WorkerEventName) -> None:
-        self.announcer.worker(name, self._shape.queues, self._shape.slots)
+        self.emitter.worker(name, self._options.queues, self._options.slots)
 
     @property
     def presence(self) -> WorkerState:
         """How this process fares; offline once nobody is left to renew its leases."""
-        if self._herald is None or not self._keeper.alive:
+        if self._heartbeat is None or not self._service_thread.alive:
             return WorkerState.OFFLINE
-        return self._herald.state
+        return self._heartbeat.state
 
     async def until_empty(self) -> None:
         """Return once nothing is due and nothing runs."""
         while True:
-            if not self._dispatcher.idle or len(self._holdings) or self._claimer.beside:
+            if not self._dispatcher.idle or len(self._held_leases) or self._claimer.beside:
                 # What runs or is being settled may yet enqueue, and what is being claimed beside
                 # is locked: the claims since then count.
                 self._claimer.empty_claims = 0
@@ -285,15 +297,15 @@ class WorkerRuntime:
 
     def stop_taking_work(self) -> None:
         """Take no more work, fire no more schedules, and give back what has not started."""
-        if self._herald is not None:
-            self._herald.state = WorkerState.DRAINING
+        if self._heartbeat is not None:
+            self._heartbeat.state = WorkerState.DRAINING
         if not self._retired:
             self._retired = True
             self._announce("worker_stopping")
-        if self._scheduling is not None:
-            self._scheduling.stop_taking_work()
+        if self._scheduler_thread is not None:
+            self._scheduler_thread.stop_taking_work()
         self._claimer.stop()
-        self._seconder.stop()
+        self._backlog_claimer.stop()
         self._dispatcher.stop_taking_work()
 
     async def drain(self, grace: float) -> bool:
@@ -306,11 +318,13 @@ class WorkerRuntime:
         self.stop_taking_work()
         # A claim that was on its way is given back before anything is judged.
         within = min(grace, _CLAIM_WITHIN)
-        claiming = (self._claimer, self._seconder)
-        await asyncio.gather(*(self._supervisor.stop(each, within=within) for each in claiming))
+        claiming = (self._claimer, self._backlog_claimer)
+        await asyncio.gather(
+            *(self._supervisor.stop(service, within=within) for service in claiming)
+        )
         stop_within = self._defaults.stop_within.total_seconds()
         if not await self._idle_by(began + max(grace - stop_within, 0)):
-            for held in self._holdings:
+            for held in self._held_leases:
                 if held.phase in ACTIVE_PHASES:
                     held.stop(StopReason.DRAIN, boottime())
             await self._idle_by(began + grace)
@@ -330,10 +344,10 @@ class WorkerRuntime:
 
     async def stop(self) -> None:
         """Stop all services, in reverse, and let listeners hear the last of it."""
-        if self._scheduling is not None:
-            await self._scheduling.stop()
+        if self._scheduler_thread is not None:
+            await self._scheduler_thread.stop()
         await self._supervisor.stop_all()
         self._announce("worker_stopped")
         await self._app.hooks.listeners.aclose()
-        await self._ways.close()
-        await self._keeper.stop(self._herald.sign_off if self._herald else None)
+        await self._executors.close()
+        await self._service_thread.stop(self._heartbeat.sign_off if self._heartbeat else None)

@@ -10,6 +10,9 @@ from tenure._services.base import Service
 from tenure._services.scheduler import Scheduler
 from tenure._services.thread import ServiceThread
 
+# A wakeup about schedules, and one that may be about anything.
+SCHEDULER_WAKEUPS = ("", SCHEDULES_CHANGED)
+
 
 def scheduler(app: WorkerHost, name: str) -> Scheduler:
     """The app's scheduler, for the event loop of whoever asks."""
@@ -38,19 +41,18 @@ class SchedulerThread:
         return [self._scheduler]
 
     def start(self) -> None:
-        """Start the thread."""
         self._thread.start()
 
     @property
     def fired(self) -> tuple[int, int, int]:
         """Ticks that were recorded, jobs that they made, and what the database did not do."""
-        made = self._scheduler
-        return (0, 0, 0) if made is None else (made.ticks, made.jobs, made.errors)
+        service = self._scheduler
+        return (0, 0, 0) if service is None else (service.ticks, service.jobs, service.errors)
 
-    def wake(self, word: str) -> None:
-        """Pass on a wakeup, if it is about schedules or may have been."""
-        if self._scheduler is not None and word in ("", SCHEDULES_CHANGED):
-            self._thread.call(partial(self._scheduler.wake, word))
+    def wake(self, queue: str) -> None:
+        """Pass on a wakeup."""
+        if self._scheduler is not None:
+            self._thread.call(partial(self._scheduler.wake, queue))
 
     def stop_taking_work(self) -> None:
         """Fire nothing more, from the next pass on."""
@@ -58,5 +60,4 @@ class SchedulerThread:
             self._thread.call(self._scheduler.stop)
 
     async def stop(self) -> None:
-        """End the thread."""
         await self._thread.stop()

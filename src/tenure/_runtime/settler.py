@@ -6,23 +6,20 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from tenure._clock import boottime
 from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import NewJob, State
 from tenure._model.lease import SettleResult, SettleStatus
-from tenure._model.outcome import Settlement, SettleRequest
+from tenure._model.outcome import COMPLETED, Settlement, SettleRequest
 from tenure._rules.sanitize import as_unstorable, sanitized
+from tenure._runtime.events import RuntimeEvents
 from tenure._runtime.held_leases import HeldLease, HeldLeases
 from tenure._services.base import Service, log, log_fields
 from tenure._store.engine import ServiceConnection
 from tenure._store.port import Store
 from tenure._store.steps import atomically
 from tenure.errors import Error, InvalidValue, LeaseLost, PayloadError, QueryFailed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _BATCH = 500
 # What is busy is asked again after the first of these, then ever more slowly.
@@ -58,17 +55,23 @@ class Settler(Service):
 
     name = "settler"
 
-    def __init__(self, store: Store, link: ServiceConnection, holdings: HeldLeases) -> None:
+    def __init__(
+        self,
+        store: Store,
+        link: ServiceConnection,
+        held_leases: HeldLeases,
+        *,
+        events: RuntimeEvents,
+    ) -> None:
         super().__init__(timedelta(seconds=1))
         self._store = store
         self._link = link
-        self._holdings = holdings
+        self._held_leases = held_leases
         self._items: deque[_Item] = deque()
+        self._completed: deque[HeldLease] = deque()
         self._empty = asyncio.Event()
         self._empty.set()
-        self.on_settled: Callable[[HeldLease, SettleRequest, SettleResult], None] = (
-            lambda _held, _ended, _how: None
-        )
+        self._events = events
 
     def put(
         self,
@@ -78,8 +81,16 @@ class Settler(Service):
         follow_ups: Sequence[NewJob] = (),
         completed_in_caller_transaction: bool = False,
     ) -> None:
-        """Settle this soon. `handed_over`: the handler says that a transaction of its own has."""
+        """Settle this soon. `completed_in_caller_transaction`: the handler says that its own
+        transaction completed the job."""
         self._add(_Item(held, ended, follow_ups, completed_in_caller_transaction))
+
+    def put_completed(self, held: HeldLease) -> None:
+        """Complete a job soon that has no key and whose handler left neither a result nor a log:
+        most jobs. They share one statement and one call of each subscriber."""
+        self._completed.append(held)
+        self._empty.clear()
+        self.run_soon()
 
     def _add(self, item: _Item) -> None:
         self._items.append(item)
@@ -87,23 +98,25 @@ class Settler(Service):
         self.run_soon()
 
     async def emptied(self) -> None:
-        """Return once everything is settled."""
         await self._empty.wait()
 
     async def tick(self) -> int:
         """Settle what there is, up to a batch; where all of it is busy, wait for its turn."""
+        completed = await self._complete() if self._completed else 0
         now = boottime()
         batch = list(itertools.islice((i for i in self._items if i.again_at <= now), _BATCH))
         if not batch:
-            return await self._wait(now)
+            return completed or await self._wait(now)
         plain = [item for item in batch if item.plain]
         if plain:
             over: list[_Item] = []
-            answers = await self._link.run(self._store.settle([item.ended for item in plain]))
+            answers = await self._link.run(
+                self._store.settlement.settle([item.ended for item in plain])
+            )
             for item, answer in zip(plain, answers, strict=True):
                 if self._answered(item, answer):
                     over.append(item)
-            self._holdings.drop(*(item.held for item in over if item.held is not None))
+            self._held_leases.drop(*(item.held for item in over if item.held is not None))
         for item in batch:
             if item.plain:
                 continue
@@ -111,17 +124,39 @@ class Settler(Service):
                 # A lock was waited for: what has ended meanwhile comes first.
                 break
             if item.held is not None:
-                self._holdings.drop(item.held)
-        if not self._items:
+                self._held_leases.drop(item.held)
+        self._note_whether_empty()
+        return completed + len(batch)
+
+    async def _complete(self) -> int:
+        """Complete a batch. What the short statement did not end is settled by the general one."""
+        batch = list(itertools.islice(self._completed, _BATCH))
+        leases = [held.lease for held in batch]
+        left = await self._link.run(self._store.settlement.complete(leases))
+        for _ in batch:
+            self._completed.popleft()
+        if left:
+            unsettled = set(left)
+            for held in batch:
+                if held.lease in unsettled:
+                    self._add(_Item(held, SettleRequest(held.lease, COMPLETED)))
+            batch = [held for held in batch if held.lease not in unsettled]
+        for notify in self._events.succeeded:
+            notify(batch)
+        self._held_leases.drop(*batch)
+        self._note_whether_empty()
+        return len(leases)
+
+    def _note_whether_empty(self) -> None:
+        if not self._items and not self._completed:
             self._empty.set()
-        return len(batch)
 
     async def _wait(self, now: float) -> int:
         """Until the first of what is busy may be asked again, or something else has ended."""
         if self._items:
             await self.sleep(min(item.again_at for item in self._items) - now)
         else:
-            self._empty.set()
+            self._note_whether_empty()
         return len(self._items)
 
     def _answered(self, item: _Item, answer: SettleResult) -> bool:
@@ -142,10 +177,11 @@ class Settler(Service):
                 extra=item.about,
             )
         if item.held is not None:
-            came, asked = answer.state, item.ended.settlement.state
-            if came is State.FAILED and asked is State.COMPLETED and not refused:
+            state, requested = answer.state, item.ended.settlement.state
+            if state is State.FAILED and requested is State.COMPLETED and not refused:
                 _report(item.held, sanitized(item.ended))
-            self.on_settled(item.held, item.ended, answer)
+            for notify in self._events.settled:
+                notify(item.held, item.ended, answer)
         return True
 
     async def _settle_alone(self, item: _Item) -> SettleResult:
@@ -164,7 +200,7 @@ class Settler(Service):
         fit = sanitized(ended)
         if fit.settlement.state is not ended.settlement.state:
             return await self._settle_one(item, fit)
-        op = self._store.settle_within(
+        op = self._store.settlement.settle_within(
             ended.lease, ended.settlement, also=item.follow_ups, log=ended.log, hurried=True
         )
         try:
@@ -178,7 +214,7 @@ class Settler(Service):
         return SettleResult(SettleStatus.SETTLED)
 
     async def _settle_one(self, item: _Item, ended: SettleRequest) -> SettleResult:
-        [answer] = await self._link.run(self._store.settle([ended]))
+        [answer] = await self._link.run(self._store.settlement.settle([ended]))
         if answer.answer is not SettleStatus.BUSY:
             refused = answer.answer is SettleStatus.REFUSED
             if item.held is not None and ended is not item.ended and not refused:
@@ -189,32 +225,31 @@ class Settler(Service):
     async def _verify(self, item: _Item, ended: SettleRequest) -> SettleResult:
         """See whether the transaction that the handler completed its job in was committed."""
         try:
-            await self._link.run(self._store.check(ended.lease))
+            await self._link.run(self._store.settlement.check(ended.lease))
         except LeaseLost:
             return SettleResult(SettleStatus.REPEATED)
-        told = Error(
+        error = Error(
             "NotCommitted",
             "the handler completed its job in a transaction and returned, but the transaction "
             "was not committed",
         )
-        failed = Settlement(State.QUEUED, AttemptOutcome.FAILED, error=told, after=timedelta(0))
+        failed = Settlement(State.QUEUED, AttemptOutcome.FAILED, error=error, after=timedelta(0))
         return await self._settle_one(item, SettleRequest(ended.lease, failed, ended.log))
 
     async def close(self) -> None:
-        """Close the connection."""
         await self._link.close()
 
 
 def _report(held: HeldLease, ended: SettleRequest) -> None:
     """Say in the log that an attempt failed whose handler had returned."""
     error = ended.settlement.error
-    told = f"{error.type}: {error.message}" if error else "the store refused its result"
+    message = f"{error.type}: {error.message}" if error else "the store refused its result"
     log.warning(
         "job %s (%s): attempt %d of %d failed: %s",
         held.job.id,
         held.job.task,
         held.job.attempt,
         held.job.max_attempts,
-        told,
+        message,
         extra=log_fields(held.job),
     )

@@ -16,7 +16,6 @@ _STOP_WITHIN = 0.5
 
 
 def package_version() -> str:
-    """Which release this is."""
     try:
         return version("tenure")
     except PackageNotFoundError:
@@ -34,7 +33,7 @@ async def wait_for_schema(app: WorkerHost) -> None:
     does not fit."""
     while True:
         try:
-            await app.engine.arun(app.engine.check_schema())
+            await app.engine.arun(app.engine.store.schema.check())
         except StoreError as error:
             log.warning("waiting for the database: %s", error)
             await asyncio.sleep(app.defaults.poll.total_seconds())
@@ -42,9 +41,9 @@ async def wait_for_schema(app: WorkerHost) -> None:
             return
 
 
-async def run_unless_stopped(told: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
+async def run_unless_stopped(stopped: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
     """Do this, unless told to stop before it is done; whether it was done."""
-    doing, stop = asyncio.create_task(work), asyncio.create_task(told.wait())
+    doing, stop = asyncio.create_task(work), asyncio.create_task(stopped.wait())
     await asyncio.wait({doing, stop}, return_when=asyncio.FIRST_COMPLETED)
     stop.cancel()
     if doing.done():
@@ -55,14 +54,14 @@ async def run_unless_stopped(told: asyncio.Event, work: Coroutine[Any, Any, None
     return False
 
 
-def wakeups(app: WorkerHost, name: str, hear: Callable[[str], None]) -> Sequence[Service]:
+def wakeups(app: WorkerHost, name: str, on_wakeup: Callable[[str], None]) -> Sequence[Service]:
     """What hears wakeups for this app: the database's, a bell's, both, or nothing."""
     engine = app.engine
     services: list[Service] = []
     if app.listen is not False:
         link = engine.service_connection(f"tenure {name} wakeups")
         listen = partial(link.listen, engine.channel, anyway=app.listen is True)
-        services.append(Wakeups(listen, hear, close=link.close))
+        services.append(Wakeups(listen, on_wakeup, close=link.close))
     if engine.notifier is not None:
-        services.append(Wakeups(engine.notifier.listen, hear))
+        services.append(Wakeups(engine.notifier.listen, on_wakeup))
     return services

@@ -194,7 +194,7 @@ class _Raiser:
                 wanted.append(self._new.get())
             # One that ends by itself, or whose process ends, is done, too.
             with contextlib.suppress(Exception):
-                wanted = [each for each in wanted if not each.attempt()]
+                wanted = [interrupt for interrupt in wanted if not interrupt.attempt()]
 
 
 _raiser = _Raiser()

@@ -1,6 +1,6 @@
 """Watches over handlers: stops what has run out of time or trust, reports a blocked event loop.
 
-Runs on the keeper's thread. What a handler does not heed goes down the ladder: cancel flag and
+Runs on the service thread. What a handler does not heed goes down the ladder: cancel flag and
 LeaseLost at its next call, a cancel or an exception, the end of its process, the end of the
 child. What holds the GIL stops this thread too; then the parent, which sees the same deadlines
 in shared memory, ends the child.
@@ -31,7 +31,7 @@ class Watchdog(Service):
 
     def __init__(
         self,
-        holdings: HeldLeases,
+        held_leases: HeldLeases,
         *,
         loop: asyncio.AbstractEventLoop,
         thread: int,
@@ -42,13 +42,13 @@ class Watchdog(Service):
         board: LeaseBoard | None = None,
     ) -> None:
         super().__init__(min(timedelta(seconds=0.1), defaults.stop_within / 4))
-        self._holdings = holdings
+        self._held_leases = held_leases
         self._board = board
         self._loop = loop
         self._thread = thread
         self._release = release
         self._retry_after = retry_after
-        self._on_doomed = on_unstoppable
+        self._on_unstoppable = on_unstoppable
         self._blocked_after = defaults.blocked_after.total_seconds()
         self._asked_at = NEVER
         self._heard_at = NEVER
@@ -59,7 +59,7 @@ class Watchdog(Service):
         now = boottime()
         if self._board is not None:
             self._board.record_service_heartbeat(now)
-        for held in self._holdings:
+        for held in self._held_leases:
             if held.phase in ACTIVE_PHASES:
                 self._watch(held, now)
             elif held.phase is Phase.UNSTARTED and now >= held.trusted_until:
@@ -108,7 +108,7 @@ class Watchdog(Service):
             held.stop_asked_at = NEVER
             if why is StopReason.TIMEOUT:
                 held.time_out(self._retry_after(held))
-            self._on_doomed(held, why)
+            self._on_unstoppable(held, why)
 
     def _check_event_loop(self, now: float) -> None:
         """Ask the loop for a sign of life; report it with its stack while none comes."""

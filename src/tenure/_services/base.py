@@ -118,14 +118,11 @@ _WITHIN = 5.0
 
 
 class Supervisor:
-    """The services of one event loop."""
-
     def __init__(self, services: Sequence[Service]) -> None:
         self._services = list(services)
         self._tasks: dict[Service, asyncio.Task[None]] = {}
 
     def start(self) -> None:
-        """Start all services, in order."""
         for service in self._services:
             self._tasks[service] = asyncio.create_task(service.run(), name=f"tenure {service.name}")
 

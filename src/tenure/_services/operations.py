@@ -35,16 +35,15 @@ class OperationRunner(Service):
         self._due_at: float | None = None
 
     async def tick(self) -> int:
-        """One chunk, if one is due."""
         asked_at = boottime()
-        next_at, now = await self._looking.run(self._store.next_operation())
+        next_at, now = await self._looking.run(self._store.operations.next_due())
         self._due_at = _due_at(next_at, now, asked_at)
         if next_at is None:
             await self._working.close()
             return 0
         if next_at > now:
             return 0
-        did = await self._working.run(self._store.run_chunk())
+        did = await self._working.run(self._store.operations.run_chunk())
         if did:
             log.debug("advancer: %d items done", did)
         else:

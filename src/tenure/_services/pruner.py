@@ -23,7 +23,7 @@ class Pruner(Service):
     async def tick(self) -> int:
         """One upkeep; its connection is not kept for an hour."""
         try:
-            upkept = await self._link.run(self._store.maintain())
+            upkept = await self._link.run(self._store.maintenance.maintain())
         except QueryFailed as error:
             if error.sqlstate != _NOT_THE_OWNER:
                 raise

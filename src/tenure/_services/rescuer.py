@@ -1,18 +1,17 @@
 """Returns jobs whose lease ran out to their queue, or declares them failed. Anyone may."""
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from tenure._clock import boottime
+from tenure._model.lease import Lease, RescuedLease
 from tenure._services.base import Service, log
 from tenure._store.engine import ServiceConnection
 from tenure._store.port import Store
 from tenure.config import Defaults
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from datetime import datetime
-
-    from tenure._model.lease import Lease, RescuedLease
 
 _BATCH = 500
 # A sweep that took as long has waited for a lock on the table: nobody else could renew meanwhile.
@@ -23,7 +22,7 @@ class HeldHere(Protocol):
     """The leases that this process holds."""
 
     @property
-    def at_risk(self) -> "Sequence[Lease]":
+    def at_risk(self) -> Sequence[Lease]:
         """Those that may be over in the store, and that this process has yet to give back."""
 
 
@@ -38,18 +37,19 @@ class Rescuer(Service):
         link: ServiceConnection,
         *,
         defaults: Defaults,
-        holdings: HeldHere | None = None,
+        held_leases: HeldHere | None = None,
+        on_rescued: Sequence[Callable[[Sequence[RescuedLease]], None]] = (),
     ) -> None:
         super().__init__(defaults.rescue_interval)
         self._store = store
         self._link = link
-        self._holdings = holdings
+        self._held_leases = held_leases
         self._sweep_from = 0.0
         self._lease = defaults.lease
-        self._lag = defaults.floor_lag
+        self._lag = defaults.late_commit_window
         self._floor: datetime | None = None
         self._from_zero_at = 0.0
-        self.on_rescued: Callable[[Sequence[RescuedLease]], None] = lambda _jobs: None
+        self._on_rescued = on_rescued
 
     async def tick(self) -> int:
         """One sweep; none for a third of a lease after one that failed. Whoever could not reach
@@ -60,11 +60,14 @@ class Rescuer(Service):
         self._sweep_from = now + self._lease.total_seconds() / 3
         from_zero = now >= self._from_zero_at
         floor = None if from_zero else self._floor
-        kept = [] if self._holdings is None else self._holdings.at_risk
-        rescues = await self._link.run(self._store.rescue(floor=floor, count=_BATCH, kept=kept))
+        kept = [] if self._held_leases is None else self._held_leases.at_risk
+        rescues = await self._link.run(
+            self._store.leases.rescue(floor=floor, count=_BATCH, kept=kept)
+        )
         if boottime() - now < _WAITED:
             self._sweep_from = 0.0
-        self.on_rescued(rescues.jobs)
+        for notify in self._on_rescued:
+            notify(rescues.jobs)
         if from_zero:
             self._from_zero_at = now + self._lease.total_seconds()
             await self._report_overdue()
@@ -77,7 +80,7 @@ class Rescuer(Service):
 
     async def _report_overdue(self) -> None:
         """Say who keeps a lease that is long over from being rescued."""
-        for lease in await self._link.run(self._store.overdue(self._lease)):
+        for lease in await self._link.run(self._store.leases.overdue(self._lease)):
             log.warning(
                 "job %s: its lease is long over, but its row is locked by pid %s (%s) since %s; "
                 "end that transaction",

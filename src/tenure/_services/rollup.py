@@ -25,7 +25,7 @@ class RollupService(Service):
         folded = 0
         try:
             while folded < _MINUTES:
-                minutes = await self._link.run(self._store.roll_up())
+                minutes = await self._link.run(self._store.stats.roll_up())
                 if not minutes:
                     return 0
                 folded += minutes

@@ -49,7 +49,7 @@ class Scheduler(Service):
         self._program = program
         self._version = version
         self._schedules = list(schedules)
-        self._lag = defaults.floor_lag
+        self._lag = defaults.late_commit_window
         self._sweep = defaults.rescue_interval.total_seconds()
         self._floor: datetime | None = None
         self._from_zero_at = 0.0
@@ -78,7 +78,7 @@ class Scheduler(Service):
         if asked_at >= self._from_zero_at:
             self._floor, self._from_zero_at = None, asked_at + self._sweep
             self._unread.clear()
-        op = self._store.fire(count=_BATCH, floor=self._floor, unread=self._unread)
+        op = self._store.ticks.fire(count=_BATCH, floor=self._floor, unread=self._unread)
         firing = await self._link.run(op)
         self._learn(firing, asked_at)
         self.ticks += firing.ticks
@@ -116,7 +116,7 @@ class Scheduler(Service):
     async def _declare(self) -> None:
         """Bring the schedules in the database to what this code says. What the database refuses
         keeps nobody's schedules from being fired."""
-        op = self._store.declare(self._program, self._version, self._schedules)
+        op = self._store.schedules.declare(self._program, self._version, self._schedules)
         try:
             declaring = await self._link.run(op)
         except (InvalidValue, PayloadError, QueryFailed) as error:
@@ -160,7 +160,6 @@ class Scheduler(Service):
         return wait
 
     async def close(self) -> None:
-        """Close the connection."""
         await self._link.close()
 
 

@@ -1,6 +1,4 @@
-"""Services on a thread and an event loop of their own.
-
-A connection on the keeper's loop, for a service that lives on the loop that runs handlers.
+"""Services on a thread and an event loop of their own, and connections on that loop.
 
 The answer to a claim arrives here. On the handlers' loop it would wait in the socket for as long
 as a handler blocks that loop, and no thread would renew the leases in it (rule 7).
@@ -25,7 +23,7 @@ _LOOK = 0.01
 class ServiceThread:
     """Runs services on a thread of its own, from start to stop."""
 
-    def __init__(self, make: Callable[[], Sequence[Service]], *, name: str = "keeper") -> None:
+    def __init__(self, make: Callable[[], Sequence[Service]], *, name: str = "service") -> None:
         self._make = make
         self._name = name
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -45,7 +43,7 @@ class ServiceThread:
             asyncio.run(self._run())
         except Exception:  # noqa: BLE001 - told, whatever it was
             # Where nobody renews from here on, the deadlines on the board end this process.
-            log.exception("the %s's thread has died", self._name)
+            log.exception("the %s thread has died", self._name)
         finally:
             self._ready.set()
             self._ended.set()
@@ -66,7 +64,6 @@ class ServiceThread:
 
     @property
     def alive(self) -> bool:
-        """Whether the thread runs its services."""
         return self._ready.is_set() and not self._ended.is_set()
 
     @property
@@ -75,7 +72,7 @@ class ServiceThread:
         return None if self._ended.is_set() else self._loop
 
     def call(self, act: Callable[[], None]) -> None:
-        """Have this done on the keeper's loop."""
+        """Have this done on the service thread's loop."""
         if self._loop is not None and not self._ended.is_set():
             self._loop.call_soon_threadsafe(act)
 
@@ -94,17 +91,17 @@ class ServiceThread:
 def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  # noqa: ARG001
     """Log what asyncio reports, by Tenure's own log: asyncio's would wait for the user's handlers
     on this thread."""
-    log.error("keeper: %s", context.get("message"), exc_info=context.get("exception"))
+    log.error("service thread: %s", context.get("message"), exc_info=context.get("exception"))
 
 
 T = TypeVar("T")
 
 
 class ServiceThreadConnection:
-    """Performs operations by a link that is made, used and closed on the keeper's loop."""
+    """Performs operations by a link that is made, used and closed on the service thread's loop."""
 
-    def __init__(self, keeper: ServiceThread, make: Callable[[], ServiceConnection]) -> None:
-        self._keeper = keeper
+    def __init__(self, thread: ServiceThread, make: Callable[[], ServiceConnection]) -> None:
+        self._service_thread = thread
         self._make = make
         self._link: ServiceConnection | None = None
 
@@ -113,8 +110,7 @@ class ServiceThreadConnection:
         return await self._there(self._run(op))
 
     async def close(self) -> None:
-        """Close the connection, if there is one."""
-        if self._link is not None and self._keeper.loop is not None:
+        if self._link is not None and self._service_thread.loop is not None:
             await self._there(self._link.close())
 
     async def _run(self, op: Op[T]) -> T:
@@ -123,7 +119,7 @@ class ServiceThreadConnection:
         return await self._link.run(op)
 
     async def _there(self, work: Coroutine[Any, Any, T]) -> T:
-        loop = self._keeper.loop
+        loop = self._service_thread.loop
         if loop is None:
             work.close()
             raise Unreachable("the service thread of this worker has ended")

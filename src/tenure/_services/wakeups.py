@@ -15,18 +15,17 @@ class Wakeups(Service):
     def __init__(
         self,
         listen: Callable[[], AsyncIterator[str]],
-        hear: Callable[[str], None],
+        on_wakeup: Callable[[str], None],
         *,
         close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         super().__init__(timedelta(seconds=0.2))
         self._listen_to = listen
-        self._hear = hear
+        self._on_wakeup = on_wakeup
         self._close = close
         self._listening: asyncio.Task[None] | None = None
 
     async def tick(self) -> int:
-        """Listen until the connection breaks."""
         self._listening = asyncio.ensure_future(self._listen())
         try:
             await self._listening
@@ -36,20 +35,18 @@ class Wakeups(Service):
         return 0
 
     async def _listen(self) -> None:
-        async for word in self._listen_to():
+        async for queue in self._listen_to():
             if self._failures:
                 log.info("wakeups: listening again")
             self._failures = 0
             # The first word comes when listening has begun: what was sent before was not heard.
-            self._hear(word)
+            self._on_wakeup(queue)
 
     def stop(self) -> None:
-        """Stop listening."""
         super().stop()
         if self._listening is not None:
             self._listening.cancel()
 
     async def close(self) -> None:
-        """Close the connection."""
         if self._close is not None:
             await self._close()

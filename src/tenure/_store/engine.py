@@ -99,11 +99,10 @@ class Engine(Protocol):
         """What carries wakeups beside that channel, if anything does. It is rung after every
         commit of ours that enqueued."""
 
-    def run(self, op: Op[T]) -> T:
-        """Perform an operation on a connection of our own."""
+    def run(self, op: Op[T], connection: Any = None) -> T:
+        """Run an operation on a connection of our own, or in the transaction of a caller's."""
 
-    async def arun(self, op: Op[T]) -> T:
-        """The same in the async world."""
+    async def arun(self, op: Op[T], connection: Any = None) -> T: ...
 
     def session(self) -> AbstractContextManager[Runner]:
         """One connection, made now and closed at the end, that waits as long as it takes: for
@@ -123,8 +122,7 @@ class Engine(Protocol):
     def transaction(self) -> AbstractContextManager[Any]:
         """A connection with plain settings, inside a READ COMMITTED transaction, for handlers."""
 
-    def atransaction(self) -> AbstractAsyncContextManager[Any]:
-        """The same in the async world."""
+    def atransaction(self) -> AbstractAsyncContextManager[Any]: ...
 
     def check_listen(self) -> ListenCheck:
         """Whether what one connection notifies is heard by another."""
@@ -139,30 +137,11 @@ class Engine(Protocol):
     def migrations(self) -> Sequence[Migration]:
         """The migrations of this release, in order."""
 
-    def version(self) -> Op[tuple[int, int | None]]:
-        """The schema's version, 0 if there is none, and the newest breaking one."""
-
-    def migrate(self, *, to: int | None = None) -> Op[Sequence[str]]:
-        """Bring the schema to a version, up or down. Over a `session` only: it may take long."""
-
     def reserve_connections(self, connections: int) -> None:
         """Let pools grow to so many connections: every handler may need one."""
-
-    def check_schema(self) -> Op[None]:
-        """Refuse a schema that this release cannot work with."""
 
     def close(self) -> None:
         """Close the connections of the sync world."""
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
-
-
-def run_on(engine: Engine, op: Op[T], connection: Any = None) -> T:
-    """Perform an operation on a connection of our own, or in the transaction of the caller's."""
-    return (engine if connection is None else engine.on(connection)).run(op)
-
-
-async def arun_on(engine: Engine, op: Op[T], connection: Any = None) -> T:
-    """The same in the async world."""
-    return await (engine.arun(op) if connection is None else engine.aon(connection).run(op))

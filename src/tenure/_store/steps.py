@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
+
+from tenure.errors import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 
 T = TypeVar("T")
+P = ParamSpec("P")
 Row: TypeAlias = Mapping[str, Any]
 # Each by its columns' names, or a tuple where the query wants one.
 Rows: TypeAlias = Sequence[Any]
@@ -80,3 +84,30 @@ def atomically(op: Op[T]) -> Op[T]:
         raise
     yield TransactionMark.COMMIT
     return answer
+
+
+def atomic(describe: Callable[P, Op[T]]) -> Callable[P, Op[T]]:
+    """The operations that a method describes, each as one transaction."""
+
+    @wraps(describe)
+    def as_transaction(*args: P.args, **kwargs: P.kwargs) -> Op[T]:
+        return atomically(describe(*args, **kwargs))
+
+    return as_transaction
+
+
+def stepwise(op: Op[T], perform: Callable[[Step], Op[Rows]]) -> Op[T]:
+    """The same operation with other steps: in the place of each, those that `perform` makes of
+    it."""
+    try:
+        step = next(op)
+        while True:
+            try:
+                rows = yield from perform(step)
+            except StoreError as error:
+                step = op.throw(error)
+            else:
+                step = op.send(rows)
+    except StopIteration as stop:
+        answer: T = stop.value
+        return answer

@@ -6,6 +6,7 @@ A command, a route and a page are spellings of these methods. Every change takes
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Final
 
 from tenure import _settings, _wiring
 from tenure._model.audit import By
@@ -13,6 +14,7 @@ from tenure._model.diagnostics import Finding
 from tenure._model.job import State
 from tenure._model.operation import Changes, Filter
 from tenure._rules.access import allows, covers, visible
+from tenure._rules.formatting import compact, measured
 from tenure._rules.liveness import accepts_jobs_from, health, is_paused, live
 from tenure._rules.operations import selected, selector_of
 from tenure._rules.redaction import Redactor
@@ -22,21 +24,29 @@ from tenure._rules.serialization import dump as to_json
 from tenure._rules.stats import BOUNDS
 from tenure._rules.timing import describe_timing
 from tenure._store.engine import Engine
+from tenure.admin._commands import SubGroup
 from tenure.admin.doctor import Doctor
-from tenure.admin.installation import InspectionCommands, Installation, Setting
-from tenure.admin.jobs import EnqueuedMany, JobList, JobRequest, Jobs
+from tenure.admin.installation import (
+    Audit,
+    Queues,
+    RuntimeSettings,
+    Setting,
+    SystemCommands,
+    Workers,
+)
+from tenure.admin.jobs import EnqueuedMany, FailedGroups, JobList, JobRequest, Jobs
 from tenure.admin.operations import ItemList, Operations
-from tenure.admin.schedule_spec import Run, preview_timing
-from tenure.admin.schedules import Schedules
-from tenure.admin.schema import SchemaStatus, roles, sql
-from tenure.admin.search import WINDOWS, JobSearch, SearchCommands
-from tenure.admin.stats import FailedGroups, OverviewCommands, StatsCommands
+from tenure.admin.schedules import Run, Schedules, preview_timing
+from tenure.admin.schema import Schema, SchemaStatus, roles, sql
+from tenure.admin.search import WINDOWS, JobSearch
+from tenure.admin.stats import OverviewCommands, StatsCommands
 from tenure.admin.tokens import CreatedToken, Tokens
 
 __all__ = [
     "BOUNDS",
     "WINDOWS",
     "Admin",
+    "Audit",
     "By",
     "Changes",
     "CreatedToken",
@@ -47,16 +57,22 @@ __all__ = [
     "JobList",
     "JobRequest",
     "JobSearch",
+    "Jobs",
     "Operations",
+    "Queues",
     "Redactor",
     "Run",
+    "RuntimeSettings",
     "Schedules",
+    "Schema",
     "SchemaStatus",
     "Setting",
     "State",
     "Tokens",
+    "Workers",
     "accepts_jobs_from",
     "allows",
+    "compact",
     "connect",
     "covers",
     "describe_timing",
@@ -64,6 +80,7 @@ __all__ = [
     "health",
     "is_paused",
     "live",
+    "measured",
     "parse_selector",
     "preview_timing",
     "roles",
@@ -76,25 +93,18 @@ __all__ = [
 ]
 
 
-class Admin(
-    Jobs, SearchCommands, Installation, StatsCommands, OverviewCommands, InspectionCommands, Doctor
-):
-    """The operator's verbs over one database."""
+class Admin(StatsCommands, OverviewCommands, SystemCommands, Doctor):
+    """What an operator can do to one database: commands on jobs, queues, workers and the rest."""
 
-    @property
-    def schedules(self) -> Schedules:
-        """The verbs over schedules."""
-        return Schedules(self._engine, runner=self._runner)
-
-    @property
-    def operations(self) -> Operations:
-        """The verbs over operations: one action on many jobs."""
-        return Operations(self._engine, runner=self._runner)
-
-    @property
-    def tokens(self) -> Tokens:
-        """The verbs over access tokens."""
-        return Tokens(self._engine, runner=self._runner)
+    jobs: Final = SubGroup(Jobs)
+    queues: Final = SubGroup(Queues)
+    workers: Final = SubGroup(Workers)
+    schedules: Final = SubGroup(Schedules)
+    operations: Final = SubGroup(Operations)
+    settings: Final = SubGroup(RuntimeSettings)
+    tokens: Final = SubGroup(Tokens)
+    audit: Final = SubGroup(Audit)
+    schema: Final = SubGroup(Schema)
 
 
 @contextmanager
@@ -109,7 +119,7 @@ def connect(
     engine = _engine(url, schema)
     with engine.session() as session:
         if check:
-            session.run(engine.check_schema())
+            session.run(engine.store.schema.check())
         yield Admin(engine, runner=session)
 
 

@@ -6,8 +6,8 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from tenure._model.audit import By
 from tenure._store.engine import Engine, Runner
-from tenure._store.steps import Op, TransactionMark
-from tenure.errors import InvalidValue, StoreError
+from tenure._store.steps import Op, Rows, Step, TransactionMark, stepwise
+from tenure.errors import InvalidValue
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -21,11 +21,11 @@ class CommandGroup:
         self._store = engine.store
         self._runner = runner or engine
 
-    def perform(self, op: Op[T]) -> T:
+    def _run(self, op: Op[T]) -> T:
         """Perform an operation and return its answer."""
         return self._runner.run(op)
 
-    async def aperform(self, op: Op[T]) -> T:
+    async def _arun(self, op: Op[T]) -> T:
         """The same in the async world."""
         return await self._engine.arun(op)
 
@@ -38,6 +38,22 @@ async def on_a_thread(act: Callable[[], T]) -> T:
 
 
 V = TypeVar("V", bound=CommandGroup)
+
+
+class SubGroup(Generic[V]):
+    """A group of commands that is an attribute of another, over the same database."""
+
+    def __init__(self, kind: type[V]) -> None:
+        self.kind = kind
+
+    @overload
+    def __get__(self, parent: None, kind: type, /) -> "SubGroup[V]": ...
+    @overload
+    def __get__(self, parent: CommandGroup, kind: type, /) -> V: ...
+    def __get__(self, parent: CommandGroup | None, kind: type, /) -> "SubGroup[V] | V":
+        if parent is None:
+            return self
+        return self.kind(parent._engine, runner=parent._runner)  # noqa: SLF001 - of its own class
 
 
 class AdminCommand(Generic[V, P, T]):
@@ -59,7 +75,7 @@ class AdminCommand(Generic[V, P, T]):
 
         @wraps(describe)
         def face(*args: P.args, **kwargs: P.kwargs) -> T:
-            return verbs.perform(describe(verbs, *args, **kwargs))
+            return verbs._run(describe(verbs, *args, **kwargs))  # noqa: SLF001 - of this file's own class
 
         return face
 
@@ -85,7 +101,7 @@ class AsyncTwin(Generic[V, P, T]):
 
         @wraps(describe)
         async def face(*args: P.args, **kwargs: P.kwargs) -> T:
-            return await verbs.aperform(describe(verbs, *args, **kwargs))
+            return await verbs._arun(describe(verbs, *args, **kwargs))  # noqa: SLF001 - as above
 
         return face
 
@@ -115,17 +131,19 @@ def check_actor(by: object) -> None:
         raise InvalidValue(f"by is {by!r}; it says who, for the audit: write By({said!r})")
 
 
+MAX_PAGE_SIZE = 1000
+
+
+def check_page_size(count: int) -> None:
+    """InvalidValue for a page that is empty or too large."""
+    if not 1 <= count <= MAX_PAGE_SIZE:
+        raise InvalidValue(f"a page of {count} is not within 1 to {MAX_PAGE_SIZE:,}")
+
+
 def as_dry_run(op: Op[T]) -> Op[T]:
     """The same transaction, rolled back where it would commit: the answer says what would be."""
-    try:
-        step = next(op)
-        while True:
-            try:
-                rows = yield TransactionMark.ROLLBACK if step is TransactionMark.COMMIT else step
-            except StoreError as error:
-                step = op.throw(error)
-            else:
-                step = op.send(rows)
-    except StopIteration as stop:
-        answer: T = stop.value
-        return answer
+    return stepwise(op, _without_commit)
+
+
+def _without_commit(step: Step) -> Op[Rows]:
+    return (yield TransactionMark.ROLLBACK if step is TransactionMark.COMMIT else step)

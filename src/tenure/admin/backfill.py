@@ -12,9 +12,9 @@ from tenure._rules import timing
 from tenure._rules.operations import DEFAULT_RATE, MOST_ITEMS
 from tenure._rules.runtime_settings import BUILT_IN
 from tenure._rules.schedules import unknown
+from tenure._schedule_spec import aware
 from tenure._store.steps import Op
 from tenure.admin._commands import CommandGroup, as_dry_run, check_actor, on_a_thread
-from tenure.admin.schedule_spec import aware
 from tenure.errors import InvalidValue
 
 _INSTANT = timedelta(microseconds=1)
@@ -88,9 +88,9 @@ class BackfillCommands(CommandGroup):
         all, and nobody has the answer's id. Ticks are kept for some days only: older ones may have
         had their jobs, and are refused unless `forgotten`."""
         check_actor(by)
-        row, wanted = self.perform(self._window(name, since, until, forgotten=forgotten))
+        row, wanted = self._run(self._window(name, since, until, forgotten=forgotten))
         new = _asked(row, wanted, rate)
-        return self.perform(self._started(new, by, dry_run=dry_run))
+        return self._run(self._started(new, by, dry_run=dry_run))
 
     async def abackfill(
         self,
@@ -105,14 +105,14 @@ class BackfillCommands(CommandGroup):
     ) -> OperationRow:
         """The same in the async world."""
         check_actor(by)
-        row, wanted = await self.aperform(self._window(name, since, until, forgotten=forgotten))
+        row, wanted = await self._arun(self._window(name, since, until, forgotten=forgotten))
         new = await on_a_thread(lambda: _asked(row, wanted, rate))
-        return await self.aperform(self._started(new, by, dry_run=dry_run))
+        return await self._arun(self._started(new, by, dry_run=dry_run))
 
     def _started(self, new: NewBackfill, by: By, *, dry_run: bool) -> Op[OperationRow]:
         if dry_run:
-            return as_dry_run(self._store.start_backfill(new, by, keep=False))
-        return self._store.start_backfill(new, by)
+            return as_dry_run(self._store.operations.start_backfill(new, by, keep=False))
+        return self._store.operations.start_backfill(new, by)
 
     def _window(
         self, name: str, since: datetime, until: datetime, *, forgotten: bool
@@ -121,19 +121,19 @@ class BackfillCommands(CommandGroup):
         now = yield from self._now()
         wanted = window(row, since, until, now)
         if not forgotten:
-            settings = yield from self._store.settings()
+            settings = yield from self._store.settings.changed()
             days = settings.get(_KEPT, BUILT_IN[_KEPT])
             wanted.refuse_forgotten(row.created_at, now - timedelta(days=days))
         return row, wanted
 
     def _found(self, name: str, *, lock: bool = False) -> Op[ScheduleRow]:
-        row = yield from self._store.schedule(name, lock=lock)
+        row = yield from self._store.schedules.get(name, lock=lock)
         if row is None:
             raise unknown(name)
         return row
 
     def _now(self) -> Op[datetime]:
-        server = yield from self._store.server_info()
+        server = yield from self._store.inspection.server_info()
         return server.now
 
 

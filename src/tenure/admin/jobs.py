@@ -3,47 +3,53 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import lru_cache
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar, Unpack
+from uuid import UUID
 
 from tenure._model.attempt import AttemptRow
-from tenure._model.audit import AuditRow, By
-from tenure._model.ids import JobId, Json
+from tenure._model.audit import By
+from tenure._model.explanation import Explanation
+from tenure._model.ids import JobId, Json, WorkerId
 from tenure._model.job import EnqueueResult, JobRow, NewJob, State, with_fields
+from tenure._model.lease import LeaseRow
 from tenure._model.operation import Changes
 from tenure._model.results import CancelStatus, DeleteStatus, RetryResult
-from tenure._rules import idempotency, paging, payload
+from tenure._model.stats import FailedGroup
+from tenure._rules import explain, idempotency, paging, payload
 from tenure._rules import idempotency as rules
-from tenure._rules.arguments import Parameters
 from tenure._store.steps import Op, atomically
-from tenure.admin._commands import AdminCommand, AsyncTwin, CommandGroup, as_dry_run
-from tenure.config import DEFAULTS
+from tenure.admin._commands import (
+    MAX_PAGE_SIZE,
+    AdminCommand,
+    AsyncTwin,
+    CommandGroup,
+    as_dry_run,
+    check_page_size,
+)
+from tenure.admin.search import SearchCommands
 from tenure.errors import InvalidValue, PayloadError
-from tenure.task import Definition, Options, Seconds, new_job
+from tenure.task import EnqueueOptions, check_names, new_job, unregistered_task
 
 _MOST_AT_ONCE = 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobRequest:
-    """A job that is asked for by its task's name. What is not given is the queue's, the settings',
-    or built in: the task's own options are in the program that has it, and unknown here."""
+class NamedJobOptions(EnqueueOptions, total=False):
+    """Options of a job that is asked for by its task's name. One that is not given is the queue's,
+    the settings', or built in: the task's own options are in the program that has it."""
 
-    task: str
-    args: Mapping[str, Json]
-    queue: str = "default"
-    priority: int | None = None
-    delay: Seconds | None = None
-    run_at: datetime | None = None
-    key: str | None = None
-    key_for: Seconds | None = None
-    max_attempts: int | None = None
-    lease: Seconds | None = None
-    timeout: Seconds | None = None
-    expires_in: Seconds | None = None
-    tags: Sequence[str] = ()
-    target: int | None = None
-    held: bool = False
+    held: bool
+
+
+class JobRequest:
+    """A job that is asked for by its task's name."""
+
+    def __init__(
+        self, *, task: str, args: Mapping[str, Json], **options: Unpack[NamedJobOptions]
+    ) -> None:
+        check_names(options, NamedJobOptions.__optional_keys__)
+        self.task = task
+        self.args = args
+        self.options = options
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,44 +66,11 @@ class EnqueueCommands(CommandGroup):
 
     @AdminCommand
     def enqueue(
-        self,
-        task: str,
-        args: Mapping[str, Json],
-        by: By,
-        *,
-        queue: str = "default",
-        priority: int | None = None,
-        delay: Seconds | None = None,
-        run_at: datetime | None = None,
-        key: str | None = None,
-        key_for: Seconds | None = None,
-        max_attempts: int | None = None,
-        lease: Seconds | None = None,
-        timeout: Seconds | None = None,
-        expires_in: Seconds | None = None,
-        tags: Sequence[str] = (),
-        target: int | None = None,
-        held: bool = False,
+        self, task: str, args: Mapping[str, Json], by: By, **options: Unpack[NamedJobOptions]
     ) -> Op[EnqueueResult]:
         """Enqueue a job of a task by its name. The task's own options are in the program that has
         it and unknown here: what is not given is the queue's, the settings', or built in."""
-        request = JobRequest(
-            task=task,
-            args=args,
-            queue=queue,
-            priority=priority,
-            delay=delay,
-            run_at=run_at,
-            key=key,
-            key_for=key_for,
-            max_attempts=max_attempts,
-            lease=lease,
-            timeout=timeout,
-            expires_in=expires_in,
-            tags=tags,
-            target=target,
-            held=held,
-        )
+        request = JobRequest(task=task, args=args, **options)
         [answer] = yield from atomically(self._enqueue([_new(request)], by))
         return answer
 
@@ -133,7 +106,7 @@ class EnqueueCommands(CommandGroup):
             new = [replace(job, meta=with_fields(job.meta, notes)) for job in new]
         if idempotency_key is None:
             return EnqueuedMany((yield from atomically(self._enqueue(new, by))), repeated=False)
-        told, repeated = yield from self._store.once(
+        told, repeated = yield from self._store.tokens.once(
             by.actor, idempotency_key, idempotency.digest(asked), self._told(new, by)
         )
         answers = [EnqueueResult(JobId(job_id), created) for job_id, created in told]
@@ -147,55 +120,22 @@ class EnqueueCommands(CommandGroup):
         return [[answer.id, answer.created] for answer in answers]
 
     def _enqueue(self, jobs: Sequence[NewJob], by: By) -> Op[Sequence[EnqueueResult]]:
-        answers = yield from self._store.enqueue(jobs)
+        answers = yield from self._store.jobs.enqueue(jobs)
         made = [f"job:{answer.id}" for answer in answers if answer.created]
-        yield from self._store.record_audit(by, "enqueue", made)
+        yield from self._store.audit.record(by, "enqueue", made)
         return answers
 
 
 def _new(request: JobRequest) -> NewJob:
     if not isinstance(request.args, Mapping):
         raise PayloadError('the arguments are no object; name each one, as in {"name": "Ada"}')
-    options = Options(
-        queue=request.queue,
-        priority=request.priority,
-        delay=request.delay,
-        run_at=request.run_at,
-        key=request.key,
-        key_for=request.key_for,
-        max_attempts=request.max_attempts,
-        lease=request.lease,
-        timeout=request.timeout,
-        expires_in=request.expires_in,
-        tags=request.tags,
-        target=request.target,
-    )
-    job = new_job(unregistered_task(request.task), options, dict(request.args))
-    return replace(job, held=request.held)
-
-
-@lru_cache(maxsize=256)
-def unregistered_task(task: str) -> Definition:
-    """A task of which only the name is known here."""
-
-    def unknown() -> None:
-        """Stands for the function, which is in the program that has the task."""
-
-    return Definition(
-        name=task,
-        function=unknown,
-        parameters=Parameters(unknown, skip=0),
-        takes_job=False,
-        is_async=False,
-        timeout=None,
-        stop_within=DEFAULTS.stop_within,
-    )
+    job = new_job(unregistered_task(request.task), request.options, dict(request.args))
+    return replace(job, held=request.options.get("held", False))
 
 
 T = TypeVar("T")
 # As numbers, or as the texts that HTTP has for them.
 Ids: TypeAlias = Sequence[int | str]
-_LONGEST_PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,18 +146,26 @@ class JobList:
     next: str | None
 
 
-class Jobs(EnqueueCommands):
+@dataclass(frozen=True, slots=True)
+class FailedGroups:
+    """A page of groups, by task and signature. `next` is None at the end alone."""
+
+    groups: Sequence[FailedGroup]
+    next: str | None
+
+
+class Jobs(EnqueueCommands, SearchCommands):
     """The verbs over jobs. Those that change take many, and answer in the order asked."""
 
     @AdminCommand
-    def job(self, job_id: int | str) -> Op[JobRow | None]:
+    def get(self, job_id: int | str) -> Op[JobRow | None]:
         """The job wherever it is now, or None."""
-        return self._store.get(rules.job_id(job_id))
+        return self._store.jobs.get(rules.job_id(job_id))
 
-    ajob: Final = AsyncTwin(job)
+    aget: Final = AsyncTwin(get)
 
     @AdminCommand
-    def jobs(
+    def list(
         self,
         state: State,
         *,
@@ -230,20 +178,28 @@ class Jobs(EnqueueCommands):
         """Jobs in one state, newest first; `after` is the last page's `next`. What is searched
         per page is bounded, so that a page may come short. Only dead letters have the `signature`
         of an error."""
-        if not 1 <= count <= _LONGEST_PAGE:
-            raise InvalidValue(f"a page of {count} is not within 1 to {_LONGEST_PAGE:,}")
+        check_page_size(count)
         place = None if after is None else paging.place(after)
-        page = yield from self._store.list(
+        page = yield from self._store.job_queries.list(
             State(state), queue=queue, task=task, signature=signature, count=count, place=place
         )
         return JobList(page.jobs, None if page.next is None else paging.token(page.next))
 
-    ajobs: Final = AsyncTwin(jobs)
+    alist: Final = AsyncTwin(list)  # noqa: A003 - the verb above, by its name
+
+    @AdminCommand
+    def why(self, job_id: int | str) -> Op[Explanation]:
+        """Where a job stands: why it is not running, or who runs it, or how it ended."""
+        said = rules.job_id(job_id)
+        facts = yield from self._store.stats.facts(said)
+        return explain.nowhere(said) if facts is None else explain.explain(facts)
+
+    awhy: Final = AsyncTwin(why)
 
     @AdminCommand
     def attempts(self, job_id: int | str) -> Op[Sequence[AttemptRow]]:
         """The job's ended running periods, oldest first."""
-        return self._store.attempts(rules.job_id(job_id))
+        return self._store.jobs.attempts(rules.job_id(job_id))
 
     aattempts: Final = AsyncTwin(attempts)
 
@@ -252,9 +208,9 @@ class Jobs(EnqueueCommands):
         """The last ended running period of each of up to 1,000 jobs that has one, without trace and
         log: what a list of jobs says of their errors."""
         said = rules.job_ids(ids)
-        if len(said) > _LONGEST_PAGE:
-            raise InvalidValue(f"{len(said):,} jobs at once; {_LONGEST_PAGE:,} is the most")
-        return self._store.last_attempts(said)
+        if len(said) > MAX_PAGE_SIZE:
+            raise InvalidValue(f"{len(said):,} jobs at once; {MAX_PAGE_SIZE:,} is the most")
+        return self._store.jobs.last_attempts(said)
 
     alast_attempts: Final = AsyncTwin(last_attempts)
 
@@ -263,58 +219,84 @@ class Jobs(EnqueueCommands):
         self, job_id: int | str, *, after: str = "", count: int = 1000
     ) -> Op[Mapping[str, Json]]:
         """The job's result items by key, above a key."""
-        return self._store.items(rules.job_id(job_id), after=after, count=count)
+        return self._store.jobs.items(rules.job_id(job_id), after=after, count=count)
 
     aitems: Final = AsyncTwin(items)
 
     @AdminCommand
-    def audit(
-        self, target: str, *, count: int = 100, before: int | None = None
-    ) -> Op[Sequence[AuditRow]]:
-        """What was done to a target (`job:5`, `queue:mail`), newest first, below an id."""
-        return self._store.audit(target, count=count, before=before)
+    def leases(
+        self, *, worker: UUID | None = None, queue: str | None = None, count: int = 100
+    ) -> Op[Sequence[LeaseRow]]:
+        """Leases of running jobs, those that end first before others: of a worker, of a queue, or
+        of all. They are looked for among the 10,000 that end first."""
+        check_page_size(count)
+        of = None if worker is None else WorkerId(worker)
+        return self._store.inspection.leases(worker=of, queue=queue, count=count)
 
-    aaudit: Final = AsyncTwin(audit)
+    aleases: Final = AsyncTwin(leases)
+
+    @AdminCommand
+    def failed_groups(
+        self,
+        *,
+        queue: str | None = None,
+        task: str | None = None,
+        count: int = 50,
+        after: str | None = None,
+    ) -> Op[FailedGroups]:
+        """Dead letters by task and error signature, in this order, counted up to 10,000 each;
+        `after` is the last page's `next`. Of one queue some 10,000 are looked at in all, and the
+        counts say whether there are more."""
+        check_page_size(count)
+        place = None if after is None else paging.group(after)
+        groups = yield from self._store.stats.failed_groups(
+            queue=queue, task=task, count=count, after=place
+        )
+        full = len(groups) == count
+        last = paging.group_token(groups[-1].task, groups[-1].signature) if full else None
+        return FailedGroups(groups, last)
+
+    afailed_groups: Final = AsyncTwin(failed_groups)
 
     @AdminCommand
     def retry(self, ids: Ids, by: By, *, dry_run: bool = False) -> Op[Sequence[RetryResult]]:
         """Bring dead letters back for a new life."""
-        return _meant(self._store.retry(rules.job_ids(ids), by), dry_run=dry_run)
+        return _meant(self._store.job_commands.retry(rules.job_ids(ids), by), dry_run=dry_run)
 
     aretry: Final = AsyncTwin(retry)
 
     @AdminCommand
     def cancel(self, ids: Ids, by: By, *, dry_run: bool = False) -> Op[Sequence[CancelStatus]]:
         """End queued jobs at once; ask the holders of running ones to end them."""
-        return _meant(self._store.cancel(rules.job_ids(ids), by), dry_run=dry_run)
+        return _meant(self._store.job_commands.cancel(rules.job_ids(ids), by), dry_run=dry_run)
 
     acancel: Final = AsyncTwin(cancel)
 
     @AdminCommand
     def revoke(self, ids: Ids, by: By, *, dry_run: bool = False) -> Op[Sequence[bool]]:
         """Take running jobs from their holders and end them; False for one that does not run."""
-        return _meant(self._store.revoke(rules.job_ids(ids), by), dry_run=dry_run)
+        return _meant(self._store.job_commands.revoke(rules.job_ids(ids), by), dry_run=dry_run)
 
     arevoke: Final = AsyncTwin(revoke)
 
     @AdminCommand
     def hold(self, ids: Ids, by: By, *, dry_run: bool = False) -> Op[Sequence[bool]]:
         """Keep queued jobs from being claimed; False for one that is not queued."""
-        return _meant(self._store.hold(rules.job_ids(ids), by), dry_run=dry_run)
+        return _meant(self._store.job_commands.hold(rules.job_ids(ids), by), dry_run=dry_run)
 
     ahold: Final = AsyncTwin(hold)
 
     @AdminCommand
     def resume(self, ids: Ids, by: By, *, dry_run: bool = False) -> Op[Sequence[bool]]:
         """Let held jobs go on, in their old place; False for one that is not held."""
-        return _meant(self._store.resume(rules.job_ids(ids), by), dry_run=dry_run)
+        return _meant(self._store.job_commands.resume(rules.job_ids(ids), by), dry_run=dry_run)
 
     aresume: Final = AsyncTwin(resume)
 
     @AdminCommand
     def discard(self, ids: Ids, by: By, *, dry_run: bool = False) -> Op[Sequence[bool]]:
         """Delete dead letters for good; False for one that is none."""
-        return _meant(self._store.discard(rules.job_ids(ids), by), dry_run=dry_run)
+        return _meant(self._store.job_commands.discard(rules.job_ids(ids), by), dry_run=dry_run)
 
     adiscard: Final = AsyncTwin(discard)
 
@@ -332,7 +314,9 @@ class Jobs(EnqueueCommands):
         """Give queued jobs another queue, priority or time, at the earliest now; one that keeps
         its time keeps its age. False for one that is not queued."""
         changes = Changes(queue=queue, priority=priority, run_at=run_at)
-        return _meant(self._store.move(rules.job_ids(ids), changes, by), dry_run=dry_run)
+        return _meant(
+            self._store.job_commands.move(rules.job_ids(ids), changes, by), dry_run=dry_run
+        )
 
     amove: Final = AsyncTwin(move)
 
@@ -340,7 +324,7 @@ class Jobs(EnqueueCommands):
     def delete(self, ids: Ids, by: By, *, dry_run: bool = False) -> Op[Sequence[DeleteStatus]]:
         """Delete ended jobs for good, with their items and the keys that they still have. One
         that is queued or running is left: cancel it first. Attempts stay as long as others."""
-        return _meant(self._store.delete(rules.job_ids(ids), by), dry_run=dry_run)
+        return _meant(self._store.job_commands.delete(rules.job_ids(ids), by), dry_run=dry_run)
 
     adelete: Final = AsyncTwin(delete)
 

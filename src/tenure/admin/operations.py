@@ -20,11 +20,16 @@ from tenure._model.selector import Selector
 from tenure._rules import idempotency
 from tenure._rules.operations import DEFAULT_RATE, selected
 from tenure._store.steps import Op
-from tenure.admin._commands import AdminCommand, AsyncTwin, CommandGroup, as_dry_run
+from tenure.admin._commands import (
+    AdminCommand,
+    AsyncTwin,
+    CommandGroup,
+    as_dry_run,
+    check_page_size,
+)
 from tenure.admin.search import check_hidden, checked
 from tenure.errors import InvalidValue
 
-_LONGEST_PAGE = 1000
 KindWord: TypeAlias = OperationKind | Literal["retry", "cancel", "discard", "delete", "move"]
 
 
@@ -66,23 +71,23 @@ class Operations(CommandGroup):
             yield from check_hidden(self._store, checked(said.selector))
         new = NewOperation(kind=wanted, filter=said, rate=rate, changes=changes)
         if dry_run:
-            return (yield from as_dry_run(self._store.start_operation(new, by, keep=False)))
-        return (yield from self._store.start_operation(new, by))
+            return (yield from as_dry_run(self._store.operations.start(new, by, keep=False)))
+        return (yield from self._store.operations.start(new, by))
 
     astart: Final = AsyncTwin(start)
 
     @AdminCommand
     def list(self, *, before: int | None = None, count: int = 50) -> Op[Sequence[OperationRow]]:
         """Operations, newest first, below an id."""
-        _check_count(count)
-        return self._store.operations(before=before, count=count)
+        check_page_size(count)
+        return self._store.operations.list(before=before, count=count)
 
     alist: Final = AsyncTwin(list)  # noqa: A003 - the verb above, by its name
 
     @AdminCommand
     def get(self, operation_id: int | str) -> Op[OperationRow | None]:
         """The operation of this id, or None."""
-        return self._store.operation(_number(operation_id))
+        return self._store.operations.get(_number(operation_id))
 
     aget: Final = AsyncTwin(get)
 
@@ -97,9 +102,9 @@ class Operations(CommandGroup):
     ) -> Op[ItemList]:
         """The members in their order, with what became of each; `after` is the last page's `next`.
         What is searched per page is bounded, so that a page may come short."""
-        _check_count(count)
+        check_page_size(count)
         said = None if outcome is None else ItemOutcome(outcome)
-        items, more = yield from self._store.operation_items(
+        items, more = yield from self._store.operations.items(
             _number(operation_id), outcome=said, after=after, count=count
         )
         return ItemList(items, more)
@@ -110,37 +115,32 @@ class Operations(CommandGroup):
     def of(self, job_id: int | str, *, count: int = 100) -> Op[Sequence[Membership]]:
         """The operations that a job is or was a member of, newest first, with what became of it:
         what operations did is not in the audit of each job."""
-        _check_count(count)
-        return self._store.operations_of(idempotency.job_id(job_id), count=count)
+        check_page_size(count)
+        return self._store.operations.of_job(idempotency.job_id(job_id), count=count)
 
     aof: Final = AsyncTwin(of)
 
     @AdminCommand
     def pause(self, operation_id: int | str, by: By) -> Op[OperationRow]:
         """Let no more be done until it is resumed; what is done stays done."""
-        return self._store.steer_operation(_number(operation_id), OperationState.PAUSED, by)
+        return self._store.operations.steer(_number(operation_id), OperationState.PAUSED, by)
 
     apause: Final = AsyncTwin(pause)
 
     @AdminCommand
     def resume(self, operation_id: int | str, by: By) -> Op[OperationRow]:
         """Let a paused operation go on where it was."""
-        return self._store.steer_operation(_number(operation_id), OperationState.RUNNING, by)
+        return self._store.operations.steer(_number(operation_id), OperationState.RUNNING, by)
 
     aresume: Final = AsyncTwin(resume)
 
     @AdminCommand
     def abort(self, operation_id: int | str, by: By) -> Op[OperationRow]:
         """End an operation: once this has answered, nothing more of it is done."""
-        return self._store.steer_operation(_number(operation_id), OperationState.ABORTED, by)
+        return self._store.operations.steer(_number(operation_id), OperationState.ABORTED, by)
 
     aabort: Final = AsyncTwin(abort)
 
 
 def _number(operation_id: int | str) -> int:
     return idempotency.number(operation_id, "operation")
-
-
-def _check_count(count: int) -> None:
-    if not 1 <= count <= _LONGEST_PAGE:
-        raise InvalidValue(f"a page of {count} is not within 1 to {_LONGEST_PAGE:,}")

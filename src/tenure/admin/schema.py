@@ -29,13 +29,13 @@ class SchemaStatus:
 
 
 class Schema(CommandGroup):
-    """The verbs over the schema."""
+    """Commands on the schema: `app.admin.schema`."""
 
     @AdminCommand
-    def schema(self) -> Op[SchemaStatus]:
+    def status(self) -> Op[SchemaStatus]:
         """Which version the schema has, which this release needs, and what is pending."""
         known = self._engine.migrations
-        found, breaking = yield from self._engine.version()
+        found, breaking = yield from self._engine.store.schema.version()
         problem = None
         try:
             migrations.check(found, needed=len(known), breaking_since=breaking)
@@ -44,13 +44,13 @@ class Schema(CommandGroup):
         pending = [migration.name for migration in known[found:]]
         return SchemaStatus(found, len(known), pending, problem)
 
-    aschema: Final = AsyncTwin(schema)
+    astatus: Final = AsyncTwin(status)
 
     @AdminCommand
     def plan(self, *, to: int | None = None) -> Op[Sequence[str]]:
         """The migrations that `migrate` would apply, in order."""
         known = self._engine.migrations
-        found, _ = yield from self._engine.version()
+        found, _ = yield from self._engine.store.schema.version()
         goal = len(known) if to is None else to
         if found > len(known) and goal == len(known):
             return []
@@ -65,9 +65,9 @@ class Schema(CommandGroup):
         """Bring the schema to a version, up or down, and make the partitions that this release
         needs; answers with the migrations applied. Down takes what is in the tables away."""
         with self._engine.session() as session:
-            applied = session.run(self._engine.migrate(to=to))
+            applied = session.run(self._engine.store.schema.migrate(to=to))
             if to is None or to == len(self._engine.migrations):
-                session.run(self._store.maintain())
+                session.run(self._store.maintenance.maintain())
             return applied
 
     async def amigrate(self, *, to: int | None = None) -> Sequence[str]:
@@ -77,7 +77,7 @@ class Schema(CommandGroup):
     @AdminCommand
     def maintain(self) -> Op[MaintenanceReport]:
         """Make the partitions ahead, drop what is past its retention. Needs the owner's role."""
-        return self._store.maintain()
+        return self._store.maintenance.maintain()
 
     amaintain: Final = AsyncTwin(maintain)
 

@@ -10,11 +10,10 @@ from tenure._model.selector import Selector
 from tenure._rules import paging, selector_syntax
 from tenure._store.port import Store
 from tenure._store.steps import Op
-from tenure.admin._commands import AdminCommand, AsyncTwin, CommandGroup
+from tenure.admin._commands import AdminCommand, AsyncTwin, CommandGroup, check_page_size
 from tenure.admin.installation import redactor_of
 from tenure.errors import InvalidValue
 
-_LONGEST_PAGE = 1000
 # How many rows are searched for a page: by how often a search is widened.
 WINDOWS: tuple[int, ...] = (50_000, 250_000, 1_000_000)
 
@@ -57,14 +56,15 @@ class SearchCommands(CommandGroup):
         """The jobs that a selector means, in whatever state, newest first; `after` is the last
         page's `next`. What is searched per page is bounded; `widen`, 0 to 2, makes it more."""
         meant = checked(selector)
-        if not 1 <= count <= _LONGEST_PAGE:
-            raise InvalidValue(f"a page of {count} is not within 1 to {_LONGEST_PAGE:,}")
+        check_page_size(count)
         if widen not in range(len(WINDOWS)):
             raise InvalidValue(f"a search cannot be widened {widen} times; 0 to {len(WINDOWS) - 1}")
         places = None if after is None else paging.search_places(after)
         yield from check_hidden(self._store, meant)
         window = WINDOWS[widen]
-        found = yield from self._store.search(meant, count=count, window=window, places=places)
+        found = yield from self._store.job_queries.search(
+            meant, count=count, window=window, places=places
+        )
         return JobSearch(
             jobs=found.jobs,
             next=paging.search_token(found.next) if found.next else None,
@@ -89,7 +89,7 @@ def check_hidden(store: Store, selector: Selector) -> Op[None]:
     """Refuse to search for what nobody is shown: a guess that is confirmed tells it too."""
     if not selector.args:
         return
-    hidden = redactor_of((yield from store.settings()))
+    hidden = redactor_of((yield from store.settings.changed()))
     for one in selector.args:
         if any(hidden.hides(*one.path[: end + 1]) for end in range(len(one.path))):
             raise InvalidValue(

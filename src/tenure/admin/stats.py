@@ -5,32 +5,19 @@ why a job is not running. Nothing here changes anything, or counts an unbounded 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from tenure._model.explanation import Explanation
 from tenure._model.overview import DayCounts, Overview, OverviewCounts, QueueSummary
 from tenure._model.queue import EVERY_QUEUE
-from tenure._model.stats import Count, Depth, FailedGroup, LateWork, Stats, Storage, Totals
+from tenure._model.stats import Count, LateWork, Stats, Storage, Totals
 from tenure._model.worker import WorkerRow, WorkerState
-from tenure._rules import alerts, explain, idempotency, paging
+from tenure._rules import alerts
 from tenure._rules.liveness import is_paused, live, serving
 from tenure._store.steps import Op
 from tenure.admin._commands import AdminCommand, AsyncTwin, CommandGroup
 from tenure.config import duration
-from tenure.errors import InvalidValue
 from tenure.task import Seconds
-
-_LONGEST_PAGE = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class FailedGroups:
-    """A page of groups, by task and signature. `next` is None at the end alone."""
-
-    groups: Sequence[FailedGroup]
-    next: str | None
 
 
 class StatsCommands(CommandGroup):
@@ -49,24 +36,17 @@ class StatsCommands(CommandGroup):
         """What ended over a time, whole and in steps of whole minutes: outcomes, and how long
         attempts waited and ran. By default the hour up to the last whole minute, minute by minute.
         A minute is counted some ten seconds after its end."""
-        return self._store.stats(
+        return self._store.stats.over_time(
             queue=queue, task=task, since=since, until=until, step=duration(step)
         )
 
     astats: Final = AsyncTwin(stats)
 
     @AdminCommand
-    def depths(self) -> Op[Sequence[Depth]]:
-        """How much there is in each known queue: exact up to 10,000 each, zeros too."""
-        return self._store.depths()
-
-    adepths: Final = AsyncTwin(depths)
-
-    @AdminCommand
     def totals(self, since: datetime | None = None) -> Op[Totals]:
         """What ended from an instant on, by queue and task, for who counts on: the next time from
         `settled_to`. Without an instant, of the last hour: to begin with."""
-        return self._store.totals(since)
+        return self._store.stats.totals(since)
 
     atotals: Final = AsyncTwin(totals)
 
@@ -74,49 +54,16 @@ class StatsCommands(CommandGroup):
     def lateness(self) -> Op[LateWork]:
         """What should have been done and was not: leases to end, schedules, operations; and what
         the ticks of the last hour came to."""
-        return self._store.lateness()
+        return self._store.overview.lateness()
 
     alateness: Final = AsyncTwin(lateness)
 
     @AdminCommand
     def storage(self) -> Op[Storage]:
         """How large the tables are, their dead rows, and what keeps those from being removed."""
-        return self._store.storage()
+        return self._store.overview.storage()
 
     astorage: Final = AsyncTwin(storage)
-
-    @AdminCommand
-    def failed_groups(
-        self,
-        *,
-        queue: str | None = None,
-        task: str | None = None,
-        count: int = 50,
-        after: str | None = None,
-    ) -> Op[FailedGroups]:
-        """Dead letters by task and error signature, in this order, counted up to 10,000 each;
-        `after` is the last page's `next`. Of one queue some 10,000 are looked at in all, and the
-        counts say whether there are more."""
-        if not 1 <= count <= _LONGEST_PAGE:
-            raise InvalidValue(f"a page of {count} is not within 1 to {_LONGEST_PAGE:,}")
-        place = None if after is None else paging.group(after)
-        groups = yield from self._store.failed_groups(
-            queue=queue, task=task, count=count, after=place
-        )
-        full = len(groups) == count
-        last = paging.group_token(groups[-1].task, groups[-1].signature) if full else None
-        return FailedGroups(groups, last)
-
-    afailed_groups: Final = AsyncTwin(failed_groups)
-
-    @AdminCommand
-    def why(self, job_id: int | str) -> Op[Explanation]:
-        """Where a job stands: why it is not running, or who runs it, or how it ended."""
-        said = idempotency.job_id(job_id)
-        facts = yield from self._store.facts(said)
-        return explain.nowhere(said) if facts is None else explain.explain(facts)
-
-    awhy: Final = AsyncTwin(why)
 
 
 _COMPLETIONS = 10
@@ -133,13 +80,13 @@ class OverviewCommands(CommandGroup):
     def overview(self) -> Op[Overview]:
         """The installation at a glance: its numbers, what needs attention in sentences (and in
         words when all is well), its queues and workers, what was completed last."""
-        pulse = yield from self._store.pulse()
-        workers = yield from self._store.workers()
-        depths = yield from self._store.depths(most=_COUNTED)
+        pulse = yield from self._store.overview.pulse()
+        workers = yield from self._store.workers.list()
+        depths = yield from self._store.stats.depths(most=_COUNTED)
         names = [depth.queue for depth in depths]
-        retrying = yield from self._store.retrying(names)
-        hours = yield from self._store.hours(names)
-        rows = {row.name: row for row in (yield from self._store.queues())}
+        retrying = yield from self._store.overview.retrying(names)
+        hours = yield from self._store.overview.hours(names)
+        rows = {row.name: row for row in (yield from self._store.queues.list())}
         queues = [
             QueueSummary(
                 depth=depth,
@@ -151,30 +98,30 @@ class OverviewCommands(CommandGroup):
             )
             for depth in depths
         ]
-        holders = yield from self._store.holders(count=_NAMED)
+        holders = yield from self._store.overview.holders(count=_NAMED)
         figures = alerts.AlertInputs(
             now=pulse.now,
             pulse=pulse,
             queues=queues,
             every_queue=rows.get(EVERY_QUEUE),
             workers=workers,
-            lateness=(yield from self._store.lateness()),
+            lateness=(yield from self._store.overview.lateness()),
             late_schedules=(
-                yield from self._store.late_schedules(alerts.FIRED_WITHIN, count=_NAMED)
+                yield from self._store.overview.late_schedules(alerts.FIRED_WITHIN, count=_NAMED)
             ),
-            overdue=(yield from self._store.overdue(alerts.RESCUED_WITHIN, count=_NAMED)),
+            overdue=(yield from self._store.leases.overdue(alerts.RESCUED_WITHIN, count=_NAMED)),
             holders=[holder for holder in holders if alerts.matters(holder)],
         )
-        shown, left_out = alerts.find_alerts(figures)
+        shown, more = alerts.find_alerts(figures)
         return Overview(
             now=pulse.now,
-            words=alerts.words(figures, found=len(shown) + left_out),
+            words=alerts.words(figures, found=len(shown) + more),
             numbers=_numbers(pulse, queues, workers, retrying),
             attention=shown,
-            left_out=left_out,
+            more=more,
             queues=queues,
             workers=sorted(_there(workers), key=_order)[:_WORKERS],
-            completions=(yield from self._store.completions(count=_COMPLETIONS)),
+            completions=(yield from self._store.overview.completions(count=_COMPLETIONS)),
         )
 
     aoverview: Final = AsyncTwin(overview)
@@ -187,7 +134,7 @@ def _numbers(
     active = [worker for worker in live(workers) if worker.state is WorkerState.ACTIVE]
     return OverviewCounts(
         due=_sum(depth.due for depth in depths),
-        later=_sum(depth.later for depth in depths),
+        scheduled=_sum(depth.scheduled for depth in depths),
         running=_sum(depth.running for depth in depths),
         expired=pulse.expired,
         retrying=retrying,

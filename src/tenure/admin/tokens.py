@@ -12,12 +12,11 @@ from tenure._rules import access
 from tenure._rules import access as rules
 from tenure._rules import idempotency as numbering
 from tenure._store.steps import Op
-from tenure.admin._commands import AdminCommand, AsyncTwin, CommandGroup
+from tenure.admin._commands import AdminCommand, AsyncTwin, CommandGroup, check_page_size
 from tenure.config import LONGEST_WAIT, duration
 from tenure.errors import InvalidValue, TokenRefused
 from tenure.task import Seconds
 
-_LONGEST_PAGE = 1000
 _REFUSALS = {
     TokenState.EXPIRED: "the access token has expired; make a new one: tenure token create",
     TokenState.REVOKED: "the access token was revoked; ask for a new one, if that was not meant",
@@ -59,7 +58,7 @@ class Tokens(CommandGroup):
             )
         secret = rules.secret(secrets.token_bytes(rules.ENTROPY))
         new = NewToken(name, rules.hint(secret), rules.digest(secret), grant, lasts)
-        row = yield from self._store.create_token(new, by)
+        row = yield from self._store.tokens.create(new, by)
         return CreatedToken(secret, row)
 
     acreate: Final = AsyncTwin(create)
@@ -73,7 +72,7 @@ class Tokens(CommandGroup):
                 "this is no access token, or it was not copied whole; look at how it is passed on",
                 "malformed",
             )
-        row = yield from self._store.find_token(rules.digest(secret))
+        row = yield from self._store.tokens.find(rules.digest(secret))
         if row is None:
             raise TokenRefused(
                 "the access token is not known here; it is of another installation", "unknown"
@@ -88,7 +87,7 @@ class Tokens(CommandGroup):
     def touch(self, ids: Sequence[int]) -> Op[int]:
         """Note that access tokens were used; answers with how many had that not noted within the
         last minute. For those seen since the last call, about once a minute: not per request."""
-        return self._store.touch_tokens(sorted(set(ids)))
+        return self._store.tokens.touch(sorted(set(ids)))
 
     atouch: Final = AsyncTwin(touch)
 
@@ -97,9 +96,8 @@ class Tokens(CommandGroup):
         self, *, before: int | None = None, count: int = 100, active: bool = False
     ) -> Op[Sequence[TokenRow]]:
         """Access tokens, newest first, below an id; the active ones alone, if so asked."""
-        if not 1 <= count <= _LONGEST_PAGE:
-            raise InvalidValue(f"a page of {count} is not within 1 to {_LONGEST_PAGE:,}")
-        return self._store.tokens(before=before, count=count, active=active)
+        check_page_size(count)
+        return self._store.tokens.list(before=before, count=count, active=active)
 
     alist: Final = AsyncTwin(list)  # noqa: A003 - the verb above, by its name
 
@@ -107,6 +105,6 @@ class Tokens(CommandGroup):
     def revoke(self, ids: Sequence[int | str], by: By) -> Op[Sequence[bool]]:
         """Let access tokens in no more, for good; False for one that is not there, or was revoked
         before."""
-        return self._store.revoke_tokens(numbering.numbers(ids, "token"), by)
+        return self._store.tokens.revoke(numbering.numbers(ids, "token"), by)
 
     arevoke: Final = AsyncTwin(revoke)

@@ -6,11 +6,12 @@ from typing import Annotated
 import typer
 
 from tenure.cli.errors import Exit
-from tenure.cli.options import AsJson, DatabaseUrl, SchemaName, connect_admin
-from tenure.cli.output import print_json, print_note, print_table
+from tenure.cli.options import Before, CommandContext, Count
+from tenure.cli.output import print_json, print_page_end, print_rows
 
 
 def audit(
+    ctx: CommandContext,
     *,
     target: Annotated[
         str | None, typer.Option("--target", metavar="TARGET", help="To this: job:5, queue:mail.")
@@ -25,33 +26,20 @@ def audit(
         str | None,
         typer.Option("--action", metavar="WORD", help="By queue.pause; or queue, all of a kind."),
     ] = None,
-    count: Annotated[
-        int, typer.Option("-n", "--count", min=1, max=1000, help="How many at the most.")
-    ] = 50,
-    before: Annotated[
-        int | None, typer.Option("--before", metavar="ID", help="Go on below this id.")
-    ] = None,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
+    count: Count = 50,
+    before: Before = None,
 ) -> int:
     """Show who did what, to what and why, newest first."""
-    with connect_admin(database_url, schema) as admin:
-        page = admin.search_audit(
-            target=target, actor=actor, source=source, action=action, count=count, before=before
-        )
-        hide = admin.redactor().value
+    page = ctx.admin.audit.search(
+        target=target, actor=actor, source=source, action=action, count=count, before=before
+    )
+    hide = ctx.admin.settings.redactor().value
     rows = [replace(row, before=hide(row.before), after=hide(row.after)) for row in page.rows]
-    if as_json:
+    if ctx.as_json:
         print_json({"audit": rows, "next": page.next})
     elif rows:
-        print_table(
-            ("id", "at", "by", "from", "action", "target", "reason"),
-            [
-                (row.id, row.at, row.actor, row.source, row.action, row.target, row.reason)
-                for row in rows
-            ],
+        print_rows(
+            rows, "id", "at", ("by", "actor"), ("from", "source"), "action", "target", "reason"
         )
-    more = "no more" if page.next is None else f"more may follow: --before {page.next}"
-    print_note(f"{len(rows)} shown; {more}")
+    print_page_end(len(rows), "--before", page.next)
     return Exit.DONE

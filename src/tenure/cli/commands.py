@@ -23,10 +23,10 @@ from tenure.cli import (
     setting,
     token,
     top,
-    workers,
+    worker,
 )
 from tenure.cli.errors import CommandError, Exit, failure
-from tenure.cli.options import Commands
+from tenure.cli.options import Commands, operator_command
 from tenure.cli.output import print_error
 from tenure.errors import TenureError
 
@@ -41,16 +41,15 @@ app: typer.Typer = typer.Typer(
 app.command("init")(init.init)
 app.command("dev")(dev.dev)
 app.command("demo")(demo.demo)
-app.command("worker")(processes.worker)
 app.command("scheduler")(processes.scheduler)
 app.command("server")(processes.server)
 app.command("probe")(processes.probe)
 app.command("doctor")(doctor.doctor)
 app.command("top")(top.top)
-app.command("audit")(audit.audit)
+operator_command(app, "audit")(audit.audit)
 app.add_typer(job.app)
 app.add_typer(queue.app)
-app.add_typer(workers.app)
+app.add_typer(worker.app)
 app.add_typer(schedule.app)
 app.add_typer(failed.app)
 app.add_typer(operation.app)

@@ -8,7 +8,13 @@ import typer
 
 from tenure import _settings
 from tenure.cli.errors import CommandError, Exit
-from tenure.cli.options import AsJson, Commands, DatabaseUrl, DryRun, SchemaName, connect_admin
+from tenure.cli.options import (
+    AsJson,
+    CommandContext,
+    Commands,
+    SchemaName,
+    operator_command,
+)
 from tenure.cli.output import print_fields, print_json, print_lines, print_note
 
 app: typer.Typer = typer.Typer(
@@ -21,32 +27,28 @@ _To = Annotated[
 ]
 
 
-@app.command("migrate")
+@operator_command(app, "migrate", dry_run=True, check=False)
 def migrate(
+    ctx: CommandContext,
     *,
     to: _To = None,
-    dry_run: DryRun = False,
     yes: Annotated[
         bool, typer.Option("--yes", help="Go back without asking, although data is lost.")
     ] = False,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
 ) -> int:
     """Bring the schema to this release's version, or to another, and make its partitions."""
-    schema = _settings.resolve("schema", schema)
-    with connect_admin(database_url, schema, check=False) as admin:
-        steps = admin.plan(to=to)
-        if not dry_run:
-            if any(step.endswith(" down") for step in steps) and not yes:
-                _ask(steps)
-            steps = admin.migrate(to=to)
-        version = admin.schema().version
-    if as_json:
-        print_json({"version": version, "dry_run": dry_run, "migrations": steps})
+    schema = _settings.resolve("schema", ctx.schema)
+    steps = ctx.admin.schema.plan(to=to)
+    if not ctx.dry_run:
+        if any(step.endswith(" down") for step in steps) and not yes:
+            _ask(steps)
+        steps = ctx.admin.schema.migrate(to=to)
+    version = ctx.admin.schema.status().version
+    if ctx.as_json:
+        print_json({"version": version, "dry_run": ctx.dry_run, "migrations": steps})
     else:
         print_lines(steps)
-    did = "would be applied to" if dry_run else "applied;"
+    did = "would be applied to" if ctx.dry_run else "applied;"
     print_note(f"{len(steps)} migrations {did} schema {schema} at version {version}")
     return Exit.DONE
 
@@ -64,14 +66,11 @@ def _ask(steps: Sequence[str]) -> None:
     typer.confirm("Go on?", abort=True, err=True)
 
 
-@app.command("status")
-def status(
-    *, as_json: AsJson = False, database_url: DatabaseUrl = None, schema: SchemaName = None
-) -> int:
+@operator_command(app, "status", check=False)
+def status(ctx: CommandContext) -> int:
     """Show which version the schema has, and which this release needs."""
-    schema = _settings.resolve("schema", schema)
-    with connect_admin(database_url, schema, check=False) as admin:
-        found = admin.schema()
+    schema = _settings.resolve("schema", ctx.schema)
+    found = ctx.admin.schema.status()
     fields = {
         "schema": schema,
         "version": found.version,
@@ -80,7 +79,7 @@ def status(
         "fits": found.fits,
         "problem": found.problem,
     }
-    if as_json:
+    if ctx.as_json:
         print_json(fields)
     else:
         print_fields(fields | {"pending": ", ".join(found.pending)})
@@ -127,14 +126,11 @@ def roles(*, as_json: AsJson = False, schema: SchemaName = None) -> int:
     return Exit.DONE
 
 
-@app.command("maintain")
-def maintain(
-    *, as_json: AsJson = False, database_url: DatabaseUrl = None, schema: SchemaName = None
-) -> int:
+@operator_command(app, "maintain")
+def maintain(ctx: CommandContext) -> int:
     """Make the partitions ahead, drop what is past its retention. Needs the owner's role."""
-    with connect_admin(database_url, schema) as admin:
-        upkept = admin.maintain()
-    if as_json:
+    upkept = ctx.admin.schema.maintain()
+    if ctx.as_json:
         print_json(upkept)
     else:
         print_lines(upkept.done)

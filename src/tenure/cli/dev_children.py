@@ -103,7 +103,7 @@ def _prepared(target: str, channel: socket.socket) -> PreparedApp:
             channel.recv(1)
             engine = app.engine
         url = engine.url
-        applied = app.admin.migrate()
+        applied = app.admin.schema.migrate()
         app.close()
     except ConfigError as error:
         raise failure(error, url=url) from error

@@ -5,24 +5,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tenure import _actions
+from tenure._actions import Action
 from tenure.cli.errors import CommandError, Exit
 from tenure.cli.job_output import print_found, print_jobs
 from tenure.cli.options import (
-    AsJson,
+    After,
+    CommandContext,
     Commands,
-    DatabaseUrl,
-    DryRun,
-    Reason,
-    SchemaName,
-    Who,
-    actor,
-    connect_admin,
+    Count,
+    operator_command,
 )
-from tenure.cli.output import print_json, print_note, print_table
+from tenure.cli.output import print_json, print_note, print_rows
 from tenure.cli.selectors import (
     OfQueue,
     OfTask,
-    OperationOptions,
     Rate,
     SelectorWords,
     Yes,
@@ -46,38 +43,28 @@ OfSignature = Annotated[
 ]
 
 
-@app.command("groups")
+@operator_command(app, "groups")
 def groups(
+    ctx: CommandContext,
     *,
     task: OfTask = None,
-    count: Annotated[
-        int, typer.Option("-n", "--count", min=1, max=1000, help="How many at the most.")
-    ] = 50,
-    after: Annotated[
-        str | None,
-        typer.Option("--after", metavar="PLACE", help="Go on where the last list ended."),
-    ] = None,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
+    count: Count = 50,
+    after: After = None,
 ) -> int:
     """Show dead letters by task and error, with how many there are of each."""
-    with connect_admin(database_url, schema) as admin:
-        page = admin.failed_groups(task=task, count=count, after=after)
-        hide = admin.redactor().value
+    page = ctx.admin.jobs.failed_groups(task=task, count=count, after=after)
+    hide = ctx.admin.settings.redactor().value
     rows = [
         replace(group, signature=hide(group.signature), error_message=hide(group.error_message))
         for group in page.groups
     ]
-    if as_json:
+    if ctx.as_json:
         print_json({"groups": rows, "next": page.next})
     elif rows:
-        print_table(
-            ("task", "signature", "count", "newest", "sample", "error"),
-            [
-                (row.task, row.signature, row.count, row.newest_at, row.sample, row.error_type)
-                for row in rows
-            ],
+        print_rows(
+            rows,
+            *("task", "signature", "count", ("newest", "newest_at"), "sample"),
+            ("error", "error_type"),
         )
     if page.next is None:
         print_note(f"{len(rows)} shown; no more")
@@ -86,90 +73,50 @@ def groups(
     return Exit.DONE
 
 
-@app.command("list")
+@operator_command(app, "list")
 def list_failed(
+    ctx: CommandContext,
     words: SelectorWords = None,
     *,
     queue: OfQueue = None,
     task: OfTask = None,
     signature: OfSignature = None,
-    count: Annotated[
-        int, typer.Option("-n", "--count", min=1, max=1000, help="How many at the most.")
-    ] = 50,
-    after: Annotated[
-        str | None,
-        typer.Option("--after", metavar="PLACE", help="Go on where the last list ended."),
-    ] = None,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
+    count: Count = 50,
+    after: After = None,
 ) -> int:
     """Show dead letters, newest first: all, or those that a selector means."""
     from tenure.admin import State
 
-    with connect_admin(database_url, schema) as admin:
-        if signature is None:
-            selector = _failed(build_selector(words, queue=queue, task=task))
-            print_found(admin, selector, count=count, after=after, as_json=as_json)
-        else:
-            _refuse_both(words)
-            page = admin.jobs(
-                State.FAILED, queue=queue, task=task, signature=signature, count=count, after=after
-            )
-            print_jobs(admin, page.jobs, after=page.next, as_json=as_json)
+    if signature is None:
+        selector = _failed(build_selector(words, queue=queue, task=task))
+        print_found(ctx.admin, selector, count=count, after=after, as_json=ctx.as_json)
+    else:
+        _refuse_both(words)
+        page = ctx.admin.jobs.list(
+            State.FAILED, queue=queue, task=task, signature=signature, count=count, after=after
+        )
+        print_jobs(ctx.admin, page.jobs, after=page.next, as_json=ctx.as_json)
     return Exit.DONE
 
 
-@app.command()
-def retry(
-    words: SelectorWords = None,
-    *,
-    queue: OfQueue = None,
-    task: OfTask = None,
-    signature: OfSignature = None,
-    rate: Rate = 500,
-    yes: Yes = False,
-    dry_run: DryRun = False,
-    reason: Reason = None,
-    who: Who = None,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
-) -> int:
-    """Bring all dead letters that match back for a new life, at a rate.
-
-    Workers do it; Ctrl-C stops watching, and it goes on.
-    """
-    said = _dead_letters(words, queue, task, signature)
-    asked = OperationOptions(actor(who, reason), rate, yes, dry_run, as_json)
-    with connect_admin(database_url, schema) as admin:
-        return run_operation(admin, "retry", said, asked, of="dead letters")
+def _add_command(action: Action) -> None:
+    @operator_command(app, action, dry_run=True)
+    def act(
+        ctx: CommandContext,
+        words: SelectorWords = None,
+        *,
+        queue: OfQueue = None,
+        task: OfTask = None,
+        signature: OfSignature = None,
+        rate: Rate = 500,
+        yes: Yes = False,
+    ) -> int:
+        wanted = _dead_letters(words, queue, task, signature)
+        return run_operation(ctx, action.name, wanted, rate=rate, yes=yes, of="dead letters")
 
 
-@app.command()
-def discard(
-    words: SelectorWords = None,
-    *,
-    queue: OfQueue = None,
-    task: OfTask = None,
-    signature: OfSignature = None,
-    rate: Rate = 500,
-    yes: Yes = False,
-    dry_run: DryRun = False,
-    reason: Reason = None,
-    who: Who = None,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
-) -> int:
-    """Delete all dead letters that match for good, at a rate.
-
-    Workers do it; Ctrl-C stops watching, and it goes on.
-    """
-    said = _dead_letters(words, queue, task, signature)
-    asked = OperationOptions(actor(who, reason), rate, yes, dry_run, as_json)
-    with connect_admin(database_url, schema) as admin:
-        return run_operation(admin, "discard", said, asked, of="dead letters")
+_add_command(_actions.RETRY)
+_add_command(_actions.DISCARD)
 
 
 def _failed(selector: "Selector") -> "Selector":

@@ -3,27 +3,24 @@
 import sys
 import time
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tenure.cli import job_actions
 from tenure.cli.errors import CommandError, Exit
-from tenure.cli.job_output import error_of, print_found, print_job, state
+from tenure.cli.fields import ARGS, ENQUEUE_FIELDS, admin_command, takes_fields
+from tenure.cli.job_output import error_of, print_enqueued, print_found, print_job, state
 from tenure.cli.options import (
-    AsJson,
+    After,
+    CommandContext,
     Commands,
+    Count,
     DatabaseUrl,
     JobNumber,
-    Reason,
     SchemaName,
-    Who,
-    actor,
-    arguments,
     connect_admin,
-    duration_option,
-    instant,
-    parse_duration,
+    operator_command,
 )
 from tenure.cli.output import print_json, print_lines, print_note, safe, shown
 from tenure.cli.selectors import OfQueue, OfTask, SelectorWords, build_selector
@@ -35,90 +32,31 @@ if TYPE_CHECKING:
     from tenure.types import JobRow
 
 
+app: typer.Typer = typer.Typer(
+    cls=Commands, name="job", help="Jobs: enqueue them, look at them, steer them."
+)
+
+
+@app.command("enqueue")
+@admin_command(changes=True)
+@takes_fields(ENQUEUE_FIELDS)
 def enqueue(
+    context: CommandContext,
     task: Annotated[str, typer.Argument(metavar="TASK", help="The task's name.")],
     *,
-    args: Annotated[
-        str,
-        typer.Option("--args", metavar="JSON", help="The arguments by name; - reads stdin."),
-    ] = "{}",
-    queue: Annotated[
-        str, typer.Option("-q", "--queue", metavar="NAME", help="The queue it goes into.")
-    ] = "default",
-    priority: Annotated[
-        int | None, typer.Option("--priority", metavar="0-9", help="9 is the most urgent.")
-    ] = None,
-    delay: Annotated[str | None, duration_option("--delay", "Due only after this long:")] = None,
-    run_at: Annotated[
-        str | None,
-        typer.Option("--run-at", metavar="INSTANT", help="Due then: 2030-01-31T09:00+01:00."),
-    ] = None,
-    key: Annotated[
-        str | None,
-        typer.Option("--key", metavar="TEXT", help="One living job of the task per key."),
-    ] = None,
-    key_for: Annotated[
-        str | None, duration_option("--key-for", "Keep the key this long after its end:")
-    ] = None,
-    max_attempts: Annotated[
-        int | None, typer.Option("--max-attempts", metavar="N", help="How often it is tried.")
-    ] = None,
-    lease: Annotated[str | None, duration_option("--lease", "How long a claim grants it:")] = None,
-    timeout: Annotated[
-        str | None, duration_option("--timeout", "How long an attempt may run:")
-    ] = None,
-    expires_in: Annotated[
-        str | None, duration_option("--expires-in", "How long it is worth starting:")
-    ] = None,
-    tags: Annotated[
-        list[str] | None,
-        typer.Option("--tag", metavar="TEXT", help="A word to find it by; may be repeated."),
-    ] = None,
-    target: Annotated[
-        int | None,
-        typer.Option("--target", metavar="N", help="Complete once it has this many items."),
-    ] = None,
+    args: ARGS = None,
     hold: Annotated[bool, typer.Option("--hold", help="Held, until it is resumed.")] = False,
-    reason: Reason = None,
-    who: Who = None,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
+    fields: dict[str, Any],
 ) -> int:
     """Put one job into its queue, and print its id.
 
     The task's own options (queue, attempts, lease) are in the program that has it, and are not
     known here: say what differs from the defaults.
     """
-    named = arguments(args)
-    with connect_admin(database_url, schema) as admin:
-        answer = admin.enqueue(
-            task,
-            named,
-            actor(who, reason),
-            queue=queue,
-            priority=priority,
-            delay=parse_duration(delay),
-            run_at=instant(run_at),
-            key=key,
-            key_for=parse_duration(key_for),
-            max_attempts=max_attempts,
-            lease=parse_duration(lease),
-            timeout=parse_duration(timeout),
-            expires_in=parse_duration(expires_in),
-            tags=tags or (),
-            target=target,
-            held=hold,
-        )
-    if as_json:
-        print_json(answer)
-    else:
-        print_lines([str(answer.id)])
-    if answer.created:
-        print_note(f"enqueued job {answer.id} in queue {queue}")
-    else:
-        print_note(f"job {answer.id} has this key already; nothing was enqueued")
-    return Exit.DONE
+    named = {} if args is None else args
+    answer = context.admin.jobs.enqueue(task, named, context.by, held=hold, **fields)
+    queue = fields.get("queue", "default")
+    return print_enqueued(answer, f"in queue {queue}", as_json=context.as_json)
 
 
 class StateName(StrEnum):
@@ -131,7 +69,9 @@ class StateName(StrEnum):
     CANCELLED = "cancelled"
 
 
+@operator_command(app, "list")
 def list_jobs(
+    ctx: CommandContext,
     words: SelectorWords = None,
     *,
     state: Annotated[
@@ -140,68 +80,47 @@ def list_jobs(
     ] = None,
     queue: OfQueue = None,
     task: OfTask = None,
-    count: Annotated[
-        int, typer.Option("-n", "--count", min=1, max=1000, help="How many at the most.")
-    ] = 50,
-    after: Annotated[
-        str | None,
-        typer.Option("--after", metavar="PLACE", help="Go on where the last list ended."),
-    ] = None,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
+    count: Count = 50,
+    after: After = None,
 ) -> int:
     """Show the jobs that a selector means, newest first; without one, what is queued."""
     said = StateName.QUEUED if state is None and not words else state
     selector = build_selector(words, state=said, queue=queue, task=task)
-    with connect_admin(database_url, schema) as admin:
-        print_found(admin, selector, count=count, after=after, as_json=as_json)
+    print_found(ctx.admin, selector, count=count, after=after, as_json=ctx.as_json)
     return Exit.DONE
 
 
-def show(
-    job_id: JobNumber,
-    *,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
-) -> int:
+@operator_command(app, "show")
+def show(ctx: CommandContext, job_id: JobNumber) -> int:
     """Show one job: where it is, each of its attempts, and what was done to it."""
-    with connect_admin(database_url, schema) as admin:
-        job = admin.job(job_id)
-        shown = admin.redactor()
-        attempts = [shown.attempt(each, of=job) for each in admin.attempts(job_id)]
-        audit = admin.audit(f"job:{job_id}")
-        operations = admin.operations.of(job_id)
-        workers: dict[UUID, str] = {row.id: row.name for row in admin.workers()}
+    job = ctx.admin.jobs.get(job_id)
+    shown = ctx.admin.settings.redactor()
+    attempts = [shown.attempt(each, of=job) for each in ctx.admin.jobs.attempts(job_id)]
+    audit = ctx.admin.audit.list(f"job:{job_id}")
+    operations = ctx.admin.operations.of(job_id)
+    workers: dict[UUID, str] = {row.id: row.name for row in ctx.admin.workers.list()}
     if job is None:
         raise unknown(job_id)
     job = shown.job(job)
-    if as_json:
+    if ctx.as_json:
         print_json({"job": job, "attempts": attempts, "audit": audit, "operations": operations})
     else:
         print_job(job, attempts, audit, operations, workers)
     return Exit.DONE
 
 
-def why(
-    job_id: JobNumber,
-    *,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
-) -> int:
+@operator_command(app, "why")
+def why(ctx: CommandContext, job_id: JobNumber) -> int:
     """Say why a job is not running, or who runs it, or how it ended."""
     from tenure.types import ExplanationCode
 
-    with connect_admin(database_url, schema) as admin:
-        standing = admin.why(job_id)
-        error = None
-        if standing.code is ExplanationCode.ENDED and (job := admin.job(job_id)) is not None:
-            error = error_of(admin, [job]).get(job_id)
+    standing = ctx.admin.jobs.why(job_id)
+    error = None
+    if standing.code is ExplanationCode.ENDED and (job := ctx.admin.jobs.get(job_id)) is not None:
+        error = error_of(ctx.admin, [job]).get(job_id)
     if standing.code is ExplanationCode.UNKNOWN:
         raise unknown(job_id)
-    if as_json:
+    if ctx.as_json:
         print_json(standing)
     else:
         print_lines([safe(standing.sentence)])
@@ -231,6 +150,7 @@ JsonLines = Annotated[
 ]
 
 
+@app.command("watch")
 def watch(
     job_id: JobNumber,
     *,
@@ -265,13 +185,13 @@ def _changes(job_id: int, url: str | None, schema: str | None) -> "Iterator[JobR
         try:
             with connect_admin(url, schema) as admin:
                 while True:
-                    job = admin.job(job_id)
+                    job = admin.jobs.get(job_id)
                     if job is None:
                         raise unknown(job_id)
                     news = [getattr(job, name) for name in _NEWS]
                     if news != last:
                         last = news
-                        yield admin.redactor().job(job)
+                        yield admin.settings.redactor().job(job)
                     if job.ended_at is not None:
                         return
                     time.sleep(_LOOK)
@@ -294,18 +214,4 @@ def _line(job: "JobRow") -> str:
     return safe(", ".join(parts))
 
 
-app: typer.Typer = typer.Typer(
-    cls=Commands, name="job", help="Jobs: enqueue them, look at them, steer them."
-)
-app.command("enqueue")(enqueue)
-app.command("list")(list_jobs)
-app.command("show")(show)
-app.command("why")(why)
-app.command("watch")(watch)
-app.command("retry")(job_actions.retry)
-app.command("cancel")(job_actions.cancel)
-app.command("revoke")(job_actions.revoke)
-app.command("hold")(job_actions.hold)
-app.command("resume")(job_actions.resume)
-app.command("move")(job_actions.move)
-app.command("delete")(job_actions.delete)
+job_actions.add_commands(app)

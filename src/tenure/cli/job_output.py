@@ -3,12 +3,15 @@
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from tenure.cli.errors import Exit
 from tenure.cli.output import (
+    print_audit,
     print_fields,
     print_json,
     print_lines,
     print_note,
-    print_table,
+    print_page_end,
+    print_rows,
     safe,
     safe_lines,
 )
@@ -18,13 +21,26 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from tenure.admin import Admin
-    from tenure.types import AttemptRow, AuditRow, JobRow, Membership, Selector
+    from tenure.types import AttemptRow, AuditRow, EnqueueResult, JobRow, Membership, Selector
 
 
 # A page may come short where jobs are sparse; this many are asked for before saying so.
 _PAGES = 100
 # Of an error this much is shown in a list.
 _WIDEST_ERROR = 200
+
+
+def print_enqueued(answer: "EnqueueResult", where: str, *, as_json: bool) -> int:
+    """Print the id of a job that was asked for, and whether it is a new one."""
+    if as_json:
+        print_json(answer)
+    else:
+        print_lines([str(answer.id)])
+    if answer.created:
+        print_note(f"enqueued job {answer.id} {where}")
+    else:
+        print_note(f"job {answer.id} has this key already; nothing was enqueued")
+    return Exit.DONE
 
 
 def print_found(
@@ -34,7 +50,7 @@ def print_found(
     jobs: list[JobRow] = []
     searched, took = 0, timedelta()
     for _ in range(_PAGES):
-        page = admin.search(selector, count=count - len(jobs), after=after)
+        page = admin.jobs.search(selector, count=count - len(jobs), after=after)
         jobs += page.jobs
         after = page.next
         searched, took = searched + page.searched, took + page.took
@@ -49,43 +65,18 @@ def print_jobs(
 ) -> None:
     """Print a list of jobs, and say where the next one goes on."""
     errors = {} if as_json else error_of(admin, jobs)
-    jobs = [*map(admin.redactor().job, jobs)]
+    jobs = [*map(admin.settings.redactor().job, jobs)]
     if as_json:
         print_json({"jobs": jobs, "next": after, **also})
     elif jobs:
-        print_table(
-            (
-                "id",
-                "state",
-                "task",
-                "queue",
-                "priority",
-                "attempt",
-                "due",
-                "ended",
-                "reason",
-                "error",
-            ),
-            [
-                (
-                    job.id,
-                    state(job),
-                    job.task,
-                    job.queue,
-                    job.priority,
-                    f"{job.attempt} of {job.max_attempts}",
-                    job.run_at,
-                    job.ended_at,
-                    job.done_reason,
-                    _cut(errors.get(job.id)),
-                )
-                for job in jobs
-            ],
+        print_rows(
+            jobs,
+            *("id", ("state", state), "task", "queue", "priority"),
+            ("attempt", lambda job: f"{job.attempt} of {job.max_attempts}"),
+            *(("due", "run_at"), ("ended", "ended_at"), ("reason", "done_reason")),
+            ("error", lambda job: _cut(errors.get(job.id))),
         )
-    if after:
-        print_note(f"{len(jobs)} shown; more may follow: --after {after}")
-    else:
-        print_note(f"{len(jobs)} shown; no more")
+    print_page_end(len(jobs), "--after", after)
 
 
 def error_of(admin: "Admin", jobs: "Sequence[JobRow]") -> "Mapping[int, str]":
@@ -93,8 +84,10 @@ def error_of(admin: "Admin", jobs: "Sequence[JobRow]") -> "Mapping[int, str]":
     failed = {job.id: job for job in jobs if job.state == "failed"}
     if not failed:
         return {}
-    shown = admin.redactor()
-    last = [shown.attempt(one, of=failed[one.job_id]) for one in admin.last_attempts([*failed])]
+    shown = admin.settings.redactor()
+    last = [
+        shown.attempt(one, of=failed[one.job_id]) for one in admin.jobs.last_attempts([*failed])
+    ]
     return {one.job_id: text for one in last if (text := error_text(one)) is not None}
 
 
@@ -158,10 +151,7 @@ def print_job(
         _print_attempts(attempts, workers)
     if audit:
         print_lines([""])
-        print_table(
-            ("at", "by", "from", "action", "reason"),
-            [(row.at, row.actor, row.source, row.action, row.reason) for row in audit],
-        )
+        print_audit(audit)
     _print_operations(operations)
 
 
@@ -174,21 +164,12 @@ def _losses(job: "JobRow") -> str:
 
 def _print_attempts(attempts: "Sequence[AttemptRow]", workers: "Mapping[UUID, str]") -> None:
     print_lines([""])
-    print_table(
-        ("token", "attempt", "outcome", "worker", "started", "ended", "renewals", "error"),
-        [
-            (
-                attempt.token,
-                attempt.attempt,
-                f"{attempt.outcome}, late" if attempt.late else attempt.outcome,
-                workers.get(attempt.claimed_by, attempt.claimed_by),
-                attempt.started_at,
-                attempt.ended_at,
-                attempt.renewals,
-                error_text(attempt),
-            )
-            for attempt in attempts
-        ],
+    print_rows(
+        attempts,
+        *("token", "attempt"),
+        ("outcome", lambda one: f"{one.outcome}, late" if one.late else one.outcome),
+        ("worker", lambda one: workers.get(one.claimed_by, one.claimed_by)),
+        *(("started", "started_at"), ("ended", "ended_at"), "renewals", ("error", error_text)),
     )
     last = attempts[-1]
     for name, text in (("trace", last.error_trace), ("log", last.log)):
@@ -201,20 +182,12 @@ def _print_operations(operations: "Sequence[Membership]") -> None:
     """What operations on many jobs did to this one: that is not in its own audit."""
     if operations:
         print_lines([""])
-        print_table(
-            ("operation", "kind", "outcome", "by", "from", "reason", "started"),
-            [
-                (
-                    member.operation.id,
-                    member.operation.kind,
-                    member.outcome or "to come",
-                    member.operation.actor,
-                    member.operation.source,
-                    member.operation.reason,
-                    member.operation.created_at,
-                )
-                for member in operations
-            ],
+        print_rows(
+            operations,
+            *(("operation", "operation.id"), ("kind", "operation.kind")),
+            ("outcome", lambda member: member.outcome or "to come"),
+            *(("by", "operation.actor"), ("from", "operation.source")),
+            *(("reason", "operation.reason"), ("started", "operation.created_at")),
         )
 
 

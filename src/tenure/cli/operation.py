@@ -5,22 +5,36 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tenure import _actions
+from tenure._actions import Action
 from tenure.cli.errors import CommandError, Exit
 from tenure.cli.options import (
-    AsJson,
+    Before,
+    CommandContext,
     Commands,
-    DatabaseUrl,
-    Reason,
-    SchemaName,
-    Who,
-    actor,
-    connect_admin,
+    Count,
+    operator_command,
 )
-from tenure.cli.output import print_fields, print_json, print_lines, print_note, print_table
+from tenure.cli.output import (
+    print_audit,
+    print_fields,
+    print_json,
+    print_lines,
+    print_note,
+    print_page_end,
+    print_rows,
+)
 
 if TYPE_CHECKING:
     from tenure.admin import Admin
     from tenure.types import OperationRow
+
+
+app: typer.Typer = typer.Typer(
+    cls=Commands,
+    name="operation",
+    help="Operations on many jobs: look at them, pause, resume and abort them.",
+)
 
 
 OperationNumber = Annotated[
@@ -108,50 +122,31 @@ class OutcomeName(StrEnum):
     REFUSED = "refused"
 
 
+@operator_command(app, "list")
 def list_operations(
+    ctx: CommandContext,
     *,
-    count: Annotated[
-        int, typer.Option("-n", "--count", min=1, max=1000, help="How many at the most.")
-    ] = 50,
-    before: Annotated[
-        int | None, typer.Option("--before", metavar="ID", help="Go on below this id.")
-    ] = None,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
+    count: Count = 50,
+    before: Before = None,
 ) -> int:
     """Show operations, newest first, with how far each has come."""
-    with connect_admin(database_url, schema) as admin:
-        rows = admin.operations.list(before=before, count=count)
+    rows = ctx.admin.operations.list(before=before, count=count)
     more = rows[-1].id if len(rows) == count else None
-    if as_json:
+    if ctx.as_json:
         print_json({"operations": rows, "next": more})
     elif rows:
-        print_table(
-            ("id", "kind", "jobs", "state", "done", "outcomes", "by", "reason", "created"),
-            [
-                (
-                    row.id,
-                    row.kind,
-                    subject(row),
-                    row.state,
-                    done(row),
-                    outcomes(row),
-                    row.actor,
-                    row.reason,
-                    row.created_at,
-                )
-                for row in rows
-            ],
+        print_rows(
+            rows,
+            *("id", "kind", ("jobs", subject), "state", ("done", done), ("outcomes", outcomes)),
+            *(("by", "actor"), "reason", ("created", "created_at")),
         )
-    if more:
-        print_note(f"{len(rows)} shown; more may follow: --before {more}")
-    else:
-        print_note(f"{len(rows)} shown; no more")
+    print_page_end(len(rows), "--before", more)
     return Exit.DONE
 
 
+@operator_command(app, "show")
 def show(
+    ctx: CommandContext,
     operation_id: OperationNumber,
     *,
     outcome: Annotated[
@@ -163,103 +158,49 @@ def show(
     after: Annotated[
         int, typer.Option("--after", metavar="PLACE", min=0, help="Go on behind this place.")
     ] = 0,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
 ) -> int:
     """Show one operation: what it does, how far it is, what became of its items, who steered it."""
     from tenure.types import ItemOutcome
 
     wanted = None if outcome is None else ItemOutcome(outcome)
-    with connect_admin(database_url, schema) as admin:
-        row = known(admin, operation_id)
-        page = admin.operations.items(operation_id, outcome=wanted, after=after, count=count)
-        audit = admin.audit(f"operation:{operation_id}", count=10)
-    if as_json:
+    row = known(ctx.admin, operation_id)
+    page = ctx.admin.operations.items(operation_id, outcome=wanted, after=after, count=count)
+    audit = ctx.admin.audit.list(f"operation:{operation_id}", count=10)
+    if ctx.as_json:
         print_json({"operation": row, "items": page.items, "next": page.next, "audit": audit})
         return Exit.DONE
     print_fields(fields(row))
     if page.items:
         print_lines([""])
-        print_table(
-            ("place", "tick", "job", "outcome"),
-            [
-                (item.place, item.fire_at, item.job_id, item.outcome or "to come")
-                for item in page.items
-            ],
+        print_rows(
+            page.items,
+            *("place", ("tick", "fire_at"), ("job", "job_id")),
+            ("outcome", lambda item: item.outcome or "to come"),
         )
     print_lines([""])
-    print_table(
-        ("at", "by", "from", "action", "reason"),
-        [(row.at, row.actor, row.source, row.action, row.reason) for row in audit],
-    )
+    print_audit(audit)
     if page.next is not None:
         print_note(f"{len(page.items)} items shown; more may follow: --after {page.next}")
     return Exit.DONE
 
 
-def pause(
-    operation_id: OperationNumber,
-    *,
-    reason: Reason = None,
-    who: Who = None,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
-) -> int:
-    """Let no more of an operation be done until it is resumed; what is done stays done."""
-    with connect_admin(database_url, schema) as admin:
-        known(admin, operation_id)
-        row = admin.operations.pause(operation_id, actor(who, reason))
-    return _told(row, f"to go on: tenure operation resume {operation_id}", as_json=as_json)
+def _add_commands() -> None:
+    for action, hint in (
+        (_actions.PAUSE_OPERATION, "to resume it: tenure operation resume {id}"),
+        (_actions.RESUME_OPERATION, "to see it: tenure operation show {id}"),
+        (_actions.ABORT_OPERATION, "the rest is unchanged"),
+    ):
+        _add_command(action, hint)
 
 
-def resume(
-    operation_id: OperationNumber,
-    *,
-    reason: Reason = None,
-    who: Who = None,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
-) -> int:
-    """Let a paused operation go on where it was."""
-    with connect_admin(database_url, schema) as admin:
-        known(admin, operation_id)
-        row = admin.operations.resume(operation_id, actor(who, reason))
-    return _told(row, f"to see it: tenure operation show {operation_id}", as_json=as_json)
+def _add_command(action: Action, hint: str) -> None:
+    @operator_command(app, action)
+    def act(ctx: CommandContext, operation_id: OperationNumber) -> int:
+        known(ctx.admin, operation_id)
+        row: OperationRow = getattr(ctx.admin.operations, action.name)(operation_id, ctx.by)
+        facts = {"state": row.state, "done": row.done, "total": row.total}
+        outcome = action.outcome(row.id, **facts)
+        return ctx.done({"operation": row}, outcome, hint.format(id=row.id))
 
 
-def abort(
-    operation_id: OperationNumber,
-    *,
-    reason: Reason = None,
-    who: Who = None,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
-) -> int:
-    """End an operation now; what is done stays done, and the rest is never done."""
-    with connect_admin(database_url, schema) as admin:
-        known(admin, operation_id)
-        row = admin.operations.abort(operation_id, actor(who, reason))
-    return _told(row, "the rest is as it was", as_json=as_json)
-
-
-def _told(row: "OperationRow", rest: str, *, as_json: bool) -> Exit:
-    if as_json:
-        print_json({"operation": row})
-    print_note(f"operation {row.id} is {row.state}, {done(row)} done; {rest}")
-    return Exit.DONE
-
-
-app: typer.Typer = typer.Typer(
-    cls=Commands,
-    name="operation",
-    help="Operations on many jobs: look at them, pause, resume and abort them.",
-)
-app.command("list")(list_operations)
-app.command("show")(show)
-app.command("pause")(pause)
-app.command("resume")(resume)
-app.command("abort")(abort)
+_add_commands()

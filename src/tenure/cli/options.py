@@ -5,19 +5,23 @@ import json
 import os
 import re
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import cached_property
+from inspect import Parameter, Signature, getdoc, signature
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from tenure._actions import Action, Outcome
 from tenure.cli.errors import CommandError, Exit, failure
-from tenure.errors import TenureError
+from tenure.cli.output import print_json, print_note
+from tenure.errors import ConfigError, TenureError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from tenure.admin import Admin, By
 
@@ -156,6 +160,13 @@ Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Wh
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")
 ]
+Count = Annotated[int, typer.Option("-n", "--count", min=1, max=1000, help="How many at the most.")]
+After = Annotated[
+    str | None, typer.Option("--after", metavar="PLACE", help="Go on where the last list ended.")
+]
+Before = Annotated[
+    int | None, typer.Option("--before", metavar="ID", min=1, help="Go on below this id.")
+]
 JobNumber = Annotated[
     int, typer.Argument(metavar="ID", min=1, max=_NEWEST_ID, help="The job's id.")
 ]
@@ -169,9 +180,79 @@ AnyJobNumbers = Annotated[
 ]
 
 
-def duration_option(flag: str, text: str) -> Any:
+def duration_option(flag: str, text: str, **options: Any) -> Any:
     """An option that is a duration; `parse_duration` reads it."""
-    return typer.Option(flag, metavar="SECONDS", help=f"{text} 90, 90s, 5m, 1h30m or 1d.")
+    help_text = f"{text} 90, 90s, 5m, 1h30m or 1d."
+    return typer.Option(flag, metavar="SECONDS", help=help_text, **options)
+
+
+class CommandContext:
+    """What a command is given: the options that commands share, and the operator's commands over
+    the database that they name, connected on first use."""
+
+    def __init__(self, shared: "Mapping[str, Any]", stack: ExitStack, *, check: bool) -> None:
+        self.database_url: str | None = shared.get("database_url")
+        self.schema: str | None = shared.get("schema")
+        self.as_json: bool = shared.get("as_json", False)
+        self.dry_run: bool = shared.get("dry_run", False)
+        self._who: str | None = shared.get("who")
+        self._reason: str | None = shared.get("reason")
+        self._stack = stack
+        self._check = check
+
+    @cached_property
+    def admin(self) -> "Admin":
+        """The operator's commands; the command's end closes the connection."""
+        return self._stack.enter_context(
+            connect_admin(self.database_url, self.schema, check=self._check)
+        )
+
+    @property
+    def by(self) -> "By":
+        """Who runs the command and why, for the audit."""
+        return actor(self._who, self._reason)
+
+    def done(self, document: object, outcome: Outcome, hint: str) -> Exit:
+        """Print what was done: a document for programs, a sentence with a hint for people."""
+        if self.as_json:
+            print_json(document)
+        print_note(f"{outcome.sentence}; {hint}" if hint else outcome.sentence)
+        return Exit.DONE
+
+
+def operator_command(
+    app: typer.Typer, what: "Action | str", *, dry_run: bool = False, check: bool = True
+) -> "Callable[[Callable[..., int]], Callable[..., int]]":
+    """Add a command to a group, with the options that commands share.
+
+    An action gives its name and help, and takes --by and --reason. The function's first parameter
+    is the `CommandContext`.
+    """
+    options: dict[str, Any] = {}
+    if isinstance(what, Action):
+        options |= {"reason": Reason, "who": Who}
+    if dry_run:
+        options["dry_run"] = DryRun
+    options |= {"as_json": AsJson, "database_url": DatabaseUrl, "schema": SchemaName}
+
+    def decorate(function: "Callable[..., int]") -> "Callable[..., int]":
+        def run(**values: Any) -> int:
+            shared = {name: values.pop(name) for name in options}
+            with ExitStack() as stack:
+                return function(CommandContext(shared, stack, check=check), **values)
+
+        own = list(signature(function).parameters.values())[1:]
+        flags = (False if name in {"dry_run", "as_json"} else None for name in options)
+        shared_parameters = [
+            Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+            for (name, kind), default in zip(options.items(), flags, strict=True)
+        ]
+        run.__signature__ = Signature([*own, *shared_parameters])  # type: ignore[attr-defined] # Typer reads it.
+        name, summary = (what.name, what.summary) if isinstance(what, Action) else (what, None)
+        app.command(name, help=summary or getdoc(function))(run)
+        return function
+
+    return decorate
 
 
 @contextmanager
@@ -180,10 +261,11 @@ def connect_admin(url: str | None, schema: str | None, *, check: bool = True) ->
     from tenure import _settings, admin
 
     try:
-        url = _settings.database_url(url)
-        with admin.connect(url, schema=schema, check=check) as verbs:
-            yield verbs
+        with admin.connect(url, schema=schema, check=check) as commands:
+            yield commands
     except TenureError as error:
+        with suppress(ConfigError):
+            url = _settings.database_url(url)  # Its password is not printed.
         raise failure(error, url=url) from error
 
 
@@ -269,7 +351,7 @@ class Commands(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands with what each does."""
-        names = self.list_commands(ctx)
+        names = [name for name in self.list_commands(ctx) if not self.commands[name].hidden]
         rows = [(name, self.commands[name].get_short_help_str(_WHOLE)) for name in names]
         with formatter.section("Commands"):
             formatter.write_dl(rows)

@@ -5,10 +5,13 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from tenure.types import AuditRow
 
 
 def safe(text: object) -> str:
@@ -59,6 +62,25 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
         [columns[i] for i in kept],
         [[row[i] for i in kept] for row in rows],
     )
+
+
+def print_rows(
+    rows: "Sequence[Any]", *columns: "str | tuple[str, str | Callable[[Any], object]]"
+) -> None:
+    """A table of rows. A column is a field's name, or a heading with a name or a function."""
+    named = [(column, column) if isinstance(column, str) else column for column in columns]
+    getters = [attrgetter(get) if isinstance(get, str) else get for _, get in named]
+    print_table([name for name, _ in named], [[get(row) for get in getters] for row in rows])
+
+
+def print_page_end(count: int, option: str, more: object) -> None:
+    """Say how many rows were shown, and how to see those that may follow."""
+    print_note(f"{count} shown; {f'more may follow: {option} {more}' if more else 'no more'}")
+
+
+def print_audit(rows: "Sequence[AuditRow]") -> None:
+    """Who did what to one target."""
+    print_rows(rows, "at", ("by", "actor"), ("from", "source"), "action", "reason")
 
 
 def print_fields(fields: Mapping[str, object]) -> None:

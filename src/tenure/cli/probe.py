@@ -25,7 +25,7 @@ class ProbeOptions(NamedTuple):
 
 
 class ProbedWorker(NamedTuple):
-    """A worker as its state file and the kernel tell of it. `age` is that of its last beat."""
+    """A worker as its state file and the kernel tell of it. `age` is that of its last heartbeat."""
 
     pid: int
     name: str
@@ -50,7 +50,7 @@ class ProbedWorker(NamedTuple):
 
     @property
     def healthy(self) -> bool:
-        """Whether it beats, and a child of it works."""
+        """Whether it sends heartbeats, and a child of it works."""
         return not self.stale and not self.idle
 
 
@@ -109,38 +109,38 @@ def seen(directory: Path) -> tuple[list[ProbedWorker], list[str]]:
 
 
 def _worker(told: dict[str, Any], now: float) -> ProbedWorker:
-    beat_at = float(told["beat_at"])
+    last_heartbeat_at = float(told["last_heartbeat_at"])
     return ProbedWorker(
         pid=int(told["pid"]),
         name=str(told["name"]),
         state=str(told["state"]),
-        age=round(now - beat_at, 3),
+        age=round(now - last_heartbeat_at, 3),
         children=int(told["children"]),
         # A worker of an older release says nothing of these.
         working=int(told.get("working", told["children"])),
         wanted=int(told["wanted"]),
         none_working_for=float(told.get("none_working_for", 0.0)),
         trouble=str(told.get("trouble", "")),
-        # A beat ahead of the clock is from before the machine was restarted.
-        alive=beat_at <= now + 1 and _alive(int(told["pid"]), beat_at),
+        # A heartbeat ahead of the clock is from before the machine was restarted.
+        alive=last_heartbeat_at <= now + 1 and _alive(int(told["pid"]), last_heartbeat_at),
     )
 
 
-def _alive(pid: int, beat_at: float) -> bool:
-    """Whether the process that beat then still runs, and not a later one under its number."""
+def _alive(pid: int, last_heartbeat_at: float) -> bool:
+    """Whether the process of that heartbeat still runs, and not a later one under its number."""
     try:
         # The name, in parentheses, may hold spaces; what follows it does not.
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return False
     started_at = int(fields[19]) / os.sysconf("SC_CLK_TCK")
-    return fields[0] not in "ZX" and started_at <= beat_at
+    return fields[0] not in "ZX" and started_at <= last_heartbeat_at
 
 
 def _line(worker: ProbedWorker) -> str:
     return (
         f"{safe(worker.name)}: {safe(worker.state)}, {worker.working} of {worker.wanted} children"
-        f" working, beat {worker.age:.1f} s ago"
+        f" working, last heartbeat {worker.age:.1f} s ago"
     )
 
 

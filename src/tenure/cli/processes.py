@@ -155,7 +155,7 @@ def server(
     )
     address, number = _settings.resolve("host", host), _settings.resolve("port", port)
     app = Tenure()
-    app.engine.run(app.engine.check_schema())
+    app.engine.run(app.engine.store.schema.check())
     on = open_socket(address, number, said_by="--host or --port")
     secret = first_token(app, address)
     if secret is not None:

@@ -5,21 +5,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tenure import _actions
+from tenure._actions import Outcome
 from tenure.cli.errors import CommandError, Exit
 from tenure.cli.options import (
-    AsJson,
+    CommandContext,
     Commands,
-    DatabaseUrl,
-    Reason,
-    SchemaName,
-    Who,
-    actor,
-    connect_admin,
     duration_option,
     instant,
+    operator_command,
     parse_duration,
 )
-from tenure.cli.output import print_fields, print_json, print_note, print_table
+from tenure.cli.output import (
+    print_audit,
+    print_fields,
+    print_json,
+    print_note,
+    print_table,
+)
 
 if TYPE_CHECKING:
     from tenure.admin import Admin
@@ -31,17 +34,14 @@ app: typer.Typer = typer.Typer(
 Name = Annotated[
     str, typer.Argument(metavar="QUEUE", help="The queue's name; * speaks for all of them.")
 ]
-_COUNTS = ("due", "later", "running", "held", "failed")
+_COUNTS = ("due", "scheduled", "running", "held", "failed")
 
 
-@app.command("list")
-def list_queues(
-    *, as_json: AsJson = False, database_url: DatabaseUrl = None, schema: SchemaName = None
-) -> int:
+@operator_command(app, "list")
+def list_queues(ctx: CommandContext) -> int:
     """Show every known queue: how much there is in it, and whether it is paused or limited."""
-    with connect_admin(database_url, schema) as admin:
-        depths, rows = _found(admin)
-    if as_json:
+    depths, rows = _found(ctx.admin)
+    if ctx.as_json:
         print_json({"queues": [_data(name, depths, rows) for name in _names(depths, rows)]})
     elif depths or rows:
         print_table(
@@ -61,26 +61,19 @@ def list_queues(
     return Exit.DONE
 
 
-@app.command("show")
-def show(
-    name: Name,
-    *,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
-) -> int:
+@operator_command(app, "show")
+def show(ctx: CommandContext, name: Name) -> int:
     """Show one queue: how much there is in it, what is set for it, and who set it."""
-    with connect_admin(database_url, schema) as admin:
-        depths, rows = _found(admin)
-        if name not in {*depths, *rows}:
-            raise CommandError(
-                f"there is no queue {name}",
-                "no job is in it, no worker serves it, and nothing is set for it",
-                "see which there are: tenure queue list",
-                Exit.NOT_FOUND,
-            )
-        audit = admin.audit(f"queue:{name}", count=10)
-    if as_json:
+    depths, rows = _found(ctx.admin)
+    if name not in {*depths, *rows}:
+        raise CommandError(
+            f"there is no queue {name}",
+            "no job is in it, no worker serves it, and nothing is set for it",
+            "see which there are: tenure queue list",
+            Exit.NOT_FOUND,
+        )
+    audit = ctx.admin.audit.list(f"queue:{name}", count=10)
+    if ctx.as_json:
         print_json({"queue": _data(name, depths, rows), "audit": audit})
         return Exit.DONE
     depth = depths.get(name)
@@ -89,75 +82,48 @@ def show(
     fields["oldest due"] = _oldest(depth)
     print_fields(fields | _set(rows.get(name)))
     if audit:
-        print_table(
-            ("at", "by", "from", "action", "reason"),
-            [(row.at, row.actor, row.source, row.action, row.reason) for row in audit],
-        )
+        print_audit(audit)
     return Exit.DONE
 
 
-@app.command("pause")
+@operator_command(app, _actions.PAUSE_QUEUE)
 def pause(
+    ctx: CommandContext,
     name: Name,
     *,
     until: Annotated[
         str | None, typer.Option("--until", metavar="INSTANT", help="Go on by itself then.")
     ] = None,
-    reason: Reason = None,
-    who: Who = None,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
 ) -> int:
-    """Let nothing be claimed from a queue, until then or until resumed. What runs goes on."""
-    then = instant(until)
-    with connect_admin(database_url, schema) as admin:
-        row = admin.pause_queue(name, actor(who, reason), until=then)
-        doubt = _doubt(admin, name)
-    words = f"{name} is paused; to go on: tenure queue resume {name}"
-    return _told(row, words, doubt, as_json=as_json)
+    row = ctx.admin.queues.pause(name, ctx.by, until=instant(until))
+    outcome = _actions.PAUSE_QUEUE.outcome(name)
+    return _done(ctx, row, outcome, f"to resume it: tenure queue resume {name}")
 
 
-@app.command("resume")
-def resume(
-    name: Name,
-    *,
-    reason: Reason = None,
-    who: Who = None,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
-) -> int:
-    """Let a paused queue go on."""
-    with connect_admin(database_url, schema) as admin:
-        row = admin.resume_queue(name, actor(who, reason))
-    return _told(row, f"{name} goes on", as_json=as_json)
+@operator_command(app, _actions.RESUME_QUEUE)
+def resume(ctx: CommandContext, name: Name) -> int:
+    row = ctx.admin.queues.resume(name, ctx.by)
+    return ctx.done({"queue": row}, _actions.RESUME_QUEUE.outcome(name), "")
 
 
-@app.command("limit")
+@operator_command(app, _actions.LIMIT_QUEUE)
 def limit(
+    ctx: CommandContext,
     name: Name,
     *,
     most: Annotated[
         int | None,
         typer.Option("--running", min=0, max=2**31 - 1, help="How many; left away, no limit."),
     ] = None,
-    reason: Reason = None,
-    who: Who = None,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
 ) -> int:
-    """Let at most so many jobs of a queue run at once, over all workers."""
-    with connect_admin(database_url, schema) as admin:
-        row = admin.limit_queue(name, most, actor(who, reason))
-        doubt = _doubt(admin, name)
-    words = "has no limit" if most is None else f"runs {most} at once at the most"
-    return _told(row, f"{name} {words}", doubt, as_json=as_json)
+    row = ctx.admin.queues.limit(name, most, ctx.by)
+    status = "unlimited" if most is None else "limited"
+    return _done(ctx, row, _actions.LIMIT_QUEUE.outcome(name, status, limit=most), "")
 
 
-@app.command("configure")
+@operator_command(app, _actions.CONFIGURE_QUEUE)
 def configure(
+    ctx: CommandContext,
     name: Name,
     *,
     lease: Annotated[
@@ -166,26 +132,17 @@ def configure(
     max_attempts: Annotated[
         int | None, typer.Option("--max-attempts", min=1, help="How often its jobs are tried.")
     ] = None,
-    reason: Reason = None,
-    who: Who = None,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
 ) -> int:
-    """Give a queue its own lease and attempts; what is left away is left to the settings."""
-    grants = parse_duration(lease)
-    with connect_admin(database_url, schema) as admin:
-        who_and_why = actor(who, reason)
-        row = admin.configure_queue(name, who_and_why, lease=grants, max_attempts=max_attempts)
-        doubt = _doubt(admin, name)
-    of_settings = "the setting"
-    words = f"lease {lease or of_settings}, max attempts {max_attempts or of_settings}"
-    return _told(row, f"{name} has: {words}", doubt, as_json=as_json)
+    row = ctx.admin.queues.configure(
+        name, ctx.by, lease=parse_duration(lease), max_attempts=max_attempts
+    )
+    values = {"lease": lease or "by default", "max_attempts": max_attempts or "by default"}
+    return _done(ctx, row, _actions.CONFIGURE_QUEUE.outcome(name, **values), "")
 
 
 def _found(admin: "Admin") -> "tuple[dict[str, Depth], dict[str, QueueRow]]":
-    depths = {depth.queue: depth for depth in admin.depths()}
-    return depths, {row.name: row for row in admin.queues()}
+    depths = {depth.queue: depth for depth in admin.queues.depths()}
+    return depths, {row.name: row for row in admin.queues.list()}
 
 
 def _names(depths: "dict[str, Depth]", rows: "dict[str, QueueRow]") -> list[str]:
@@ -217,9 +174,9 @@ def _doubt(admin: "Admin", name: str) -> str | None:
     from tenure.admin import live
     from tenure.types import EVERY_QUEUE
 
-    depths = {depth.queue: depth for depth in admin.depths()}
+    depths = {depth.queue: depth for depth in admin.queues.depths()}
     used = {queue for queue, depth in depths.items() if any(_counts(depth))}
-    served = {queue for worker in live(admin.workers()) for queue in worker.queues}
+    served = {queue for worker in live(admin.workers.list()) for queue in worker.queues}
     if name == EVERY_QUEUE or name in used | served:
         return None
     near = get_close_matches(name, sorted(used | served - {EVERY_QUEUE}), n=1)
@@ -238,10 +195,9 @@ def _counts(depth: "Depth") -> list[int]:
     return [getattr(depth, count).value for count in _COUNTS]
 
 
-def _told(row: "QueueRow", words: str, doubt: str | None = None, *, as_json: bool) -> Exit:
-    if as_json:
-        print_json({"queue": row})
-    print_note(words)
-    if doubt is not None:
+def _done(ctx: CommandContext, row: "QueueRow", outcome: Outcome, hint: str) -> Exit:
+    """Print what was done, and warn where the queue may not be the one that was meant."""
+    done = ctx.done({"queue": row}, outcome, hint)
+    if (doubt := _doubt(ctx.admin, row.name)) is not None:
         print_note(f"warning: {doubt}")
-    return Exit.DONE
+    return done

@@ -1,21 +1,22 @@
 """`tenure schedule`: list, show, preview, pause, resume, run, delete, backfill."""
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tenure.cli import schedule_define, schedule_output
 from tenure.cli.errors import CommandError, Exit, failure
+from tenure.cli.fields import admin_command
+from tenure.cli.job_output import print_enqueued
 from tenure.cli.operation_progress import start_and_follow
 from tenure.cli.options import (
     AsJson,
+    CommandContext,
     Commands,
     DatabaseUrl,
     DryRun,
-    Reason,
     SchemaName,
-    Who,
-    actor,
     connect_admin,
     duration_option,
     instant,
@@ -27,13 +28,14 @@ from tenure.errors import TenureError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
 
     from tenure.admin import Run
     from tenure.types import OperationRow, ScheduleRow
 
 
+@admin_command(changes=False)
 def list_schedules(
+    context: CommandContext,
     *,
     count: Annotated[
         int, typer.Option("-n", "--count", min=1, max=1000, help="How many at the most.")
@@ -41,15 +43,14 @@ def list_schedules(
     after: Annotated[
         str, typer.Option("--after", metavar="NAME", help="Go on behind this name.")
     ] = "",
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
 ) -> int:
     """Show schedules by name, with their next and their last run."""
-    with connect_admin(database_url, schema) as admin:
-        rows = [*map(admin.redactor().schedule, admin.schedules.list(after=after, count=count))]
+    admin = context.admin
+    rows = [
+        *map(admin.settings.redactor().schedule, admin.schedules.list(after=after, count=count))
+    ]
     more = rows[-1].name if len(rows) == count else None
-    if as_json:
+    if context.as_json:
         print_json({"schedules": [schedule_output.as_data(row) for row in rows], "next": more})
     elif rows:
         print_table(
@@ -75,20 +76,15 @@ def list_schedules(
     return Exit.DONE
 
 
-def show(
-    name: Name,
-    *,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
-) -> int:
+@admin_command(changes=False)
+def show(context: CommandContext, name: Name) -> int:
     """Show one schedule: what it does, its next and its last runs, and what was done to it."""
-    with connect_admin(database_url, schema) as admin:
-        row = admin.redactor().schedule(known(admin, name))
-        runs = admin.schedules.preview(name, count=5)
-        ticks = admin.schedules.ticks(name, count=10)
-        audit = admin.audit(f"schedule:{name}", count=10)
-    if as_json:
+    admin = context.admin
+    row = admin.settings.redactor().schedule(known(admin, name))
+    runs = admin.schedules.preview(name, count=5)
+    ticks = admin.schedules.ticks(name, count=10)
+    audit = admin.audit.list(f"schedule:{name}", count=10)
+    if context.as_json:
         print_json(
             {"schedule": schedule_output.as_data(row), "next": runs, "ticks": ticks, "audit": audit}
         )
@@ -207,70 +203,50 @@ def _print(runs: "Sequence[Run]", zone: str, *, as_json: bool) -> None:
     print_note(f"{len(runs)} runs to come are shown" if runs else "no run is to come")
 
 
+@admin_command(changes=True)
 def pause(
+    context: CommandContext,
     name: Name,
     *,
     until: Annotated[
-        str | None,
-        typer.Option("--until", metavar="INSTANT", help="Go on by itself then."),
+        datetime | None,
+        typer.Option("--until", metavar="INSTANT", help="Go on by itself then.", parser=instant),
     ] = None,
-    reason: Reason = None,
-    who: Who = None,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
 ) -> int:
     """Let a schedule make no jobs, until then or until resumed. Each tick is recorded as paused."""
-    then = instant(until)
-    with connect_admin(database_url, schema) as admin:
-        known(admin, name)
-        row = admin.schedules.pause(name, actor(who, reason), until=then)
-    if as_json:
-        print_json({"schedule": schedule_output.as_data(row)})
-    print_note(f"{name} is {schedule_output.state(row)}; to go on: tenure schedule resume {name}")
-    return Exit.DONE
+    known(context.admin, name)
+    row = context.admin.schedules.pause(name, context.by, until=until)
+    state = schedule_output.state(row)
+    return _steered(context, row, f"is {state}; to go on: tenure schedule resume {name}")
 
 
-def resume(
-    name: Name,
-    *,
-    reason: Reason = None,
-    who: Who = None,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
-) -> int:
+@admin_command(changes=True)
+def resume(context: CommandContext, name: Name) -> int:
     """Let a paused schedule make jobs again, from its next tick on."""
-    with connect_admin(database_url, schema) as admin:
-        known(admin, name)
-        row = admin.schedules.resume(name, actor(who, reason))
-    if as_json:
-        print_json({"schedule": schedule_output.as_data(row)})
+    known(context.admin, name)
+    row = context.admin.schedules.resume(name, context.by)
     upcoming = schedule_output.local(row.next_at, row.timing.zone)
-    print_note(f"{name} is {schedule_output.state(row)}; next: {upcoming}")
-    return Exit.DONE
+    return _steered(context, row, f"is {schedule_output.state(row)}; next: {upcoming}")
 
 
-def delete(
-    name: Name,
-    *,
-    reason: Reason = None,
-    who: Who = None,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
-) -> int:
+@admin_command(changes=True)
+def delete(context: CommandContext, name: Name) -> int:
     """Remove a schedule that no code declares; its ticks and jobs stay."""
-    with connect_admin(database_url, schema) as admin:
-        known(admin, name)
-        row = admin.schedules.delete(name, actor(who, reason))
-    if as_json:
+    known(context.admin, name)
+    row = context.admin.schedules.delete(name, context.by)
+    return _steered(context, row, "is deleted; the jobs that it made are as they were")
+
+
+def _steered(context: CommandContext, row: "ScheduleRow", what: str) -> int:
+    if context.as_json:
         print_json({"schedule": schedule_output.as_data(row)})
-    print_note(f"{name} is deleted; the jobs that it made are as they were")
+    print_note(f"{row.name} {what}")
     return Exit.DONE
 
 
+@admin_command(changes=True)
 def run(
+    context: CommandContext,
     name: Name,
     *,
     key: Annotated[
@@ -281,28 +257,16 @@ def run(
             help="Until a day after its end, the same key makes no second one.",
         ),
     ] = None,
-    reason: Reason = None,
-    who: Who = None,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
 ) -> int:
     """Enqueue a schedule's job now, beside its ticks, and print its id."""
-    with connect_admin(database_url, schema) as admin:
-        known(admin, name)
-        answer = admin.schedules.run(name, actor(who, reason), key=key)
-    if as_json:
-        print_json(answer)
-    else:
-        print_lines([str(answer.id)])
-    if answer.created:
-        print_note(f"enqueued job {answer.id} of {name}")
-    else:
-        print_note(f"job {answer.id} has this key already; nothing was enqueued")
-    return Exit.DONE
+    known(context.admin, name)
+    answer = context.admin.schedules.run(name, context.by, key=key)
+    return print_enqueued(answer, f"of {name}", as_json=context.as_json)
 
 
+@admin_command(changes=True)
 def backfill(
+    context: CommandContext,
     name: Name,
     *,
     since: Annotated[
@@ -319,40 +283,32 @@ def backfill(
     rate: Annotated[
         int, typer.Option("--rate", min=1, max=10_000, help="How many jobs a second at the most.")
     ] = 500,
-    reason: Reason = None,
     dry_run: DryRun = False,
-    who: Who = None,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
 ) -> int:
     """Make the jobs of past ticks that have none, at a rate.
 
     Workers do it; Ctrl-C stops watching, and it goes on.
     """
     first, last = _ends(since, until)
-    with connect_admin(database_url, schema) as admin:
-        known(admin, name)
+    admin = context.admin
+    known(admin, name)
 
-        def start(rehearsal: bool) -> "OperationRow":
-            return admin.schedules.backfill(
-                name,
-                first,
-                last,
-                actor(who, reason),
-                rate=rate,
-                forgotten=forgotten,
-                dry_run=rehearsal,
-            )
-
-        return start_and_follow(
-            admin, start, of="ticks without a job", yes=True, dry_run=dry_run, as_json=as_json
+    def start(rehearsal: bool) -> "OperationRow":
+        return admin.schedules.backfill(
+            name, first, last, context.by, rate=rate, forgotten=forgotten, dry_run=rehearsal
         )
 
+    return start_and_follow(
+        admin,
+        start,
+        of="ticks without a job",
+        yes=True,
+        dry_run=dry_run,
+        as_json=context.as_json,
+    )
 
-def _ends(since: str, until: str | None) -> "tuple[datetime, datetime]":
-    from datetime import UTC, datetime, timedelta
 
+def _ends(since: str, until: str | None) -> tuple[datetime, datetime]:
     # The database's clock is the judge of now; this one may be behind it.
     ahead = datetime.now(UTC) + timedelta(days=1)
     ends = [instant(since), instant(until) or ahead]

@@ -1,8 +1,9 @@
 """A schedule and its times, printed."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 from zoneinfo import ZoneInfo
 
 import typer
@@ -33,29 +34,15 @@ def known(admin: "Admin", name: str) -> "ScheduleRow":
     return row
 
 
-_UNITS = (("d", 86_400), ("h", 3600), ("m", 60))
-
-
 def when(timing: "Timing") -> str:
     """The times, as they would be said to `create`."""
+    from tenure.admin import compact
+
     if timing.cron is not None:
         return timing.cron
     if timing.every is not None:
-        return f"every {lasts(timing.every)}"
+        return f"every {compact(timing.every)}"
     return "once" if timing.at is None else f"at {timing.at.isoformat()}"
-
-
-def lasts(duration: timedelta) -> str:
-    """A duration, as it would be said to an option: 90 minutes are 1h30m."""
-    rest = duration.total_seconds()
-    parts = []
-    for unit, seconds in _UNITS:
-        whole, rest = divmod(rest, seconds)
-        if whole:
-            parts.append(f"{whole:.0f}{unit}")
-    if rest or not parts:
-        parts.append(f"{rest:g}s")
-    return "".join(parts)
 
 
 def local(instant: datetime | None, zone: str) -> str | None:
@@ -73,25 +60,21 @@ def _there(instant: datetime, zone: str) -> str | None:
 
 def policies(row: "ScheduleRow") -> Mapping[str, str]:
     """The policies in force; a * marks those that an operator set over the code's."""
-    force, over = row.in_force, row.set_policy
-    shown = {
-        "missed": str(force.missed),
-        "missed_within": lasts(force.missed_within),
-        "missed_most": str(force.missed_most),
-        "overlap": str(force.overlap),
-        "jitter": lasts(force.jitter),
-    }
-    return {name: f"{text}{_star(over, name)}" for name, text in shown.items()}
+    from tenure.admin import compact
+
+    shown = {}
+    for field in fields(row.in_force):
+        value = getattr(row.in_force, field.name)
+        star = "*" if getattr(row.set_policy, field.name, None) is not None else ""
+        text = compact(value) if isinstance(value, timedelta) else str(value)
+        shown[field.name] = f"{text}{star}"
+    return shown
 
 
 def overridden(row: "ScheduleRow") -> str | None:
     """The policies that an operator set over the code's."""
     starred = [(name, text) for name, text in policies(row).items() if text.endswith("*")]
     return ", ".join(f"{name}={text}" for name, text in starred) or None
-
-
-def _star(over: Any, name: str) -> str:
-    return "*" if getattr(over, name, None) is not None else ""
 
 
 def state(row: "ScheduleRow") -> str:

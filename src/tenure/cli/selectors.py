@@ -1,6 +1,6 @@
 """Which jobs a command line means: a selector, options that are spellings of it, or ids."""
 
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -10,8 +10,9 @@ from tenure.cli.operation_progress import start_and_follow
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tenure.admin import Admin, By, Changes, Filter
-    from tenure.types import OperationRow, Selector
+    from tenure.admin import Changes, Filter
+    from tenure.cli.options import CommandContext
+    from tenure.types import OperationKind, OperationRow, Selector
 
 SelectorWords = Annotated[
     list[str] | None,
@@ -57,54 +58,44 @@ def build_selector(
     return parse_selector(" ".join([*(words or ()), selector_text(options)]).strip())
 
 
-class OperationOptions(NamedTuple):
-    """How an operation is to be done."""
-
-    by: "By"
-    rate: int
-    yes: bool
-    dry_run: bool
-    as_json: bool
-
-
 def run_operation(
-    admin: "Admin",
-    kind: 'Literal["retry", "cancel", "discard", "delete", "move"]',
-    said: "Filter | Selector",
-    asked: OperationOptions,
+    ctx: "CommandContext",
+    kind: str,
+    wanted: "Filter | Selector",
     *,
+    rate: int,
+    yes: bool,
     of: str = "jobs",
     changes: "Changes | None" = None,
 ) -> Exit:
-    """Do one thing to all that is meant, from the question to the end."""
+    """Do one thing to all jobs that are wanted, from the question to the end."""
 
     def start(dry_run: bool) -> "OperationRow":
-        return admin.operations.start(
-            kind, said, asked.by, changes=changes, rate=asked.rate, dry_run=dry_run
+        kind_of = cast("OperationKind", kind)
+        return ctx.admin.operations.start(
+            kind_of, wanted, ctx.by, changes=changes, rate=rate, dry_run=dry_run
         )
 
     return start_and_follow(
-        admin, start, of=of, yes=asked.yes, dry_run=asked.dry_run, as_json=asked.as_json
+        ctx.admin, start, of=of, yes=yes, dry_run=ctx.dry_run, as_json=ctx.as_json
     )
 
 
-def selector_or_ids(ids: "Sequence[int] | None", said: str | None) -> "Selector | None":
-    """The selector of `--filter`; None if ids are named instead. One of them must be, and an empty
-    selector is none: it would be all jobs, by the slip of a script."""
-    if bool(ids) is (said is not None):
+def require_selector(ids: "Sequence[int] | None", text: str | None) -> "Selector":
+    """The selector of `--filter`, without ids next to it. An empty one is refused: it would be all
+    jobs, by the slip of a script."""
+    if ids or text is None:
         raise CommandError(
             "it is not clear which jobs are meant",
             "there are ids and a --filter" if ids else "there is neither an id nor a --filter",
             "name ids, or say which: --filter 'state:failed task:mail.send'",
             Exit.USAGE,
         )
-    if said is None:
-        return None
-    if not said.strip():
+    if not text.strip():
         raise CommandError(
             "the --filter is empty",
             "it would mean every job",
             "say which, if only by a state: --filter state:failed",
             Exit.USAGE,
         )
-    return build_selector([said])
+    return build_selector([text])

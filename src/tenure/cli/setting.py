@@ -5,19 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
+from tenure import _actions
 from tenure.cli.errors import Exit
-from tenure.cli.options import (
-    AsJson,
-    Commands,
-    DatabaseUrl,
-    Reason,
-    SchemaName,
-    Who,
-    actor,
-    connect_admin,
-    parse_duration,
-)
-from tenure.cli.output import print_json, print_note, print_table
+from tenure.cli.options import CommandContext, Commands, operator_command, parse_duration
+from tenure.cli.output import print_json, print_note, print_rows
 
 app: typer.Typer = typer.Typer(
     cls=Commands, name="setting", help="Settings of the installation: look at them, change them."
@@ -27,63 +18,39 @@ _LASTING = ("lease", "backoff_base", "backoff_cap")
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The setting's name.")]
 
 
-@app.command("list")
-def list_settings(
-    *, as_json: AsJson = False, database_url: DatabaseUrl = None, schema: SchemaName = None
-) -> int:
+@operator_command(app, "list")
+def list_settings(ctx: CommandContext) -> int:
     """Show all settings as they are in force."""
-    with connect_admin(database_url, schema) as admin:
-        rows = admin.settings()
-    if as_json:
+    rows = ctx.admin.settings.list()
+    if ctx.as_json:
         print_json({"settings": rows})
     else:
-        print_table(
-            ("name", "value", "built in"),
-            [(row.name, row.value, row.built_in if row.changed else None) for row in rows],
+        print_rows(
+            rows, "name", "value", ("built in", lambda row: row.built_in if row.changed else None)
         )
     print_note(f"{sum(row.changed for row in rows)} of {len(rows)} are changed")
     return Exit.DONE
 
 
-@app.command("set")
+@operator_command(app, _actions.SET_SETTING)
 def set_setting(
+    ctx: CommandContext,
     name: Name,
     value: Annotated[str, typer.Argument(metavar="VALUE", help="As JSON, or a duration: 5m.")],
-    *,
-    reason: Reason = None,
-    who: Who = None,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
 ) -> int:
-    """Change a setting for the whole installation, at once and without a restart."""
     read = _read(name, value)
-    with connect_admin(database_url, schema) as admin:
-        admin.set_setting(name, read, actor(who, reason))
-    if as_json:
-        print_json({"name": name, "value": read})
-    print_note(f"{name} is {value}; to go back: tenure setting reset {name}")
-    return Exit.DONE
+    ctx.admin.settings.set(name, read, ctx.by)
+    outcome = _actions.SET_SETTING.outcome(name, value=value)
+    hint = f"to go back: tenure setting reset {name}"
+    return ctx.done({"name": name, "value": read}, outcome, hint)
 
 
-@app.command("reset")
-def reset(
-    name: Name,
-    *,
-    reason: Reason = None,
-    who: Who = None,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
-) -> int:
-    """Take a setting back to its built-in value."""
-    with connect_admin(database_url, schema) as admin:
-        admin.reset_setting(name, actor(who, reason))
-        [row] = [row for row in admin.settings() if row.name == name]
-    if as_json:
-        print_json({"name": name, "value": row.value})
-    print_note(f"{name} is {json.dumps(row.value)} again")
-    return Exit.DONE
+@operator_command(app, _actions.RESET_SETTING)
+def reset(ctx: CommandContext, name: Name) -> int:
+    ctx.admin.settings.reset(name, ctx.by)
+    [row] = [row for row in ctx.admin.settings.list() if row.name == name]
+    outcome = _actions.RESET_SETTING.outcome(name)
+    return ctx.done({"name": name, "value": row.value}, outcome, json.dumps(row.value))
 
 
 def _read(name: str, text: str) -> Any:

@@ -5,20 +5,24 @@ from typing import Annotated
 
 import typer
 
+from tenure import _actions
 from tenure.cli.errors import CommandError, Exit
 from tenure.cli.options import (
-    AsJson,
+    Before,
+    CommandContext,
     Commands,
-    DatabaseUrl,
-    Reason,
-    SchemaName,
-    Who,
-    actor,
-    connect_admin,
+    Count,
     duration_option,
+    operator_command,
     parse_duration,
 )
-from tenure.cli.output import print_json, print_lines, print_note, print_table
+from tenure.cli.output import (
+    print_json,
+    print_lines,
+    print_note,
+    print_page_end,
+    print_rows,
+)
 
 app: typer.Typer = typer.Typer(
     cls=Commands, name="token", help="Access tokens: make them, look at them, revoke them."
@@ -37,8 +41,9 @@ class ScopeName(StrEnum):
     ADMIN = "admin"
 
 
-@app.command("create")
+@operator_command(app, _actions.CREATE_TOKEN)
 def create(
+    ctx: CommandContext,
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="What it is for, to know it in lists.")
     ],
@@ -58,98 +63,68 @@ def create(
     expires_in: Annotated[
         str | None, duration_option("--expires-in", "How long it lets in:")
     ] = None,
-    reason: Reason = None,
-    who: Who = None,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
 ) -> int:
-    """Make an access token, and print its secret: now and never again."""
     lasts = parse_duration(expires_in)
-    with connect_admin(database_url, schema) as admin:
-        made = admin.tokens.create(
-            name, actor(who, reason), scopes=scopes, queues=queues or ["*"], expires_in=lasts
-        )
-    if as_json:
+    made = ctx.admin.tokens.create(
+        name, ctx.by, scopes=scopes, queues=queues or ["*"], expires_in=lasts
+    )
+    if ctx.as_json:
         print_json({"secret": made.secret, "token": made.token})
     else:
         print_lines([made.secret])
-    print_note(f"token {made.token.id} is made; keep its secret, it is shown this once")
+    outcome = _actions.CREATE_TOKEN.outcome(made.token.id)
+    print_note(f"{outcome.sentence}; keep its secret, it is shown this once")
     return Exit.DONE
 
 
-@app.command("list")
+@operator_command(app, "list")
 def list_tokens(
+    ctx: CommandContext,
     *,
     active: Annotated[
         bool, typer.Option("--active", help="Without those that are expired or revoked.")
     ] = False,
-    count: Annotated[
-        int, typer.Option("-n", "--count", min=1, max=1000, help="How many at the most.")
-    ] = 100,
-    before: Annotated[
-        int | None, typer.Option("--before", metavar="ID", min=1, help="Go on below this id.")
-    ] = None,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
+    count: Count = 100,
+    before: Before = None,
 ) -> int:
     """Show access tokens, newest first, by how their secrets begin."""
-    with connect_admin(database_url, schema) as admin:
-        rows = admin.tokens.list(before=before, count=count, active=active)
+    rows = ctx.admin.tokens.list(before=before, count=count, active=active)
     more = rows[-1].id if len(rows) == count else None
-    if as_json:
+    if ctx.as_json:
         print_json({"tokens": rows, "next": more})
     elif rows:
-        print_table(
-            ("id", "name", "begins", "state", "scopes", "queues", "made", "by", "expires", "used"),
-            [
-                (
-                    row.id,
-                    row.name,
-                    row.hint,
-                    row.state,
-                    ",".join(row.grant.scopes),
-                    ",".join(row.grant.queues),
-                    row.created_at,
-                    row.created_by,
-                    row.expires_at,
-                    row.last_used_at,
-                )
-                for row in rows
-            ],
+        print_rows(
+            rows,
+            *("id", "name", ("begins", "hint"), "state"),
+            ("scopes", lambda row: ",".join(row.grant.scopes)),
+            ("queues", lambda row: ",".join(row.grant.queues)),
+            *(("made", "created_at"), ("by", "created_by")),
+            *(("expires", "expires_at"), ("used", "last_used_at")),
         )
-    print_note(
-        f"{len(rows)} shown; more may follow: --before {more}"
-        if more
-        else f"{len(rows)} shown; no more"
-    )
+    print_page_end(len(rows), "--before", more)
     return Exit.DONE
 
 
-@app.command("revoke")
+@operator_command(app, _actions.REVOKE_TOKEN)
 def revoke(
+    ctx: CommandContext,
     ids: Annotated[
         list[int],
         typer.Argument(metavar="ID…", min=1, max=_NEWEST_ID, help="The tokens' ids."),
     ],
-    *,
-    reason: Reason = None,
-    who: Who = None,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
 ) -> int:
-    """Let access tokens in no more, for good."""
-    with connect_admin(database_url, schema) as admin:
-        answers = admin.tokens.revoke(ids, actor(who, reason))
-    done = [token_id for token_id, answer in zip(ids, answers, strict=True) if answer]
-    if as_json:
+    answers = ctx.admin.tokens.revoke(ids, ctx.by)
+    outcomes = [
+        (token_id, _actions.REVOKE_TOKEN.outcome(token_id, answer))
+        for token_id, answer in zip(ids, answers, strict=True)
+    ]
+    done = [token_id for token_id, outcome in outcomes if not outcome.is_refusal]
+    if ctx.as_json:
         print_json({"revoked": done})
     if not done:
         raise CommandError(
             "no token was revoked",
-            "there is none with this id, or it was revoked before",
+            outcomes[0][1].sentence,
             "see which there are: tenure token list",
             Exit.NOT_FOUND,
         )

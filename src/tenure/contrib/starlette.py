@@ -43,8 +43,8 @@ def lifespan(
     worker runs in this process by `app.run`, whose options the rest are. At the end it drains,
     and the connections are closed.
     """
-    said = (queues, concurrency, grace, name, schedules)
-    if not work and any(each is not None for each in said):
+    worker_options = (queues, concurrency, grace, name, schedules)
+    if not work and any(option is not None for option in worker_options):
         raise InvalidValue(
             "queues, concurrency, grace, name and schedules are a worker's: add work=True, or "
             "leave them out"
@@ -54,7 +54,7 @@ def lifespan(
     async def around(_program: object, /) -> AsyncIterator[None]:
         try:
             async with AsyncExitStack() as until_the_end:
-                await app.engine.arun(app.engine.check_schema())
+                await app.engine.arun(app.engine.store.schema.check())
                 if work:
                     worker = app.run(
                         queues=queues,
@@ -117,7 +117,7 @@ class _Readiness:
 
     async def _look(self) -> dict[str, str]:
         try:
-            schema = await self._app.admin.aschema()
+            schema = await self._app.admin.schema.astatus()
         except TenureError as error:
             how = "unreachable" if isinstance(error, Unreachable) else "refusing"
             seen = self._saw({"database": how}, error)
@@ -143,13 +143,13 @@ class _Readiness:
 
 def _worker(app: Tenure) -> dict[str, str]:
     """How the worker of this process fares, if there is one. To drain is an operator's wish, and
-    the program can still serve; without its keeper it can only be replaced."""
-    found = presences(app)
-    if not found:
+    the program can still serve; without its service thread it can only be replaced."""
+    states = presences(app)
+    if not states:
         return {}
-    if WorkerState.OFFLINE in found:
+    if WorkerState.OFFLINE in states:
         return {"worker": "failed"}
-    return {"worker": "draining" if WorkerState.DRAINING in found else "active"}
+    return {"worker": "draining" if WorkerState.DRAINING in states else "active"}
 
 
 def _answer(parts: dict[str, str]) -> JSONResponse:

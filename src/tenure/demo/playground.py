@@ -66,7 +66,7 @@ class Playground:
         self._ending.callback(database.stop)
         self._alone(database.start())
         self._ending.callback(app.close)
-        app.admin.migrate()
+        app.admin.schema.migrate()
         self.link = f"http://{HOST}:{self._port}/sign-in#{story.token()}"
         story.open_shop()
         self._ending.callback(self._processes.stop)

@@ -36,9 +36,9 @@ def token() -> str:
 def open_shop() -> None:
     """What is there before anybody works: limits, a pause, schedules, the first jobs."""
     admin = app.admin
-    admin.limit_queue("payments", 2, ben("the bank takes two at once"))
+    admin.queues.limit("payments", 2, ben("the bank takes two at once"))
     noon = datetime.now(UTC) + timedelta(hours=1)
-    admin.pause_queue("exports", ana("the warehouse moves"), until=noon)
+    admin.queues.pause("exports", ana("the warehouse moves"), until=noon)
     counting, archiving = ana("the shelves are counted"), ben("the archive is full")
     admin.schedules.create("imports.stock", stock, counting, every=5, missed="skip")
     admin.schedules.create("imports.archive", stock, archiving, cron="30 2 * * *", missed="all")
@@ -49,9 +49,9 @@ def open_shop() -> None:
         tax.enqueue(country, 2025)
     order = next(orders())
     held = charge.using(tags=["dispute"]).enqueue(order, card_token="tok_0002")  # noqa: S106 - it opens nothing
-    admin.hold([held.id], ben("the customer disputes it"))
+    admin.jobs.hold([held.id], ben("the customer disputes it"))
     late = charge.using(delay=3600).enqueue(order, card_token="tok_0003")  # noqa: S106
-    admin.cancel([late.id], ben("was ordered twice"))
+    admin.jobs.cancel([late.id], ben("was ordered twice"))
 
 
 def retry_taxes() -> bool:
@@ -72,14 +72,14 @@ def discard_declined() -> None:
 
 def cancel_import() -> None:
     """Ask the holder of the youngest import to end it."""
-    found = app.admin.jobs(State.RUNNING, task=catalogue.name, count=1).jobs
-    app.admin.cancel([job.id for job in found], ana("the supplier sends a new list"))
+    found = app.admin.jobs.list(State.RUNNING, task=catalogue.name, count=1).jobs
+    app.admin.jobs.cancel([job.id for job in found], ana("the supplier sends a new list"))
 
 
 def importer() -> str | None:
     """The name of a worker that runs an import just now."""
-    running = app.admin.jobs(State.RUNNING, task=catalogue.name).jobs
-    names = {row.id: row.name for row in app.admin.workers()}
+    running = app.admin.jobs.list(State.RUNNING, task=catalogue.name).jobs
+    names = {row.id: row.name for row in app.admin.workers.list()}
     # A worker's processes are named by it and a number.
     found = (names[job.claimed_by] for job in running if job.claimed_by in names)
     return next((name.partition("/")[0] for name in found), None)
@@ -96,12 +96,12 @@ _MINUTE = 60.0
 
 
 class Story:
-    """The deeds that are to come, each at its second. `say` is told what happens."""
+    """The actions that are to come, each at its second. `say` is told what happens."""
 
     def __init__(self, processes: Processes, say: Callable[[str], None]) -> None:
         self._processes = processes
         self._say = say
-        self._deeds: list[tuple[float, int, Callable[[], None]]] = []
+        self._actions: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()
         self._began = 0.0
 
@@ -119,19 +119,19 @@ class Story:
         self._at(25, cancel_import)
         self._at(40, self._discard)
         while seconds is None or self._now() < seconds:
-            while self._deeds and self._deeds[0][0] <= self._now():
-                heapq.heappop(self._deeds)[2]()
+            while self._actions and self._actions[0][0] <= self._now():
+                heapq.heappop(self._actions)[2]()
             self._processes.check()
             time.sleep(_LOOK)
 
     def _now(self) -> float:
         return time.monotonic() - self._began
 
-    def _at(self, second: float, deed: Callable[[], None]) -> None:
-        heapq.heappush(self._deeds, (second, next(self._order), deed))
+    def _at(self, second: float, action: Callable[[], None]) -> None:
+        heapq.heappush(self._actions, (second, next(self._order), action))
 
-    def _in(self, seconds: float, deed: Callable[[], None]) -> None:
-        self._at(self._now() + seconds, deed)
+    def _in(self, seconds: float, action: Callable[[], None]) -> None:
+        self._at(self._now() + seconds, action)
 
     def _kill(self) -> None:
         victim = importer()

@@ -51,7 +51,7 @@ class LongPoll(Service):
         self._first_claim = defaults.first_claim
         self._has_warned = False
         self._poll = defaults.poll.total_seconds()
-        self._book = LaneTracker([], lag=defaults.floor_lag)
+        self._book = LaneTracker([], lag=defaults.late_commit_window)
         self._waiters: dict[Waiter, None] = {}
         self._claiming = asyncio.Semaphore(_AT_ONCE)
         self._limited = False
@@ -133,7 +133,7 @@ class LongPoll(Service):
 
     async def _skip(self, waiter: Waiter, asked: Sequence[Lane]) -> list[Lane]:
         """Leave what a claim could not walk over in time to a scan; the lanes of the next claim."""
-        _, now = await self._engine.arun(self._engine.store.next_due(asked))
+        _, now = await self._engine.arun(self._engine.store.leases.next_due(asked))
         self._book.skip(asked, now)
         # Said once: it may recur until the scans are through.
         level = logging.DEBUG if self._has_warned else logging.WARNING
@@ -157,7 +157,7 @@ class LongPoll(Service):
         patient: bool = False,
         within: timedelta | None = None,
     ) -> ClaimResult:
-        op = self._engine.store.claim(
+        op = self._engine.store.leases.claim(
             lanes,
             count=count,
             worker=worker,
@@ -177,7 +177,7 @@ class LongPoll(Service):
         asked = [each.lease for each in claims.jobs if each.confirm]
         if not asked:
             return claims
-        answers = await self._engine.arun(self._engine.store.confirm(asked))
+        answers = await self._engine.arun(self._engine.store.leases.confirm(asked))
         refused = {lease for lease, ok in zip(asked, answers, strict=True) if not ok}
         return replace(claims, jobs=[job for job in claims.jobs if job.lease not in refused])
 
@@ -210,7 +210,7 @@ class LongPoll(Service):
             # The one who waits longest may be one whom suspects are not for.
             self._wake_for(waited_for, suspects=True)
         due, now = await self._engine.arun(
-            self._engine.store.next_due(self._book.next_lanes(woken=True))
+            self._engine.store.leases.next_due(self._book.next_lanes(woken=True))
         )
         if due is not None and (ahead := (due - now).total_seconds()) < self._poll:
             await self.sleep(max(ahead, 0.002))
@@ -226,7 +226,7 @@ class LongPoll(Service):
         name, it is asked seldom."""
         began = boottime()
         try:
-            self._book.add(await self._engine.arun(self._engine.store.queue_names()))
+            self._book.add(await self._engine.arun(self._engine.store.leases.queue_names()))
         except QueryFailed as error:
             if not error.is_timeout:
                 raise

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _LOOK_AROUND_EVERY = 6
 _BATCH = 1000
-# A worker that is new is told of before the next beat, together with those that come with it.
+# A worker that is new is told of before the next heartbeat, together with those that come with it.
 _INTRODUCED_WITHIN = 0.25
 
 
@@ -48,7 +48,7 @@ class RemotePresence(Service):
         self._link = link
         self._defaults = defaults
         self._guests: dict[WorkerId, RemoteWorker] = {}
-        self._beats = 0
+        self._heartbeats = 0
         self._introducing: asyncio.TimerHandle | None = None
         self.backoff: Backoff = defaults.backoff
         self.is_waiting: Callable[[WorkerId], bool] = lambda _worker: False
@@ -71,7 +71,7 @@ class RemotePresence(Service):
             guest.held = max(guest.held - settled, 0)
 
     async def tick(self) -> int:
-        """One beat for everybody; those who were silent for long are forgotten, and go stale."""
+        """Send one heartbeat for all workers, and forget those that were silent for long."""
         self._introducing = None
         oldest = boottime() - self._forget_after.total_seconds()
         for worker, guest in list(self._guests.items()):
@@ -79,11 +79,11 @@ class RemotePresence(Service):
                 del self._guests[worker]
         everybody = list(self._guests.values())
         for start in range(0, len(everybody), _BATCH):
-            await self._beat(everybody[start : start + _BATCH])
-        if self._beats % _LOOK_AROUND_EVERY == 0:
-            changed = await self._link.run(self._store.settings())
+            await self._heartbeat(everybody[start : start + _BATCH])
+        if self._heartbeats % _LOOK_AROUND_EVERY == 0:
+            changed = await self._link.run(self._store.settings.changed())
             self.backoff = runtime_settings.backoff(changed, self._defaults.backoff)
-        self._beats += 1
+        self._heartbeats += 1
         return 0
 
     @property
@@ -91,13 +91,13 @@ class RemotePresence(Service):
         # A worker with a long lease speaks seldom: when it renews.
         return max(6 * self._defaults.heartbeat_interval, self._defaults.lease)
 
-    async def _beat(self, guests: list[RemoteWorker]) -> None:
+    async def _heartbeat(self, guests: list[RemoteWorker]) -> None:
         running = {guest.me.id: guest.held for guest in guests}
-        known = await self._link.run(self._store.heartbeat_many(running))
+        known = await self._link.run(self._store.workers.heartbeat_many(running))
         for guest in guests:
             guest.draining = known.get(guest.me.id, False)
             if guest.me.id not in known or not guest.registered:
-                await self._link.run(self._store.register(guest.me))
+                await self._link.run(self._store.workers.register(guest.me))
                 guest.registered = True
 
     async def close(self) -> None:

@@ -156,13 +156,13 @@ class Remote:
         ]
         if ended:
             with suppress(StoreError):
-                await self._engine.arun(self._store.settle(ended))
+                await self._engine.arun(self._store.settlement.settle(ended))
 
     def release_all(self) -> None:
         """Let nobody wait any more: it is about to end."""
         self._waiting.release_all()
 
-    async def beat(self) -> None:
+    async def heartbeat(self) -> None:
         """Say of every worker that was heard of lately that it is there, now."""
         await self._guests.tick()
 
@@ -175,7 +175,7 @@ class Remote:
         held = [read_lease(text, holder)[0] for text in leases]
         # The store takes them by id, and each once.
         once = sorted(set(held), key=lambda lease: lease.job_id)
-        asked = await self._engine.arun(self._store.renew(once))
+        asked = await self._engine.arun(self._store.leases.renew(once))
         answers = dict(zip(once, asked, strict=True))
         for lease in held:
             self._guests.touch(lease.claimed_by)
@@ -196,7 +196,7 @@ class Remote:
         """Record a report and extend the lease; LeaseLost if it is lost. The report that reaches
         the job's target also completes it."""
         held, _ = read_lease(lease, holder)
-        op = self._store.progress(
+        op = self._store.leases.progress(
             held, cursor=cursor, items=items, done=done, total=total, message=message, log=log
         )
         reported = await self._engine.arun(op)
@@ -208,7 +208,7 @@ class Remote:
         the same again is harmless. Busy is a row that somebody has locked: ask again."""
         ended = [self._ended(ending, holder) for ending in endings]
         once = {each.lease: each for each in sorted(ended, key=lambda each: each.lease.job_id)}
-        asked = await self._engine.arun(self._store.settle(list(once.values())))
+        asked = await self._engine.arun(self._store.settlement.settle(list(once.values())))
         answers = dict(zip(once, asked, strict=True))
         for lease, answer in answers.items():
             over = answer.answer is not SettleStatus.BUSY

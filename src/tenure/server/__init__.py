@@ -71,7 +71,7 @@ def create(app: Tenure, *, name: str = "server", badge: Badge | None = None) -> 
         api.state.app, api.state.admin, api.state.remote, api.state.keys = app, admin, remote, keys
         api.state.news = news
         api.state.rounds, api.state.started_at = Collector(admin), time()
-        api.state.depths = SingleFlightCache(admin.adepths, fresh=_FRESH, oldest=_OLDEST)
+        api.state.depths = SingleFlightCache(admin.queues.adepths, fresh=_FRESH, oldest=_OLDEST)
         api.state.overview = SingleFlightCache(admin.aoverview, fresh=_FRESH, oldest=_OLDEST)
         api.state.charts = charts.shared(admin)
         api.state.findings = SingleFlightCache(admin.adoctor, fresh=_FINDINGS_FRESH)

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from fastapi import Body, Depends, Header, Query, Request
 
+from tenure._actions import DELETE
 from tenure.admin import Admin, Redactor
 from tenure.server.auth import Caller
 from tenure.server.problems import ProblemError
@@ -27,7 +28,7 @@ async def _admin(request: Request) -> Admin:
 
 
 async def _redactor(admin: Annotated[Admin, Depends(_admin)]) -> Redactor:
-    return await admin.aredactor()
+    return await admin.settings.aredactor()
 
 
 AdminDep = Annotated[Admin, Depends(_admin)]
@@ -57,9 +58,10 @@ def read_id(text: str) -> int:
 
 async def seen_job(admin: Admin, job_id: str, caller: Caller, scope: Scope) -> JobRow:
     """The job, if this may be done to it; else it is as if there were none."""
-    row = await admin.ajob(read_id(job_id))
+    number = read_id(job_id)
+    row = await admin.jobs.aget(number)
     if row is None or not caller.may(scope, row.queue):
-        raise ProblemError("not-found", "there is no job with this id, or none that you may see")
+        raise ProblemError("not-found", DELETE.outcome(number, "not_found").sentence)
     return row
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from tenure._model.job import JobRow, State
 from tenure._rules import serialization
-from tenure._store.engine import arun_on, run_on
 from tenure._store.port import Store
 from tenure._store.steps import Op
 from tenure.config import duration
@@ -26,14 +25,14 @@ def enqueued(task: AnyTask, *, connection: Any = None) -> list[JobRow]:
     """The jobs of a task, whatever has become of them, in the order of their enqueue; with what
     a transaction of yours has enqueued, if its connection is given."""
     engine = task.app.engine
-    jobs = run_on(engine, _all(engine.store), connection)
+    jobs = engine.run(_all(engine.store), connection)
     return [job for job in jobs if job.task == task.name]
 
 
 async def aenqueued(task: AnyTask, *, connection: Any = None) -> list[JobRow]:
-    """The same in the async world."""
+    """As `enqueued`, over an async connection."""
     engine = task.app.engine
-    jobs = await arun_on(engine, _all(engine.store), connection)
+    jobs = await engine.arun(_all(engine.store), connection)
     return [job for job in jobs if job.task == task.name]
 
 
@@ -57,7 +56,7 @@ def assert_enqueued(
     __tracebackhide__ = True
     wanted = _ExpectedJobs(task, count, args, where, queue, key, priority, delay)
     engine = task.app.engine
-    return wanted.check(run_on(engine, _all(engine.store), connection))
+    return wanted.check(engine.run(_all(engine.store), connection))
 
 
 async def aassert_enqueued(
@@ -72,11 +71,11 @@ async def aassert_enqueued(
     delay: Seconds | None = None,
     connection: Any = None,
 ) -> list[JobRow]:
-    """The same in the async world."""
+    """As `assert_enqueued`, over an async connection."""
     __tracebackhide__ = True
     wanted = _ExpectedJobs(task, count, args, where, queue, key, priority, delay)
     engine = task.app.engine
-    return wanted.check(await arun_on(engine, _all(engine.store), connection))
+    return wanted.check(await engine.arun(_all(engine.store), connection))
 
 
 def assert_not_enqueued(
@@ -104,7 +103,7 @@ async def aassert_not_enqueued(
     key: str | None = None,
     connection: Any = None,
 ) -> None:
-    """The same in the async world."""
+    """As `assert_not_enqueued`, over an async connection."""
     __tracebackhide__ = True
     await aassert_enqueued(
         task, count=0, args=args, where=where, queue=queue, key=key, connection=connection
@@ -127,13 +126,13 @@ class _ExpectedJobs:
     def check(self, jobs: Sequence[JobRow]) -> list[JobRow]:
         """The jobs that fit; AssertionError if they are too few or too many."""
         __tracebackhide__ = True
-        found = [job for job in jobs if self._fits(job)]
-        if len(found) == self.count or (self.count is None and found):
-            return found
+        fitting = [job for job in jobs if self._fits(job)]
+        if len(fitting) == self.count or (self.count is None and fitting):
+            return fitting
         wanted = "a job" if self.count is None else f"{self.count} jobs" if self.count else "no job"
         raise AssertionError(
-            f"expected {wanted} of {self.task.name}{self._said()}, found {len(found) or 'none'}; "
-            f"enqueued {_told(jobs)}"
+            f"expected {wanted} of {self.task.name}{self._describe()}, "
+            f"found {len(fitting) or 'none'}; enqueued {_list_jobs(jobs)}"
         )
 
     def _fits(self, job: JobRow) -> bool:
@@ -159,20 +158,20 @@ class _ExpectedJobs:
                 return False
         return self.where is None or self.where(job)
 
-    def _said(self) -> str:
-        said = {
+    def _describe(self) -> str:
+        expected = {
             "args": None if self.args is None else dict(self.args),
             "queue": self.queue,
             "key": self.key,
             "priority": self.priority,
             "delay": self.delay,
         }
-        words = [f"{name}={value!r}" for name, value in said.items() if value is not None]
-        words += ["where=…"] if self.where is not None else []
-        return f" with {', '.join(words)}" if words else ""
+        parts = [f"{name}={value!r}" for name, value in expected.items() if value is not None]
+        parts += ["where=…"] if self.where is not None else []
+        return f" with {', '.join(parts)}" if parts else ""
 
 
-def _told(jobs: Sequence[JobRow]) -> str:
+def _list_jobs(jobs: Sequence[JobRow]) -> str:
     """The jobs, a line each; of many the last, and how many there are of each task."""
     if not jobs:
         return "was nothing at all"
@@ -199,7 +198,7 @@ def _all(store: Store) -> Op[list[JobRow]]:
     for state in State:
         place = None
         while True:
-            page = yield from store.list(state, count=_PAGE, place=place)
+            page = yield from store.job_queries.list(state, count=_PAGE, place=place)
             jobs += page.jobs
             place = page.next
             if place is None:

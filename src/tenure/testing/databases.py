@@ -56,8 +56,8 @@ def install(url: str, schema: str = "tenure") -> None:
     """Make the tables of this release, unless they are there."""
     engine = _wiring.engine(url, schema=schema)
     with engine.session() as session:
-        session.run(engine.migrate())
-        session.run(engine.store.maintain())
+        session.run(engine.store.schema.migrate())
+        session.run(engine.store.maintenance.maintain())
 
 
 def clear(url: str, schema: str = "tenure") -> None:
@@ -66,7 +66,7 @@ def clear(url: str, schema: str = "tenure") -> None:
         raise ConfigError("only a database that was made for tests is emptied")
     engine = _wiring.engine(url, schema=schema)
     with engine.session() as session:
-        session.run(engine.store.clear())
+        session.run(engine.store.maintenance.clear())
 
 
 def _configured() -> str | None:

@@ -32,15 +32,14 @@ class Drained:
         return len(self.ran)
 
     def __str__(self) -> str:
-        counts = Counter(each.ending for each in self.ran)
+        counts = Counter(record.ending for record in self.ran)
         return ", ".join(f"{count} {ending}" for ending, count in counts.items()) or "nothing ran"
 
     def _count(self, ending: str) -> int:
-        return sum(each.ending == ending for each in self.ran)
+        return sum(record.ending == ending for record in self.ran)
 
     @property
     def completed(self) -> int:
-        """How many attempts completed their job."""
         return self._count("completed")
 
     @property
@@ -66,7 +65,7 @@ class Drained:
     @property
     def errors(self) -> Sequence[BaseException]:
         """What handlers raised when they failed."""
-        return [each.error for each in self.ran if each.error is not None]
+        return [record.error for record in self.ran if record.error is not None]
 
 
 def drain(
@@ -134,7 +133,7 @@ class _DrainRun:
 
     def begin(self, store: Store) -> Op[None]:
         """Learn what time it is where the jobs are."""
-        _, self._began = yield from store.next_due([])
+        _, self._began = yield from store.leases.next_due([])
         self._asked = monotonic()
 
     def _now(self) -> datetime:
@@ -143,12 +142,14 @@ class _DrainRun:
     def claim(self, store: Store) -> Op[ClaimResult | None]:
         """The next job, once it is due; None when nothing is left."""
         while True:
-            names = (yield from store.queue_names()) if self._queues is None else self._queues
+            names = (
+                (yield from store.leases.queue_names()) if self._queues is None else self._queues
+            )
             lanes = [Lane(name, priority) for priority in PRIORITIES for name in names]
-            claims = yield from store.claim(lanes, count=1, worker=WORKER, ttl=LONGEST_LEASE)
+            claims = yield from store.leases.claim(lanes, count=1, worker=WORKER, ttl=LONGEST_LEASE)
             if claims.jobs:
                 return claims
-            due, now = yield from store.next_due(lanes)
+            due, now = yield from store.leases.next_due(lanes)
             if due is None or due > self._began + self._ahead:
                 return None
             self._passed += due - now
@@ -159,7 +160,7 @@ class _DrainRun:
         if ran.error is not None and (self._raise_errors or not isinstance(ran.error, Exception)):
             raise ran.error
         if len(self.ran) > self._limit:
-            [(task, times)] = Counter(each.job.task for each in self.ran).most_common(1)
+            [(task, times)] = Counter(record.job.task for record in self.ran).most_common(1)
             raise InvalidValue(
                 f"{self._limit} attempts were run, {times} of them of {task}, and it goes on; if "
                 "that is no job that enqueues itself for ever, give drain a larger limit"

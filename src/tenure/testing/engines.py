@@ -27,7 +27,6 @@ class EngineProxy:
 
     @property
     def store(self) -> Store:
-        """The operations there are."""
         return self.inner.store
 
 
@@ -40,7 +39,6 @@ class ClockedEngine(EngineProxy):
 
     @property
     def store(self) -> Store:
-        """The operations, by that clock."""
         return self._store
 
 
@@ -52,19 +50,18 @@ class OverConnection(EngineProxy):
         self._connection = connection
         self._is_async = is_async
 
-    def run(self, op: Op[T]) -> T:
-        """Perform an operation in the test's transaction."""
-        return self.inner.on(self._connection).run(op)
+    def run(self, op: Op[T], connection: Any = None) -> T:
+        """Run an operation in the test's transaction, or in a caller's."""
+        return self.inner.run(op, self._connection if connection is None else connection)
 
-    async def arun(self, op: Op[T]) -> T:
+    async def arun(self, op: Op[T], connection: Any = None) -> T:
         """The same in the async world; over a sync connection too, which blocks the loop."""
-        if self._is_async:
-            return await self.inner.aon(self._connection).run(op)
-        return self.inner.on(self._connection).run(op)
+        if connection is None and not self._is_async:
+            return self.inner.run(op, self._connection)
+        return await self.inner.arun(op, self._connection if connection is None else connection)
 
     @contextmanager
     def session(self) -> Iterator[Runner]:
-        """The same connection."""
         yield self.inner.on(self._connection)
 
     @contextmanager
@@ -77,7 +74,6 @@ class OverConnection(EngineProxy):
 
     @asynccontextmanager
     async def atransaction(self) -> AsyncIterator[Any]:
-        """The same in the async world."""
         if not self._is_async:
             raise InvalidValue(
                 "an async def handler has its transaction over an async connection, and the "
@@ -90,11 +86,10 @@ class OverConnection(EngineProxy):
 
     def wait(self, job_id: JobId, timeout: float | None) -> JobRow | None:  # noqa: ARG002 - see below
         """The job as it is: nobody else sees it, so nobody else ends it."""
-        return self.run(self.store.get(job_id))
+        return self.run(self.store.jobs.get(job_id))
 
     async def wait_async(self, job_id: JobId, timeout: float | None) -> JobRow | None:  # noqa: ARG002, ASYNC109 - as above
-        """The same in the async world."""
-        return await self.arun(self.store.get(job_id))
+        return await self.arun(self.store.jobs.get(job_id))
 
     def service_connection(self, *_: Any, **__: Any) -> NoReturn:
         """No worker: its services have connections of their own."""

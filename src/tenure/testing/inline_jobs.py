@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import fields
 from datetime import timedelta
 from typing import Any, TypeVar, cast
 
@@ -13,7 +14,7 @@ from tenure._model.outcome import Released, Settlement, SettleRequest
 from tenure._model.queue import Floor, Lane
 from tenure._rules import lifecycle
 from tenure._store.engine import AsyncRunner, Engine, Runner
-from tenure._store.port import Store
+from tenure._store.port import JobStore, LeaseStore, SettlementStore, Store
 from tenure._store.steps import Op, atomically
 from tenure.app import Tenure
 from tenure.config import LONGEST_LEASE
@@ -36,41 +37,64 @@ def inline(app: Tenure) -> Iterator[None]:
         yield
 
 
-class _RecordingStore:
+class _RecordingStore(Store):
     """A store that notes which jobs were enqueued, follow-ups too."""
 
     def __init__(self, inner: Store, noted: list[JobId]) -> None:
+        parts: dict[str, Any] = {part.name: getattr(inner, part.name) for part in fields(Store)}
+        jobs = _RecordingJobs(inner.jobs, noted)
+        parts["jobs"] = jobs
+        parts["settlement"] = _RecordingSettlement(inner.settlement, jobs)
+        parts["leases"] = _RecordingLeases(inner.leases, jobs)
+        super().__init__(**parts)
+
+
+class _RecordingPart:
+    """A part of a store that does what the one inside it does, where it does not say otherwise."""
+
+    def __init__(self, inner: Any) -> None:
         self._inner = inner
-        self._noted = noted
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
+
+class _RecordingJobs(_RecordingPart):
+    def __init__(self, inner: JobStore, noted: list[JobId]) -> None:
+        super().__init__(inner)
+        self._noted = noted
+
     def enqueue(self, jobs: Sequence[NewJob], *, wake: bool = True) -> Op[Sequence[EnqueueResult]]:
         """Enqueue, and note what is new."""
-        answers = yield from self._inner.enqueue(jobs, wake=wake)
+        answers: Sequence[EnqueueResult] = yield from self._inner.enqueue(jobs, wake=wake)
         self._noted.extend(answer.id for answer in answers if answer.created)
         return answers
 
     def enqueue_pipelined(self, batches: Iterable[UniformBatch]) -> Op[Sequence[EnqueueResult]]:
         """The same, batch behind batch."""
-        answers = yield from self._inner.enqueue_pipelined(batches)
+        answers: Sequence[EnqueueResult] = yield from self._inner.enqueue_pipelined(batches)
         self._noted.extend(answer.id for answer in answers)
         return answers
 
+
+class _RecordingSettlement(_RecordingPart):
+    def __init__(self, inner: SettlementStore, jobs: _RecordingJobs) -> None:
+        super().__init__(inner)
+        self._jobs = jobs
+
     def settle_within(
-        self,
-        lease: Lease,
-        settlement: Settlement,
-        *,
-        also: Sequence[NewJob] = (),
-        log: str | None = None,
-        hurried: bool = False,
+        self, lease: Lease, settlement: Settlement, *, also: Sequence[NewJob] = (), **how: Any
     ) -> Op[None]:
         """Settle, and note what follows."""
-        yield from self._inner.settle_within(lease, settlement, log=log, hurried=hurried)
+        yield from self._inner.settle_within(lease, settlement, **how)
         if also:
-            yield from self.enqueue(also)
+            yield from self._jobs.enqueue(also)
+
+
+class _RecordingLeases(_RecordingPart):
+    def __init__(self, inner: LeaseStore, jobs: _RecordingJobs) -> None:
+        super().__init__(inner)
+        self._jobs = jobs
 
     def progress(
         self, lease: Lease, *, also: Sequence[NewJob] = (), **report: Any
@@ -81,9 +105,9 @@ class _RecordingStore:
     def _progress(
         self, lease: Lease, also: Sequence[NewJob], report: Mapping[str, Any]
     ) -> Op[ProgressResult]:
-        reported = yield from self._inner.progress(lease, **report)
+        reported: ProgressResult = yield from self._inner.progress(lease, **report)
         if reported.reached and also:
-            yield from self.enqueue(also)
+            yield from self._jobs.enqueue(also)
         return reported
 
 
@@ -94,7 +118,7 @@ class _Inline(EngineProxy):
         super().__init__(inner)
         self._app = app
         self._noted: list[JobId] = [] if noted is None else noted
-        self._store = cast("Store", _RecordingStore(inner.store, self._noted))
+        self._store = _RecordingStore(inner.store, self._noted)
         self._own: list[Any] = []
 
     @property
@@ -102,15 +126,18 @@ class _Inline(EngineProxy):
         """The operations, enqueue among them as it is here."""
         return self._store
 
-    def run(self, op: Op[T]) -> T:
-        """Perform an operation, and then run what it enqueued."""
+    def run(self, op: Op[T], connection: Any = None) -> T:
+        """Run an operation, and then what it enqueued."""
+        if connection is not None:
+            return self.on(connection).run(op)
         with self._noting() as noted:
             answer = self.inner.run(op)
         self._run(noted)
         return answer
 
-    async def arun(self, op: Op[T]) -> T:
-        """The same in the async world."""
+    async def arun(self, op: Op[T], connection: Any = None) -> T:
+        if connection is not None:
+            return await self.aon(connection).run(op)
         with self._noting() as noted:
             answer = await self.inner.arun(op)
         await self._arun(noted)
@@ -124,7 +151,6 @@ class _Inline(EngineProxy):
         return _Over(self._over(connection, is_async=False))
 
     def aon(self, connection: Any) -> AsyncRunner:
-        """The same in the async world."""
         if any(own is connection for own in self._own):
             return self.inner.aon(connection)
         return _AsyncOver(self._over(connection, is_async=True))
@@ -146,7 +172,6 @@ class _Inline(EngineProxy):
 
     @asynccontextmanager
     async def atransaction(self) -> AsyncIterator[Any]:
-        """The same in the async world."""
         with self._noting() as noted:
             async with self.inner.atransaction() as connection:
                 self._own.append(connection)
@@ -158,11 +183,10 @@ class _Inline(EngineProxy):
 
     def wait(self, job_id: JobId, timeout: float | None) -> JobRow | None:  # noqa: ARG002 - see below
         """The job as it is: what has not run by now is delayed, and will not."""
-        return self.inner.run(self.store.get(job_id))
+        return self.inner.run(self.store.jobs.get(job_id))
 
     async def wait_async(self, job_id: JobId, timeout: float | None) -> JobRow | None:  # noqa: ARG002, ASYNC109 - as above
-        """The same in the async world."""
-        return await self.inner.arun(self.store.get(job_id))
+        return await self.inner.arun(self.store.jobs.get(job_id))
 
     @contextmanager
     def _noting(self) -> Iterator[deque[JobId]]:
@@ -189,7 +213,6 @@ class _Inline(EngineProxy):
                 raise ran.error
 
     async def _arun(self, jobs: deque[JobId]) -> None:
-        """The same in the async world."""
         while jobs:
             claims = await self.inner.arun(_claim(self.inner.store, jobs.popleft()))
             if claims is None:
@@ -208,39 +231,35 @@ class _Over:
         self._engine = engine
 
     def run(self, op: Op[T]) -> T:
-        """Perform an operation, and then run what it enqueued."""
         return self._engine.run(op)
 
 
 class _AsyncOver:
-    """The same in the async world."""
-
     def __init__(self, engine: _Inline) -> None:
         self._engine = engine
 
     async def run(self, op: Op[T]) -> T:
-        """Perform an operation, and then run what it enqueued."""
         return await self._engine.arun(op)
 
 
 def _claim(store: Store, job_id: JobId) -> Op[ClaimResult | None]:
     """Claim this one job, if it is due; None if it is not, is held, or its queue is paused."""
-    row = yield from store.get(job_id)
+    row = yield from store.jobs.get(job_id)
     if row is None or row.state is not State.QUEUED:
         return None
     # The first above this place is the job itself; only what was given back comes before it.
     lane = Lane(row.queue, row.priority, Floor(row.run_at, JobId(job_id - 1)))
     others: list[SettleRequest] = []
-    found: ClaimResult | None = None
-    while found is None:
-        claims = yield from store.claim([lane], count=1, worker=WORKER, ttl=LONGEST_LEASE)
+    own_claim: ClaimResult | None = None
+    while own_claim is None:
+        claims = yield from store.leases.claim([lane], count=1, worker=WORKER, ttl=LONGEST_LEASE)
         if not claims.jobs:
             break
         [claimed] = claims.jobs
         if claimed.job.id == job_id:
-            found = claims
+            own_claim = claims
         else:
             others.append(SettleRequest(claimed.lease, _GIVEN_BACK))
     if others:
-        yield from store.settle(others)
-    return found
+        yield from store.settlement.settle(others)
+    return own_claim

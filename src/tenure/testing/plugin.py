@@ -35,13 +35,13 @@ def _tenure_database(
     """One database for this process; with pytest-xdist, on a server that all of them share."""
     from tenure.testing.databases import database, install, server  # noqa: PLC0415 - only if it is used
 
-    told = getattr(request.config, "workerinput", {})
-    run, me = told.get("testrunuid", uuid4().hex)[:12], told.get("workerid", "main")
-    with server(run) as url, database(url, f"{run}_{me}") as made:
-        install(made)
+    xdist = getattr(request.config, "workerinput", {})
+    run, me = xdist.get("testrunuid", uuid4().hex)[:12], xdist.get("workerid", "main")
+    with server(run) as url, database(url, f"{run}_{me}") as database_url:
+        install(database_url)
         if tenure_prepare is not None:
-            tenure_prepare(made)
-        yield made
+            tenure_prepare(database_url)
+        yield database_url
 
 
 @pytest.fixture

@@ -1,6 +1,4 @@
-"""Run one claimed job in this thread.
-
-Running a claimed job here and now: the worker's dispatcher and settler, without its threads.
+"""Run one claimed job in this thread, with the worker's dispatcher and settler.
 
 A handler runs with a real lease, and its end is settled by the rules of a worker. Not enforced
 here: time limits, cancels while it runs, processes of its own.
@@ -24,7 +22,7 @@ from tenure._model.lease import ClaimResult
 from tenure._model.outcome import Failed, Outcome, Released, Snoozed, Succeeded
 from tenure._runtime import execution, log_capture
 from tenure._runtime.dispatcher import Dispatcher, Executors, WorkerSettings
-from tenure._runtime.events import EventEmitter
+from tenure._runtime.events import EventEmitter, RuntimeEvents
 from tenure._runtime.execution import HandlerCall, OnFinished
 from tenure._runtime.held_leases import HeldLease, HeldLeases, StopReason
 from tenure._runtime.settler import Settler
@@ -72,18 +70,20 @@ class InlineExecutor:
         self._tasks: set[asyncio.Task[None]] = set()
         self.ended: tuple[Outcome, BaseException | None] = (Released(), None)
 
-    def start(self, held: HeldLease, tell: OnFinished) -> "InlineExecutor":
+    def start(self, held: HeldLease, on_finished: OnFinished) -> "InlineExecutor":
         """Run the handler to its end; on a loop, begin to."""
         # A context of its own, as in a worker: what a test has set is not there either.
         if self._is_async:
-            task = asyncio.get_running_loop().create_task(self._arun(held, tell), context=Context())
+            task = asyncio.get_running_loop().create_task(
+                self._arun(held, on_finished), context=Context()
+            )
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         else:
-            Context().run(self._run, held, tell)
+            Context().run(self._run, held, on_finished)
         return self
 
-    def _run(self, held: HeldLease, tell: OnFinished) -> None:
+    def _run(self, held: HeldLease, on_finished: OnFinished) -> None:
         call: HandlerCall | None = None
         try:
             call = self._call(held)
@@ -93,9 +93,9 @@ class InlineExecutor:
             self.ended = execution.outcome_of_return(result), None
         except BaseException as error:  # noqa: BLE001 - whatever it was, it ended the handler
             self._raised(held, error)
-        tell(held, self.ended[0], call.excerpt.text() if call else None)
+        on_finished(held, self.ended[0], call.excerpt.text() if call else None)
 
-    async def _arun(self, held: HeldLease, tell: OnFinished) -> None:
+    async def _arun(self, held: HeldLease, on_finished: OnFinished) -> None:
         call: HandlerCall | None = None
         try:
             call = self._call(held)
@@ -103,7 +103,7 @@ class InlineExecutor:
             self.ended = execution.outcome_of_return(result), None
         except BaseException as error:  # noqa: BLE001 - whatever it was, it ended the handler
             self._raised(held, error)
-        tell(held, self.ended[0], call.excerpt.text() if call else None)
+        on_finished(held, self.ended[0], call.excerpt.text() if call else None)
 
     def _call(self, held: HeldLease) -> HandlerCall:
         call = HandlerCall(held.task, held.job, held.lease_state, self._engine, self._hooks)
@@ -189,23 +189,22 @@ class JobRunner:
     def __init__(self, app: Tenure, *, settle_by: Engine | None = None, is_async: bool) -> None:
         self._engine = app.engine if settle_by is None else settle_by
         self._here = InlineExecutor(app.engine, app.hooks, is_async=is_async)
-        self._holdings = HeldLeases()
+        self._held_leases = HeldLeases()
         link = DirectConnection(self._engine, is_async=is_async)
-        self._settler = Settler(app.engine.store, link, self._holdings)
-        self._notes = WorkerSettings(backoff=app.defaults.backoff)
+        events = RuntimeEvents()
+        EventEmitter(app.hooks.listeners, worker="tests").subscribe_to(events)
+        self._settler = Settler(app.engine.store, link, self._held_leases, events=events)
+        self._settings = WorkerSettings(backoff=app.defaults.backoff)
         self._dispatcher = Dispatcher(
             slots=1,
             tasks=app.tasks,
-            holdings=self._holdings,
+            held_leases=self._held_leases,
             settler=self._settler,
-            ways=Executors(loop=self._here, thread=self._here, process=None),
-            notes=self._notes,
+            executors=Executors(loop=self._here, thread=self._here, process=None),
+            settings=self._settings,
             defaults=app.defaults,
+            events=events,
         )
-        announcer = EventEmitter(app.hooks.listeners, worker="tests")
-        self._dispatcher.on_started = announcer.started
-        self._dispatcher.on_completed = announcer.completed
-        self._settler.on_settled = announcer.settled
 
     def run(self, claims: ClaimResult) -> RunRecord:
         """Run the one job that was claimed, and settle it."""
@@ -224,7 +223,6 @@ class JobRunner:
         return self._engine.run(self._ran(claims))
 
     async def arun(self, claims: ClaimResult) -> RunRecord:
-        """The same in the async world."""
         self._here.ended = Released(), None
         with log_capture.capture_logs():
             self._dispatcher.take(claims, boottime())
@@ -239,17 +237,17 @@ class JobRunner:
     def _ran(self, claims: ClaimResult) -> Op[RunRecord]:
         """What became of the job, and whether that is an error to raise."""
         [claimed] = claims.jobs
-        if self._notes.unknown_tasks:
+        if self._settings.unknown_tasks:
             raise InvalidValue(
                 f"job {claimed.job.id} is one of task {claimed.job.task!r}, which this app does "
                 "not know; import the module that registers it"
             )
         store = self._engine.store
-        row = (yield from store.get(claimed.job.id)) or claimed.job
+        row = (yield from store.jobs.get(claimed.job.id)) or claimed.job
         outcome, error = self._here.ended
         if isinstance(outcome, Succeeded) and row.state in (State.QUEUED, State.FAILED):
             # The store has judged otherwise: the result cannot be kept, or was not committed.
-            last = (yield from store.attempts(row.id))[-1]
+            last = (yield from store.jobs.attempts(row.id))[-1]
             outcome = Failed(Error("", ""))
             error = PayloadError(last.error_message or "the result cannot be kept")
         if row.state is State.CANCELLED or not isinstance(outcome, Failed):

@@ -83,7 +83,7 @@ class Child:
         """Work until told to drain, and leave; also when a handler did not end in time."""
         orders = self._orders
         board = LeaseBoard(orders.board_fd, places=orders.places)
-        shape = RuntimeOptions(
+        runtime_options = RuntimeOptions(
             worker=WorkerId(UUID(orders.worker)),
             name=orders.name,
             queues=orders.queues or self._app.tasks.queues,
@@ -100,23 +100,28 @@ class Child:
         loop = asyncio.get_running_loop()
         end_copies(loop)
         loop.add_signal_handler(signal.SIGTERM, self._drain_by_signal)
-        with _beating(board):
+        with _heartbeats(board):
             await run_unless_stopped(self._draining, wait_for_schema(self._app))
-        core = WorkerRuntime(
-            self._app, shape, on_unstoppable=self._doomed, on_drain=self._draining.set
+        runtime = WorkerRuntime(
+            self._app,
+            runtime_options,
+            on_unstoppable=self._on_unstoppable,
+            on_drain=self._draining.set,
         )
-        core.start()
+        runtime.start()
         if orders.is_first and not self._draining.is_set():
-            self._greet(shape.queues)
-        told = partial(self._told, core.announcer)
-        loop.add_reader(self._channel, ParentMessages(self._channel, told, core.run_scheduler))
+            self._greet(runtime_options.queues)
+        on_recovered = partial(self._deliver_recovered, runtime.emitter)
+        loop.add_reader(
+            self._channel, ParentMessages(self._channel, on_recovered, runtime.run_scheduler)
+        )
         if orders.until_empty:
-            emptied = asyncio.create_task(core.until_empty())
+            emptied = asyncio.create_task(runtime.until_empty())
             emptied.add_done_callback(lambda _: self._draining.set())
         await self._draining.wait()
-        ended = await core.drain(orders.grace)
+        ended = await runtime.drain(orders.grace)
         if ended:
-            await core.stop()
+            await runtime.stop()
         # From here: asyncio's own way out would wait for a handler that does not end.
         self._leave("drained" if ended else "overran")
 
@@ -143,31 +148,31 @@ class Child:
             "yes" if orders.schedules else "no",
         )
 
-    def _told(self, announcer: EventEmitter, news: RecoveredJobs) -> None:
+    def _deliver_recovered(self, emitter: EventEmitter, news: RecoveredJobs) -> None:
         """The parent has ended this for a child that died."""
-        task = asyncio.create_task(self._tell(announcer, news.ended))
+        task = asyncio.create_task(self._deliver(emitter, news.ended))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _tell(self, announcer: EventEmitter, ends: Sequence[RecoveredJob]) -> None:
+    async def _deliver(self, emitter: EventEmitter, ends: Sequence[RecoveredJob]) -> None:
         engine = self._app.engine
-        for one in ends:
+        for end in ends:
             try:
-                job = await engine.arun(engine.store.get(one.job_id))
+                job = await engine.arun(engine.store.jobs.get(end.job_id))
             except StoreError as error:
                 log.warning(
                     "the end of job %s is left untold to listeners: %s",
-                    one.job_id,
+                    end.job_id,
                     error,
-                    extra={"job": one.job_id, "attempt": one.attempt},
+                    extra={"job": end.job_id, "attempt": end.attempt},
                 )
                 continue
             if job is not None:
-                announcer.ended(
-                    job, one.state, one.settlement, reason=one.reason, attempt=one.attempt
+                emitter.ended(
+                    job, end.state, end.settlement, reason=end.reason, attempt=end.attempt
                 )
 
-    def _doomed(self, held: HeldLease, why: StopReason) -> None:
+    def _on_unstoppable(self, held: HeldLease, why: StopReason) -> None:
         """A handler did not heed: for its lease's sake end now; for its timeout, the parent sees
         it on the board and retires this child."""
         log.error(
@@ -188,7 +193,6 @@ class Child:
 
 
 def main() -> None:
-    """Be a child."""
     orders = ChildOptions(**json.loads(sys.argv[1]))
     die_with_parent(orders.parent)
     set_close_on_exec(orders.board_fd, orders.channel_fd, orders.sheet_fd)
@@ -217,19 +221,19 @@ def main() -> None:
 
 
 @contextmanager
-def _beating(board: LeaseBoard) -> Iterator[None]:
+def _heartbeats(board: LeaseBoard) -> Iterator[None]:
     """Beat for the event loop as long as this lasts: before the watcher does."""
 
-    async def beat() -> None:
+    async def heartbeat() -> None:
         while True:
             board.record_loop_heartbeat(boottime())
             await asyncio.sleep(_BEAT)
 
-    beating = asyncio.create_task(beat())
+    heartbeats = asyncio.create_task(heartbeat())
     try:
         yield
     finally:
-        beating.cancel()
+        heartbeats.cancel()
 
 
 def _spare_the_collector() -> None:

@@ -39,18 +39,18 @@ def patience(shortest_lease: float) -> float:
 
 
 class SilenceTimer:
-    """How long the parent has looked at a beat that did not change."""
+    """How long the parent has looked at a heartbeat that did not change."""
 
     def __init__(self) -> None:
-        self._beat = 0.0
+        self._heartbeat = 0.0
         self._looked_at = 0.0
         self.silent_for: float = 0.0
 
-    def update(self, beat: float, now: float) -> float:
-        """Take in one look; answers with the seconds of silence. None count before the first beat:
+    def update(self, heartbeat: float, now: float) -> float:
+        """Record one look, return the seconds of silence. None count before the first heartbeat:
         until then the limit on loading holds."""
-        if beat != self._beat or not beat:
-            self._beat, self.silent_for = beat, 0.0
+        if heartbeat != self._heartbeat or not heartbeat:
+            self._heartbeat, self.silent_for = heartbeat, 0.0
         else:
             self.silent_for += min(now - self._looked_at, _LONGEST_GAP)
         self._looked_at = now
@@ -229,7 +229,7 @@ class ChildProcess:
             code=code,
             left=self.exit_reason,
             killed=self.killed,
-            service_beat_age=ended_at - service if service else NEVER,
+            service_heartbeat_age=ended_at - service if service else NEVER,
             ended_at=ended_at,
             out_of_memory=self._out_of_memory(code),
         )
@@ -259,7 +259,6 @@ class ChildProcess:
 
     @property
     def pid(self) -> int | None:
-        """Its process, once it is started."""
         return None if self._process is None else self._process.pid
 
     @property
@@ -294,7 +293,6 @@ class ChildProcess:
 
     @property
     def draining(self) -> bool:
-        """Whether it was told to end."""
         return self.kill_at != NEVER
 
     def drain(self, kill_at: float) -> None:
@@ -315,7 +313,6 @@ class ChildProcess:
             kill_session(self._process.pid)
 
     def entries(self) -> list[BoardEntry]:
-        """The leases it holds."""
         return list(self._board.entries(self.worker))
 
     def board_summary(self) -> BoardSummary:

@@ -39,7 +39,6 @@ class RecoveredJobs:
         return len(self.ended)
 
     def to_line(self) -> bytes:
-        """The news as a message."""
         return json.dumps(serialization.dump(self)).encode() + b"\n"
 
 

@@ -21,9 +21,9 @@ def load(target: str) -> Tenure:
     app = getattr(module, attribute or "app", None)
     if not isinstance(app, Tenure):
         name = attribute or "app"
-        found = f"{name} in {module_name} is a {type(app).__name__}, not a Tenure()"
-        why = found if hasattr(module, name) else f"{module_name} has no {name!r}"
-        raise ConfigError(f"{why}; {_apps_of(module)}")
+        not_an_app = f"{name} in {module_name} is a {type(app).__name__}, not a Tenure()"
+        reason = not_an_app if hasattr(module, name) else f"{module_name} has no {name!r}"
+        raise ConfigError(f"{reason}; {_apps_of(module)}")
     finish_loading(app)
     return app
 

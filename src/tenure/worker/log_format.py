@@ -1,8 +1,7 @@
 """How the processes of a worker, a scheduler and a server log: to stderr, as text or as JSON, and
 without what can be known as a secret.
 
-The fields of a record that is about a job are given where it is made; those of what a handler logs,
-in `_executors.logs`.
+`log_capture` adds the job's fields to what a handler logs.
 """
 
 import json
@@ -33,7 +32,6 @@ class TextFormatter(logging.Formatter):
     """A record as people read it."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, and what follows it."""
         return _HIDING.text(super().format(record))
 
 
@@ -42,27 +40,27 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The line; a field that is no JSON is there as its text."""
-        said: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": _HIDING.text(record.getMessage()),
         }
-        given = {n: v for n, v in vars(record).items() if n not in _PYTHONS and n not in said}
-        said |= {name: given.pop(name) for name in _OURS & given.keys()}
+        given = {n: v for n, v in vars(record).items() if n not in _PYTHONS and n not in fields}
+        fields |= {name: given.pop(name) for name in _OURS & given.keys()}
         if record.exc_info and record.exc_info[0] is not None:
             given["exception"] = self.formatException(record.exc_info)
         if record.stack_info:
             given["stack"] = self.formatStack(record.stack_info)
-        fields = _HIDING.value(given)
+        extra = _HIDING.value(given)
         try:
-            return _line(said | fields)
+            return _line(fields | extra)
         except (TypeError, ValueError, RecursionError):
-            return _line(said | {name: _as_text(each) for name, each in fields.items()})
+            return _line(fields | {name: _as_text(value) for name, value in extra.items()})
 
 
-def _line(said: dict[str, Any]) -> str:
-    return json.dumps(said, ensure_ascii=False, allow_nan=False, default=_as_text)
+def _line(fields: dict[str, Any]) -> str:
+    return json.dumps(fields, ensure_ascii=False, allow_nan=False, default=_as_text)
 
 
 def _as_text(value: object) -> str:

@@ -1,9 +1,7 @@
-"""/metrics, /healthz and the state file of a worker.
+"""`/metrics` and `/healthz` of a worker or a scheduler, and the state file of a worker.
 
-The small HTTP listener of a worker or a scheduler: `/healthz` and `/metrics`, nothing else.
-
-It answers from memory, on the loop of a process that runs no handlers. Each connection is answered
-once and closed; one that says too much, or takes too long to say it, is closed without an answer.
+The HTTP server answers from memory, in a process that runs no handlers. It closes each connection
+after one response, and without a response if the request is too long or takes too long.
 """
 
 import asyncio
@@ -36,8 +34,6 @@ _WORDS = {200: "OK", 404: "Not Found", 405: "Method Not Allowed", 503: "Service 
 
 
 class HealthResponse(NamedTuple):
-    """What is answered."""
-
     status: int
     kind: str
     text: str
@@ -166,9 +162,11 @@ class WorkerMetrics:
             page.put(_metrics.WORKER_CHILDREN_ENDED, self._ended[how], how)
         for name, metric in _THERE.items():
             page.put(metric, sum(counts.get(name, 0) for counts in there))
-        beats = [counts["beat_at"] for counts in there if counts.get("beat_at")]
-        if beats:
-            page.put(_metrics.WORKER_BEAT, max(boottime() - min(beats), 0.0))
+        heartbeats = [
+            counts["last_heartbeat_at"] for counts in there if counts.get("last_heartbeat_at")
+        ]
+        if heartbeats:
+            page.put(_metrics.WORKER_HEARTBEAT, max(boottime() - min(heartbeats), 0.0))
         counted = self._gone.copy()
         counted.update({("processes", why): 0 for why in ENDS})
         for counts in there:
@@ -208,7 +206,7 @@ def _counters(page: MetricsPage, counted: Mapping[tuple[str, ...], int]) -> None
             page.put(labelled[name], count, *labels)
 
 
-# A beat this old says that its thread does not move.
+# A heartbeat this old says that its thread does not move.
 _FRESH = 10.0
 # As long may no child work before the worker counts as not healthy.
 _PATIENCE = 60.0
@@ -242,14 +240,14 @@ class WorkerHealth:
 
     def response(self, known: dict[str, Any], *, is_watched: bool) -> tuple[int, dict[str, Any]]:
         """The answer of `/healthz`: its status and what it says, with what is known besides."""
-        said = {"status": "live", **known, "working": self.working}
+        body = {"status": "live", **known, "working": self.working}
         if not is_watched:
             reason = "the parent has not looked at its children for too long"
-            return 503, said | {"status": "stuck", "reason": reason}
+            return 503, body | {"status": "stuck", "reason": reason}
         if not self.is_healthy:
             reason = f"no child has worked for {self.none_for:.0f} s: {self.trouble}"
-            return 503, said | {"status": "not working", "reason": reason}
-        return 200, said
+            return 503, body | {"status": "not working", "reason": reason}
+        return 200, body
 
     def _why(self, children: Collection[ChildProcess], now: float) -> str:
         for child in children:
@@ -282,12 +280,11 @@ class StateFile:
         self._path: Path | None = None
 
     def write(self, *, now: float, children: int, draining: bool, health: "WorkerHealth") -> None:
-        """Say how the worker stands."""
         state = {
             "pid": os.getpid(),
             "name": self._name,
             "state": "draining" if draining else "active",
-            "beat_at": now,
+            "last_heartbeat_at": now,
             "children": children,
             "working": health.working,
             "wanted": self._wanted,
@@ -305,7 +302,6 @@ class StateFile:
             draft.replace(path)
 
     def remove(self) -> None:
-        """Leave nothing behind."""
         if self._path is not None:
             with suppress(OSError):
                 self._path.unlink()
@@ -313,8 +309,8 @@ class StateFile:
     def _place(self) -> Path:
         directory = run_directory()
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = directory.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        status = directory.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
             raise PermissionError(f"{directory} is somebody else's")
         self._path = directory / f"{os.getpid()}.json"
         return self._path

@@ -1,6 +1,4 @@
-"""The parent: children, deadlines, reloads, restarts.
-
-The parent: starts children, ends those that keep a lease too long, settles what they leave.
+"""The parent: starts children, ends those that keep a lease too long, settles what they leave.
 
 It loads no user code, so nothing of the user's can keep it from its watch.
 """
@@ -43,8 +41,6 @@ _LONGEST = 30.0
 
 
 class Crashes:
-    """The crashes of the last minute."""
-
     def __init__(self, processes: int) -> None:
         self._processes = processes
         self._at: deque[float] = deque()
@@ -131,7 +127,6 @@ class Parent:
             await asyncio.wait(self._tasks, timeout=_SETTLE_WITHIN)
 
     def do(self, work: Coroutine[Any, Any, None]) -> None:
-        """Have this done in a task."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -245,7 +240,7 @@ class Parent:
     def _replace_the_limited(self) -> None:
         """Replace a child whose code took the descriptors from it: it can neither connect nor start
         a process any more."""
-        for child in [each for each in self.children if not each.draining]:
+        for child in [child for child in self.children if not child.draining]:
             if (files := child.lowered_files()) is not None:
                 self._drain_and_replace(child)
                 log.warning(
@@ -262,7 +257,6 @@ class Parent:
             reap_orphans({pid for pid in pids if pid is not None})
 
     def metrics(self) -> str:
-        """The page for a scraper."""
         return self._figures.page(
             [child.counts() for child in self.children],
             wanted=self._plan.processes,
@@ -273,13 +267,13 @@ class Parent:
         """Whether the watch over the children goes on, and one of them works; the database is not
         asked."""
         fresh = boottime() - self._looked_at < _FRESH
-        told = {
+        facts = {
             "state": "draining" if self._stopping else "active",
             "children": len(self.children),
             "wanted": self._plan.processes,
         }
-        status, said = self._health.response(told, is_watched=fresh)
-        return HealthResponse(status, "application/json", json.dumps(said) + "\n")
+        status, body = self._health.response(facts, is_watched=fresh)
+        return HealthResponse(status, "application/json", json.dumps(body) + "\n")
 
     def _look_at(self, child: ChildProcess, now: float) -> float:
         """End the child if it must; answers with the next instant at which it might have to be."""
@@ -338,7 +332,6 @@ class Parent:
         return child
 
     def _forget(self, child: ChildProcess) -> None:
-        """A child is gone."""
         self.children.discard(child)
         self._pass_on_schedules(child)
 

@@ -1,10 +1,6 @@
 """What the processes of a worker share, and the process of a handler that has its own.
 
-A copy of a child that a handler has forked, and that goes on where the child is: it must end
-before it touches the child's connections.
-
-The process of a handler that has one of its own, started by a child with the app's name and
-the descriptor of their channel.
+A copy of a child that a handler has forked must end before it touches the child's connections.
 """
 
 import asyncio
@@ -66,13 +62,13 @@ def kill_session(leader: int) -> None:
     handlers, and the programs that they started). A group is ended as one, so that none of it can
     fork meanwhile; groups that were made meanwhile are looked for again."""
     ended: set[int] = set()
-    found = {leader}
+    groups = {leader}
     for _ in range(_LOOKS):
-        for group in found:
+        for group in groups:
             os_process.kill(group)
-        ended |= found
-        found = os_process.groups(leader) - ended
-        if not found:
+        ended |= groups
+        groups = os_process.groups(leader) - ended
+        if not groups:
             return
 
 

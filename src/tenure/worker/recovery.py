@@ -49,8 +49,8 @@ class Death:
     left: str | None = None
     # Why the parent killed it: "lease", "grace", "frozen", "loading", "memory".
     killed: str | None = None
-    # Seconds between the service thread's last beat and the end.
-    service_beat_age: float = math.inf
+    # Seconds between the service thread's last heartbeat and the end.
+    service_heartbeat_age: float = math.inf
     # Boottime of the end as the parent saw it.
     ended_at: float = 0.0
     # The kernel's out-of-memory killer, where a cgroup or the signal tells.
@@ -58,7 +58,6 @@ class Death:
 
     @property
     def how(self) -> str:
-        """The end in words."""
         if self.killed is not None:
             return f"killed: {KILLED.get(self.killed, self.killed)}"
         if self.out_of_memory:
@@ -111,10 +110,12 @@ class DeadChildRecovery:
         until = boottime() + 2 * longest.total_seconds()
         while boottime() < until:
             try:
-                gone = engine.store.heartbeat(worker, state=WorkerState.OFFLINE, running=0)
+                gone = engine.store.workers.heartbeat(worker, state=WorkerState.OFFLINE, running=0)
                 await link.run(gone)
                 if ends:
-                    answers = await link.run(engine.store.settle([end for _, end in ends]))
+                    answers = await link.run(
+                        engine.store.settlement.settle([end for _, end in ends])
+                    )
                     news += _news(ends, answers)
                     busy = [answer.answer is SettleStatus.BUSY for answer in answers]
                     ends = [*compress(ends, busy)]
@@ -131,7 +132,6 @@ class DeadChildRecovery:
         return RecoveredJobs(news)
 
     async def close(self) -> None:
-        """Close the connection."""
         if self._link is not None:
             await self._link.close()
 
@@ -180,7 +180,7 @@ def _is_unexplained(entries: Sequence[BoardEntry], death: Death) -> bool:
         return True
     # Past a deadline with a service thread that could have renewed: the database did not answer.
     shortest = min((entry.lease.ttl for entry in entries), default=DEFAULTS.lease)
-    return death.service_beat_age > shortest.total_seconds() * _RENEWAL
+    return death.service_heartbeat_age > shortest.total_seconds() * _RENEWAL
 
 
 def _error(death: Death, *, neighbors: int) -> Error:

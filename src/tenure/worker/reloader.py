@@ -65,7 +65,7 @@ def _files(directory: Path) -> Iterator[tuple[str, tuple[int, int, int]]]:
                     if entry.name not in _NOT_OURS and not entry.name.startswith("."):
                         waiting.append(entry.path)
                 elif entry.name.endswith(".py"):
-                    found = entry.stat()
-                    yield entry.path, (found.st_mtime_ns, found.st_size, found.st_ino)
+                    status = entry.stat()
+                    yield entry.path, (status.st_mtime_ns, status.st_size, status.st_ino)
             except OSError:
                 continue

@@ -66,7 +66,7 @@ class Succession:
                 self._wanted = False
                 log.info("reloading")
                 children = self._crew.children
-                old = [each for each in children if not (each.draining or each.probation)]
+                old = [child for child in children if not (child.draining or child.probation)]
                 otherwise = "not reloaded; the old code goes on. %s"
                 if all(await asyncio.gather(*(self._replace(child, otherwise) for child in old))):
                     log.info("reloaded")
@@ -78,10 +78,10 @@ class Succession:
         successor = self._crew.start_in_place_of(child)
         if not await successor.ready():
             # On trial to its end: nobody takes its place.
-            told = successor.startup_error or "the new child ended at once"
+            reason = successor.startup_error or "the new child ended at once"
             if successor.killed is not None:
-                told = f"the new child was killed: {KILLED[successor.killed]}"
-            log.error(otherwise, told)
+                reason = f"the new child was killed: {KILLED[successor.killed]}"
+            log.error(otherwise, reason)
             return False
         successor.probation = False
         if child in self._crew.children and not child.draining:
@@ -104,9 +104,9 @@ class Succession:
                 self._crew.do(self._recycle(child, *reason))
                 return
 
-    async def _recycle(self, child: ChildProcess, how: str, said: str) -> None:
+    async def _recycle(self, child: ChildProcess, how: str, reason: str) -> None:
         try:
-            log.info("child %d %s; replacing it", child.number, said)
+            log.info("child %d %s; replacing it", child.number, reason)
             child.recycled = how
             if await self._replace(child, "not replaced; the old child goes on. %s"):
                 # It is killed after the grace at the latest.

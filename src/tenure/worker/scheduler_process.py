@@ -33,21 +33,25 @@ def main(
 
 
 async def _run(app: Tenure, name: str, on: socket.socket | None) -> None:
-    told = asyncio.Event()
+    stop_requested = asyncio.Event()
     loop = asyncio.get_running_loop()
     for request in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(request, told.set)
+        loop.add_signal_handler(request, stop_requested.set)
     figures = WorkerMetrics()
     firing: list[Scheduler] = []
 
     def metrics() -> str:
-        return figures.page([_counts(one) for one in firing], wanted=1, draining=told.is_set())
+        return figures.page(
+            [_counts(service) for service in firing],
+            wanted=1,
+            draining=stop_requested.is_set(),
+        )
 
     try:
         async with serve_health(on, metrics=metrics, health=_health):
-            if await run_unless_stopped(told, wait_for_schema(app)):
+            if await run_unless_stopped(stop_requested, wait_for_schema(app)):
                 firing.append(scheduler(app, name))
-                await _fire(app, name, firing[0], told)
+                await _fire(app, name, firing[0], stop_requested)
     finally:
         await app.aclose()
 
@@ -62,12 +66,12 @@ def _counts(firing: Scheduler) -> dict[str, Any]:
     return {"ticks": firing.ticks, "tick_jobs": firing.jobs, "errors": errors}
 
 
-async def _fire(app: Tenure, name: str, firing: Scheduler, told: asyncio.Event) -> None:
+async def _fire(app: Tenure, name: str, firing: Scheduler, stop_requested: asyncio.Event) -> None:
     services = [firing, *wakeups(app, name, firing.wake)]
     supervisor = Supervisor(services)
     supervisor.start()
     log.info("firing schedules, %d of them declared by %s", len(app.declared), app.program)
-    await told.wait()
+    await stop_requested.wait()
     log.info("stopping")
     for service in reversed(services):
         await supervisor.stop(service, within=_STOP_WITHIN)

@@ -16,6 +16,7 @@ from support.django_project import as_django_says, default_database
 from support.store import install
 from tenure import admin
 from tenure._store.postgres.schema import migrations
+from tenure.errors import SchemaTooOld
 from tests.contrib.django.acts import seen
 from tests.contrib.django.sample import note
 
@@ -51,8 +52,8 @@ def test_each_of_tenures_migrations_has_one_of_djangos_by_the_same_number_and_na
 def test_nothing_is_left_for_tenure_after_djangos_migrate(fresh: str) -> None:
     migrate("tenure")
     with admin.connect(fresh) as verbs:
-        assert verbs.plan() == []
-        assert verbs.maintain().done == [], "the partitions were made with the migration"
+        assert verbs.schema.plan() == []
+        assert verbs.schema.maintain().done == [], "the partitions were made with the migration"
     assert seen(fresh, RECORDED) == ALL
 
 
@@ -68,7 +69,7 @@ def test_both_give_the_same_tables(fresh: str, databases: Any) -> None:
     migrate("tenure")
     other = databases.create()
     with admin.connect(other, check=False) as verbs:
-        verbs.migrate()
+        verbs.schema.migrate()
     assert seen(fresh, TABLES) == seen(other, TABLES)
     databases.drop(other)
 
@@ -80,13 +81,13 @@ def test_going_back_takes_the_tables_away_and_forward_brings_them_again(fresh: s
     assert seen(fresh, "SELECT version FROM tenure.schema_version") == []
     migrate("tenure")
     with admin.connect(fresh) as verbs:
-        assert verbs.schema().fits
+        assert verbs.schema.status().fits
 
 
 def test_going_back_after_tenure_did_finds_the_work_done(fresh: str) -> None:
     migrate("tenure")
     with admin.connect(fresh) as verbs:
-        verbs.migrate(to=0)
+        verbs.schema.migrate(to=0)
     migrate("tenure", "zero")
     assert seen(fresh, RECORDED) == []
 
@@ -101,6 +102,15 @@ def test_going_back_below_what_a_newer_release_made_is_refused(fresh: str) -> No
     with pytest.raises(IrreversibleError, match=f"tenure db migrate --to {len(ALL)}"):
         migrate("tenure", "zero")
     assert "job" in seen(fresh, TABLES)
+
+
+def test_a_schema_from_before_the_first_release_is_refused_with_what_to_do(fresh: str) -> None:
+    install(fresh)
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE tenure.schema_version SET name = '001_lease_store'")
+    with pytest.raises(SchemaTooOld, match="drop it and migrate again: DROP SCHEMA tenure CASCADE"):
+        migrate("tenure")
+    assert seen(fresh, RECORDED) == []
 
 
 def test_a_database_that_is_not_tenures_is_left_alone(fresh: str, databases: Any) -> None:

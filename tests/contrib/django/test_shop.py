@@ -46,7 +46,7 @@ def test_a_fresh_database_is_made_ready_by_migrate_alone(
     shop = Shop(empty_database, tmp_path)
     migrated = shop.manage("migrate")
     assert migrated.returncode == 0, migrated.stderr
-    assert "Applying tenure.0001_lease_store... OK" in migrated.stdout
+    assert "Applying tenure.0001_initial... OK" in migrated.stdout
     worked = shop.manage("tenure_worker", "--drain")
     assert worked.returncode == 0, worked.stderr
 

@@ -153,7 +153,7 @@ def test_what_cannot_be_kept_fails_at_once(url: str) -> None:
 
 def test_a_cancelled_job_is_a_failed_task() -> None:
     result = add.enqueue(1)
-    app.admin.cancel([int(result.id)], By("a test"))
+    app.admin.jobs.cancel([int(result.id)], By("a test"))
     result.refresh()
     assert result.status == TaskResultStatus.FAILED
     assert result.is_finished

@@ -16,6 +16,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any, Self, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
@@ -24,9 +25,10 @@ from psycopg import AsyncConnection, Connection, OperationalError, conninfo
 from psycopg.abc import PQGen
 from psycopg.rows import TupleRow
 
-from tenure._store.postgres.session_base import DEADLINE
 from tenure.errors import Unreachable
 
+# By then a statement has its answer, or nobody knows what became of it.
+DEADLINE = timedelta(seconds=15)
 _PLACE = {"host": "PGHOST", "hostaddr": "PGHOSTADDR", "port": "PGPORT"}
 
 
@@ -286,7 +288,6 @@ def connect(url: str, *, name: str = "tenure", **settings: str) -> DetectingConn
 
 
 async def aconnect(url: str, *, name: str = "tenure", **settings: str) -> AsyncDetectingConnection:
-    """The same for the async world."""
     with _unreachable():
         return await AsyncDetectingConnection.connect(
             own(url, name=name, **settings), autocommit=True

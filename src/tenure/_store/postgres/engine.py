@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class PostgresEngine:
-    """One PostgreSQL database."""
+    """One PostgreSQL database. `Engine` says what its methods do."""
 
     def __init__(
         self,
@@ -53,41 +53,40 @@ class PostgresEngine:
 
     @property
     def channel(self) -> str:
-        """The channel of wakeups."""
-        return self.store.channel
+        return self.store.jobs.channel
 
-    def run(self, op: Op[T]) -> T:
-        """Perform an operation on a connection of our own."""
-        with self._pools.own() as connection:
-            return connection.session.run(op)
+    def run(self, op: Op[T], connection: Any = None) -> T:
+        if connection is not None:
+            return self.on(connection).run(op)
+        with self._pools.checkout() as own:
+            answer: T = own.session.run(op)
+            return answer
 
-    async def arun(self, op: Op[T]) -> T:
-        """The same in the async world."""
-        async with self._pools.aown() as connection:
-            return await connection.session.run(op)
+    async def arun(self, op: Op[T], connection: Any = None) -> T:
+        if connection is not None:
+            return await self.aon(connection).run(op)
+        async with self._pools.acheckout() as own:
+            answer: T = await own.session.run(op)
+            return answer
 
     @contextmanager
     def session(self) -> Iterator[Session]:
-        """One connection, made now and closed at the end, that waits as long as it takes."""
         with connect(self.url) as connection:
             yield Session(connection, schema=self.schema, ring=self._ring)
 
     def service_connection(
         self, name: str, *, deadline: timedelta | None = None
     ) -> PostgresServiceConnection:
-        """A connection for one service, with a deadline on each statement."""
         return PostgresServiceConnection(
             self.url, schema=self.schema, name=name, deadline=deadline, ring=self._ring
         )
 
     def on(self, connection: Any) -> Runner:
-        """A caller's sync connection, whose transaction is joined."""
         return drivers.session_on(
             connection, schema=self.schema, ring=self._publish_later(connection)
         )
 
     def aon(self, connection: Any) -> AsyncRunner:
-        """A caller's async connection, whose transaction is joined."""
         return drivers.asession_on(
             connection, schema=self.schema, ring=self._publish_later(connection)
         )
@@ -111,60 +110,44 @@ class PostgresEngine:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection[TupleRow]]:
-        """A connection with plain settings, inside a READ COMMITTED transaction, for handlers."""
-        with self._pools.plain() as connection, self._publish(connection), _confirmed(connection):
+        with (
+            self._pools.checkout("plain") as connection,
+            connection,
+            self._publish(connection),
+            _confirmed(connection),
+        ):
             yield connection
             connection.commit()
 
     @asynccontextmanager
     async def atransaction(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
-        """The same in the async world."""
-        async with self._pools.aplain() as connection:
+        async with self._pools.acheckout("plain") as connection, connection:
             with self._publish(connection), _confirmed(connection):
                 yield connection
                 await connection.commit()
 
     def check_listen(self) -> ListenCheck:
-        """Whether what one connection notifies is heard by another."""
         return check_listen(self.url)
 
     def wait(self, job_id: JobId, timeout: float | None) -> JobRow | None:
-        """The job once it has ended, or as it is when the time is up; None if there is none."""
-        return wait(self.url, self.store, job_id, timeout)
+        return wait(self.url, self.store.jobs, job_id, timeout)
 
     async def wait_async(self, job_id: JobId, timeout: float | None) -> JobRow | None:  # noqa: ASYNC109
-        """The same in the async world."""
-        return await wait_async(self.url, self.store, job_id, timeout)
+        return await wait_async(self.url, self.store.jobs, job_id, timeout)
 
     @property
     def migrations(self) -> Sequence[Migration]:
-        """The migrations of this release, in order."""
         return migrations()
 
-    def version(self) -> Op[tuple[int, int | None]]:
-        """The schema's version, 0 if there is none, and the newest breaking one."""
-        return self.store.version()
-
-    def migrate(self, *, to: int | None = None) -> Op[Sequence[str]]:
-        """Bring the schema to a version, up or down. Over a `session` only: it may take long."""
-        return self.store.migrate(to=to)
-
     def reserve_connections(self, connections: int) -> None:
-        """Let pools grow to so many connections: every handler may need one."""
         self._pools.size = max(self._pools.size, connections)
 
-    def check_schema(self) -> Op[None]:
-        """Refuse a schema that this release cannot work with."""
-        return self.store.check_schema()
-
     def close(self) -> None:
-        """Close the connections of the sync world."""
         self._pools.close()
         if self.notifier is not None:
             self.notifier.close()
 
     async def aclose(self) -> None:
-        """Close the connections of this event loop."""
         await self._pools.aclose()
 
 

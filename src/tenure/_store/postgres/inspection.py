@@ -1,15 +1,12 @@
-"""Leases, audit, system, schema drift, grants.
-
-What people look at beside jobs: leases, queues minute by minute, schedules, the audit. Each look
-is bounded.
-"""
+"""What people and the doctor look at beside jobs: leases, queues minute by minute, schedules, the
+server, schema drift, grants. Each look is bounded."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from tenure._model.audit import AuditPage, AuditRow
 from tenure._model.diagnostics import (
     FindingCode,
     LockedJob,
@@ -27,11 +24,13 @@ from tenure._model.overview import Durability, History, System
 from tenure._model.schedule import RecentRuns
 from tenure._model.stats import COUNTED, QueueThroughput, Throughput
 from tenure._rules.stats import MINUTE
-from tenure._store.postgres.base import LAST_ID, tick_row
+from tenure._store.postgres.maintenance import MaintenanceQueries, kept
 from tenure._store.postgres.overview import OverviewQueries
-from tenure._store.postgres.partitions import MaintenanceQueries, kept
 from tenure._store.postgres.roles import GRANTS, ROLES
+from tenure._store.postgres.rows import tick_row
 from tenure._store.postgres.schema import ExpectedSchema, expected_schema
+from tenure._store.postgres.settings import SettingQueries
+from tenure._store.postgres.statements import QueryBase
 from tenure._store.steps import Op, Row, Rows
 
 if TYPE_CHECKING:
@@ -48,14 +47,20 @@ _ANYBODY = "worker"
 _PATIENCE = timedelta(days=2)
 # Autovacuum comes to the table of jobs after 1,000; by then it is far behind.
 _DEAD = 20_000
+_HOLDERS = 5
 
 
-class ServerInfoQueries(MaintenanceQueries):
-    """The part of the store that a doctor asks."""
+@dataclass(eq=False)
+class InspectionQueries(QueryBase):
+    """The part of the store that is looked at, by people and by the doctor."""
+
+    overview: OverviewQueries
+    settings: SettingQueries
+    maintenance: MaintenanceQueries
 
     def server_info(self) -> Op[ServerInfo]:
         """What an operator should know of the server: version, role, settings, its clock."""
-        [row] = yield self._query("condition")
+        [row] = yield self._query("server_info")
         settings = yield self._query("server_settings", names=list(_SETTINGS))
         found = {each["name"]: ServerSetting(each["value"], each["source"]) for each in settings}
         return ServerInfo(**row, settings=found)
@@ -72,7 +77,7 @@ class ServerInfoQueries(MaintenanceQueries):
             for column in (columns.split(", ") if columns else [""])
         ]
         rows = yield self._query(
-            "rights",
+            "missing_grants",
             schema=self.schema,
             things=[thing.rpartition(" ")[2] for thing, _, _ in asked],
             columns=[column for _, column, _ in asked],
@@ -90,7 +95,7 @@ class ServerInfoQueries(MaintenanceQueries):
 
     def schema_drift(self) -> Op[Sequence[SchemaDrift]]:
         """Where the schema is not as this release has it."""
-        rows = yield self._query("drawn", schema=self.schema)
+        rows = yield self._query("actual_schema", schema=self.schema)
         drawn = expected_schema(self.schema)
         there = {(row["kind"], row["of"], row["name"]) for row in rows}
         found = [*self._missing(drawn, there), *self._without_index(drawn, there)]
@@ -145,8 +150,8 @@ class ServerInfoQueries(MaintenanceQueries):
 
     def overdue_maintenance(self) -> Op[OverdueMaintenance]:
         """What upkeep should have done by now."""
-        set_days = yield from self.settings()
-        rows = yield from self._planned(set_days, ahead=1, patience=_PATIENCE)
+        set_days = yield from self.settings.changed()
+        rows = yield from self.maintenance.planned(set_days, ahead=1, patience=_PATIENCE)
         missing = {row["day"] for row in rows if row["step"] <= 2}
         past = {row["day"] for row in rows if row["step"] > 2}
         return OverdueMaintenance(sorted(missing), sorted(past))
@@ -169,7 +174,7 @@ class ServerInfoQueries(MaintenanceQueries):
 
     def vacuum_issues(self) -> Op[VacuumIssues]:
         """Which of our tables are not vacuumed as they should be."""
-        off = [row["name"] for row in (yield self._query("not_vacuumed"))]
+        off = [row["name"] for row in (yield self._query("vacuum_issues"))]
         tables = yield self._query("tables")
         dead = {
             row["name"]: row["dead_rows"]
@@ -177,25 +182,6 @@ class ServerInfoQueries(MaintenanceQueries):
             if row["dead_rows"] >= max(_DEAD, row["live_rows"])
         }
         return VacuumIssues(off, dead)
-
-
-def _gently(drawn: ExpectedSchema, name: str) -> str:
-    """The statement that makes an index while work goes on, where there is one."""
-    index = drawn.indexes[name]
-    if drawn.tables[index.table].partitioned:
-        return index.sql
-    return index.sql.replace(f"INDEX {name}", f"INDEX CONCURRENTLY {name}", 1)
-
-
-# Of one target there are few changes: so many are gone through at once.
-_OF_A_TARGET = 1000
-_HOLDERS = 5
-# Of all others, the stretch of ids that is searched for a page.
-_SEARCHED = 100_000
-
-
-class InspectionQueries(OverviewQueries, ServerInfoQueries):
-    """The part of the store that is looked at."""
 
     def leases(
         self, *, worker: WorkerId | None = None, queue: str | None = None, count: int = 100
@@ -206,7 +192,7 @@ class InspectionQueries(OverviewQueries, ServerInfoQueries):
 
     def throughput(self, queues: Sequence[str], *, minutes: int = 30) -> Op[Throughput]:
         """What ended in each of these queues over the last minutes, from the counts per minute."""
-        [at] = yield self._query("folded")
+        [at] = yield self._query("rollup_progress")
         until: datetime = at["now"].replace(second=0, microsecond=0)
         since = until - minutes * MINUTE
         rows = yield self._query("queue_minutes", queues=list(queues), since=since)
@@ -216,7 +202,7 @@ class InspectionQueries(OverviewQueries, ServerInfoQueries):
             if (nth := (row["minute"] - since) // MINUTE) < minutes:
                 completed[nth], failed[nth] = row["completed"], row["failed"]
         paces = {name: QueueThroughput(*both) for name, both in counted.items()}
-        return Throughput(since, until, at["folded_to"], paces)
+        return Throughput(since, until, at["counted_until"], paces)
 
     def recent_runs(self, names: Sequence[str], *, count: int = 20) -> Op[Mapping[str, RecentRuns]]:
         """What each of these schedules came to."""
@@ -228,68 +214,24 @@ class InspectionQueries(OverviewQueries, ServerInfoQueries):
             for name, of in ticks.items()
         }
         ids = [job_id for job_id in last.values() if job_id is not None]
-        rows = (yield self._query("states", ids=ids)) if ids else []
+        rows = (yield self._query("job_states", ids=ids)) if ids else []
         states = {JobId(row["id"]): State(row["state"]) for row in rows}
         return {
             name: RecentRuns(of, None if (job_id := last[name]) is None else states.get(job_id))
             for name, of in ticks.items()
         }
 
-    def search_audit(
-        self,
-        *,
-        target: str | None = None,
-        actor: str | None = None,
-        source: str | None = None,
-        action: str | None = None,
-        enqueued: bool = True,
-        count: int = 100,
-        before: int | None = None,
-    ) -> Op[AuditPage]:
-        """What was done, newest first, below an id. What is searched is bounded."""
-        below = LAST_ID if before is None else before
-        if target is not None:
-            rows = yield self._query("list_audit", target=target, before=below, count=_OF_A_TARGET)
-            found = [
-                row
-                for row in (AuditRow(**row) for row in rows)
-                if (actor is None or actor in row.actor)
-                and source in (None, row.source)
-                and (action is None or f"{row.action}.".startswith(f"{action}."))
-                and (enqueued or row.action != "enqueue")
-            ]
-            end = rows[-1]["id"] if len(rows) == _OF_A_TARGET else None
-            return _audit_page(found, len(rows), end, count)
-        newest = yield self._query("newest_audit", before=below)
-        if not newest:
-            return AuditPage([], 0, None)
-        first = newest[0]["id"]
-        lowest = max(1, first + 1 - _SEARCHED)
-        rows = yield self._query(
-            "search_audit",
-            before=first + 1,
-            lowest=lowest,
-            count=count + 1,
-            actor=actor,
-            source=source,
-            action=action,
-            enqueued=enqueued,
-        )
-        found = [AuditRow(**row) for row in rows]
-        searched = first + 1 - (lowest if len(found) <= count else found[count - 1].id)
-        return _audit_page(found, searched, lowest if lowest > 1 else None, count)
-
     def system(self) -> Op[System]:
         """What the installation stands on: the server, its durability, history and its keepers."""
         server = yield from self.server_info()
         [standbys] = yield self._query("standbys")
-        holders = yield from self.holders(count=_HOLDERS)
-        set_days = yield from self.settings()
+        holders = yield from self.overview.holders(count=_HOLDERS)
+        set_days = yield from self.settings.changed()
         keeps = {
             "job_archive": kept(set_days, "keep_archive_days"),
             "attempt": kept(set_days, "keep_attempts_days"),
         }
-        histories = yield self._query("histories")
+        histories = yield self._query("partition_stats")
         return System(
             version=server.version,
             role=server.role,
@@ -303,12 +245,6 @@ class InspectionQueries(OverviewQueries, ServerInfoQueries):
             holders=holders,
             histories=[History(**row, keep=keeps[row["name"]]) for row in histories],
         )
-
-
-def _audit_page(found: Sequence[AuditRow], searched: int, end: int | None, count: int) -> AuditPage:
-    """The first `count` of what was found; there may be more below the last, or below the end."""
-    page = found[:count]
-    return AuditPage(page, searched, page[-1].id if len(found) > count else end)
 
 
 def _lease(row: Row) -> LeaseRow:
@@ -326,3 +262,11 @@ def _lease(row: Row) -> LeaseRow:
         renewals=row["renewals"],
         cancel_requested=row["cancel_requested"],
     )
+
+
+def _gently(drawn: ExpectedSchema, name: str) -> str:
+    """The statement that makes an index while work goes on, where there is one."""
+    index = drawn.indexes[name]
+    if drawn.tables[index.table].partitioned:
+        return index.sql
+    return index.sql.replace(f"INDEX {name}", f"INDEX CONCURRENTLY {name}", 1)

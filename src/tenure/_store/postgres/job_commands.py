@@ -3,35 +3,34 @@
 from collections.abc import Sequence
 from datetime import date
 
-from tenure._model.audit import AuditRow, By
+from tenure._model.audit import By
 from tenure._model.ids import JobId
 from tenure._model.job import State
 from tenure._model.operation import Changes
 from tenure._model.results import CancelStatus, DeleteStatus, RetryResult, RetryStatus
 from tenure._rules import operations as rules
-from tenure._store.postgres.base import LAST_ID, QueryBase, job_targets
-from tenure._store.steps import Op, Query, atomically
+from tenure._store.postgres.rows import job_targets
+from tenure._store.postgres.statements import QueryBase
+from tenure._store.steps import Op, Query, atomic, atomically
 
 
 class JobCommandQueries(QueryBase):
-    """The part of the store that operators call upon for jobs. What has a participle for a name
-    does the verb without its audit: for an operation, which has one of its own."""
+    """The part of the store that operators call upon for jobs. The `…_unaudited` forms are for an
+    operation, which has an audit row of its own."""
 
     def cancel(self, ids: Sequence[JobId], by: By) -> Op[Sequence[CancelStatus]]:
         """Queued: ended at once. Running: asked to, and the next renewal's answer says so."""
-        return (
-            yield from self._with_partition_fallback(
-                lambda day: atomically(self._cancel(ids, by, day))
-            )
-        )
+        return self._with_partition_fallback(lambda day: atomically(self._cancel(ids, by, day)))
 
     def _cancel(self, ids: Sequence[JobId], by: By, day: date | None) -> Op[Sequence[CancelStatus]]:
-        answers = yield from self._cancelled(ids, day)
+        answers = yield from self.cancel_unaudited(ids, day)
         live = {i for i, a in zip(ids, answers, strict=True) if a is not CancelStatus.NOT_LIVE}
         yield from self._audited(by, "cancel", ids, live)
         return answers
 
-    def _cancelled(self, ids: Sequence[JobId], day: date | None) -> Op[Sequence[CancelStatus]]:
+    def cancel_unaudited(
+        self, ids: Sequence[JobId], day: date | None
+    ) -> Op[Sequence[CancelStatus]]:
         rows = yield self._query("cancel", ids=list(ids), filed_on=day)
         was = {row["id"]: State(row["was"]) for row in rows}
         answers = {State.QUEUED: CancelStatus.CANCELLED, State.RUNNING: CancelStatus.REQUESTED}
@@ -39,11 +38,7 @@ class JobCommandQueries(QueryBase):
 
     def revoke(self, ids: Sequence[JobId], by: By) -> Op[Sequence[bool]]:
         """Take running jobs from their holders and end them as cancelled."""
-        return (
-            yield from self._with_partition_fallback(
-                lambda day: atomically(self._revoke(ids, by, day))
-            )
-        )
+        return self._with_partition_fallback(lambda day: atomically(self._revoke(ids, by, day)))
 
     def _revoke(self, ids: Sequence[JobId], by: By, day: date | None) -> Op[Sequence[bool]]:
         rows = yield self._query("revoke", ids=list(ids), filed_on=day)
@@ -51,15 +46,15 @@ class JobCommandQueries(QueryBase):
 
     def hold(self, ids: Sequence[JobId], by: By) -> Op[Sequence[bool]]:
         """Keep queued jobs from being claimed."""
-        return (yield from atomically(self._simple("hold", ids, by)))
+        return atomically(self._simple("hold", ids, by))
 
     def resume(self, ids: Sequence[JobId], by: By) -> Op[Sequence[bool]]:
         """Let held jobs go on, in their old place."""
-        return (yield from atomically(self._simple("resume", ids, by)))
+        return atomically(self._simple("resume", ids, by))
 
     def discard(self, ids: Sequence[JobId], by: By) -> Op[Sequence[bool]]:
         """Delete dead letters for good."""
-        return (yield from atomically(self._simple("discard", ids, by)))
+        return atomically(self._simple("discard", ids, by))
 
     def _simple(self, verb: str, ids: Sequence[JobId], by: By) -> Op[Sequence[bool]]:
         rows = yield Query(verb, {"ids": list(ids)})
@@ -71,17 +66,15 @@ class JobCommandQueries(QueryBase):
         yield from self._audit(by, action, job_targets([i for i in ids if i in done]))
         return [i in done for i in ids]
 
+    @atomic
     def retry(self, ids: Sequence[JobId], by: By) -> Op[Sequence[RetryResult]]:
         """Bring dead letters back for a new life, unless a younger job holds the key."""
-        return (yield from atomically(self._retry(ids, by)))
-
-    def _retry(self, ids: Sequence[JobId], by: By) -> Op[Sequence[RetryResult]]:
-        answers = yield from self._retried(ids)
+        answers = yield from self.retry_unaudited(ids)
         back = {i for i, a in zip(ids, answers, strict=True) if a.answer is RetryStatus.RETRIED}
         yield from self._audited(by, "retry", ids, back)
         return answers
 
-    def _retried(self, ids: Sequence[JobId]) -> Op[Sequence[RetryResult]]:
+    def retry_unaudited(self, ids: Sequence[JobId]) -> Op[Sequence[RetryResult]]:
         rows = yield self._query("retry", ids=list(ids))
         holders = {row["id"]: JobId(row["holder"]) for row in rows}
         answers = []
@@ -101,12 +94,12 @@ class JobCommandQueries(QueryBase):
         return (yield from atomically(self._move(ids, changes, by)))
 
     def _move(self, ids: Sequence[JobId], changes: Changes, by: By) -> Op[Sequence[bool]]:
-        moved = yield from self._moved(ids, changes)
+        moved = yield from self.move_unaudited(ids, changes)
         targets = job_targets([i for i in ids if i in moved])
         yield from self._audit(by, "move", targets, after=rules.as_json(changes))
         return [i in moved for i in ids]
 
-    def _moved(self, ids: Sequence[JobId], changes: Changes) -> Op[set[JobId]]:
+    def move_unaudited(self, ids: Sequence[JobId], changes: Changes) -> Op[set[JobId]]:
         rows = yield self._query(
             "move",
             ids=list(ids),
@@ -116,31 +109,17 @@ class JobCommandQueries(QueryBase):
         )
         return {JobId(row["id"]) for row in rows}
 
+    @atomic
     def delete(self, ids: Sequence[JobId], by: By) -> Op[Sequence[DeleteStatus]]:
         """Delete ended jobs for good, with their items and keys; a live one is refused."""
-        return (yield from atomically(self._delete_ended(ids, by)))
-
-    def _delete_ended(self, ids: Sequence[JobId], by: By) -> Op[Sequence[DeleteStatus]]:
-        answers = yield from self._deleted(ids)
+        answers = yield from self.delete_unaudited(ids)
         gone = {i for i, a in zip(ids, answers, strict=True) if a is DeleteStatus.DELETED}
         yield from self._audited(by, "delete", ids, gone)
         return answers
 
-    def _deleted(self, ids: Sequence[JobId]) -> Op[Sequence[DeleteStatus]]:
+    def delete_unaudited(self, ids: Sequence[JobId]) -> Op[Sequence[DeleteStatus]]:
         rows = yield self._query("delete", ids=list(ids))
         found = {
             row["id"]: DeleteStatus.LIVE if row["live"] else DeleteStatus.DELETED for row in rows
         }
         return [found.get(i, DeleteStatus.NOT_FOUND) for i in ids]
-
-    def record_audit(self, by: By, action: str, targets: Sequence[str]) -> Op[None]:
-        """Record what an operator did by a verb that takes no `By`, in its transaction."""
-        return self._audit(by, action, targets)
-
-    def audit(
-        self, target: str, *, count: int = 100, before: int | None = None
-    ) -> Op[Sequence[AuditRow]]:
-        """What was done to a target, newest first, below an id."""
-        last = LAST_ID if before is None else before
-        rows = yield self._query("list_audit", target=target, before=last, count=count)
-        return [AuditRow(**row) for row in rows]

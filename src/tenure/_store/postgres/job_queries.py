@@ -12,16 +12,41 @@ from tenure._model.job import JobRow, State
 from tenure._model.results import JobPage, JobSource, PageCursor, SearchPage
 from tenure._model.selector import Selector
 from tenure._rules import selector_query
-from tenure._store.postgres.base import LAST_ID, QueryBase, job_row
-from tenure._store.postgres.statements import Jsonb
+from tenure._store.postgres.rows import LAST_ID, job_row
+from tenure._store.postgres.statements import Jsonb, QueryBase
 from tenure._store.steps import Op, Query, Rows
 from tenure.errors import InvalidValue
 
+_SEARCHED = 100_000
+# Archived ones are counted before they are searched.
+_SEARCHED_ARCHIVED = 20_000
+# So many leases are read for a page of running jobs.
+_LEASES = 10_000
+_PILES = {
+    State.QUEUED: JobSource.QUEUED,
+    State.RUNNING: JobSource.RUNNING,
+    State.FAILED: JobSource.FAILED,
+    State.COMPLETED: JobSource.ARCHIVE,
+    State.CANCELLED: JobSource.ARCHIVE,
+}
+# A live job's last error is looked up in each day's partition, so that fewer are searched.
+_DEARER = 10
 
-class SelectorQueries(QueryBase):
-    """What searches and operations share: jobs by a selector."""
 
-    def _sought(self, selector: Selector, now: datetime) -> Op[dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class _Searched:
+    """One pile, as far as it was searched: down to the id `reached`, or to its end (0)."""
+
+    jobs: Sequence[JobRow]
+    rows: int
+    reached: int
+    bounded: bool = False
+
+
+class JobSearchQueries(QueryBase):
+    """The part of the store that lists jobs, and searches them by a selector."""
+
+    def selector_params(self, selector: Selector, now: datetime) -> Op[dict[str, Any]]:
         """The parameters that say what matches, for every source alike."""
         shapes = selector_query.shapes(selector.args)
         created, due = (
@@ -61,21 +86,10 @@ class SelectorQueries(QueryBase):
                 continue
         return ids
 
-    def _trimmed(self, query: Query) -> Query:
+    def trimmed(self, query: Query) -> Query:
         """Without what its statement does not ask: not every job has an end, or an error."""
-        wanted = self._statements[query.name].params
+        wanted = self.statements.by_name[query.name].params
         return replace(query, params={name: query.params[name] for name in wanted})
-
-
-_SEARCHED = 100_000
-# Archived ones are counted before they are searched.
-_SEARCHED_ARCHIVED = 20_000
-# So many leases are read for a page of running jobs.
-_LEASES = 10_000
-
-
-class ListQueries(QueryBase):
-    """The part of the store that lists jobs."""
 
     def list(
         self,
@@ -156,14 +170,16 @@ class ListQueries(QueryBase):
     ) -> Op[JobPage]:
         """Day by day, newest first, until the page is full, or as many were searched as a page may:
         it comes short then, and is not the last."""
-        days = yield self._query("days")
+        days = yield self._query("archive_days")
         found: list[JobRow] = []
         for row in days:
             day = row["day"]
             if place and place.day and day > place.day:
                 continue
             before = place.before if place and place.day == day else LAST_ID
-            ends = yield self._query("stretch", day=day, before=before, searched=_SEARCHED_ARCHIVED)
+            ends = yield self._query(
+                "archive_page_end", day=day, before=before, searched=_SEARCHED_ARCHIVED
+            )
             lowest = JobId(ends[0]["id"] if ends else 0)
             rows = yield self._query(
                 "list_archive",
@@ -181,37 +197,6 @@ class ListQueries(QueryBase):
             if ends:
                 return JobPage(found, PageCursor(lowest, day))
         return JobPage(found, None)
-
-
-def _page(rows: Rows, count: int) -> JobPage:
-    """A full page may not be the last."""
-    jobs = [job_row(row) for row in rows]
-    return JobPage(jobs, PageCursor(jobs[-1].id) if len(jobs) == count else None)
-
-
-_PILES = {
-    State.QUEUED: JobSource.QUEUED,
-    State.RUNNING: JobSource.RUNNING,
-    State.FAILED: JobSource.FAILED,
-    State.COMPLETED: JobSource.ARCHIVE,
-    State.CANCELLED: JobSource.ARCHIVE,
-}
-# A live job's last error is looked up in each day's partition, so that fewer are searched.
-_DEARER = 10
-
-
-@dataclass(frozen=True, slots=True)
-class _Searched:
-    """One pile, as far as it was searched: down to the id `reached`, or to its end (0)."""
-
-    jobs: Sequence[JobRow]
-    rows: int
-    reached: int
-    bounded: bool = False
-
-
-class SearchQueries(SelectorQueries):
-    """The part of the store that searches jobs."""
 
     def search(
         self,
@@ -234,7 +219,7 @@ class SearchQueries(SelectorQueries):
                 selector, (places or {}).get(JobSource.IDS)
             )
         else:
-            sought = yield from self._sought(selector, now)
+            sought = yield from self.selector_params(selector, now)
             left, piles = window, _piles(selector, places)
             for searched, pile in enumerate(piles):
                 most = _window(pile, selector, left // (len(piles) - searched))
@@ -261,12 +246,18 @@ class SearchQueries(SelectorQueries):
                     s for s in selector_query.states(selector) if _PILES[s] is JobSource.ARCHIVE
                 ]
                 query = self._query("search_archive", **sought, states=states)
-        return self._trimmed(query)
+        return self.trimmed(query)
 
     def _by_ids(self, selector: Selector, before: JobId | None) -> Op[_Searched]:
         ids = [one for one in selector.id if before is None or one < before]
         rows = yield self._query("get", ids=ids)
         return _Searched([job_row(row) for row in rows], len(rows), 0)
+
+
+def _page(rows: Rows, count: int) -> JobPage:
+    """A full page may not be the last."""
+    jobs = [job_row(row) for row in rows]
+    return JobPage(jobs, PageCursor(jobs[-1].id) if len(jobs) == count else None)
 
 
 def _piles(selector: Selector, places: Mapping[JobSource, JobId] | None) -> Sequence[JobSource]:

@@ -8,7 +8,8 @@ from tenure._model.ids import JobId, Json
 from tenure._model.job import EnqueueResult, JobRow, NewJob, UniformBatch
 from tenure._rules import payload
 from tenure._rules.payload import first_of_each_key
-from tenure._store.postgres.base import LAST_ID, QueryBase, job_row
+from tenure._store.postgres.rows import LAST_ID, job_row
+from tenure._store.postgres.statements import QueryBase
 from tenure._store.steps import Op, Pipeline, Query, atomically
 from tenure.errors import QueryFailed
 
@@ -20,18 +21,13 @@ _LONGEST_LIST = 16 * 1024 * 1024
 class JobQueries(QueryBase):
     """The part of the store that enqueues and reads jobs."""
 
-    @property
-    def channel(self) -> str:
-        """The channel on which a wakeup carries a queue's name."""
-        return f"{self.schema}_wakeup"
-
     def enqueue(self, jobs: Sequence[NewJob], *, wake: bool = True) -> Op[Sequence[EnqueueResult]]:
         """Put jobs into their queues; answers in the order asked.
 
         Jobs that differ in their arguments alone are one short statement. Of others, those with
         and those without a key are one each, and both one transaction.
         """
-        if len(jobs) == 1 and not isinstance(jobs, UniformBatch):
+        if not isinstance(jobs, UniformBatch) and len(jobs) == 1:
             jobs = UniformBatch(jobs[0], [jobs[0].args])
         if isinstance(jobs, UniformBatch) and jobs.job.key is None:
             payload.check(jobs.job)
@@ -144,7 +140,7 @@ class JobQueries(QueryBase):
         if not 0 < job_id <= LAST_ID:
             return None
         try:
-            yield self._query("wait", id=job_id)
+            yield self._query("mark_awaited", id=job_id)
         except QueryFailed as error:
             if not error.is_conflict:
                 raise

@@ -1,7 +1,7 @@
 """Leases: claim, renew, report progress, guard, rescue. How they end is in `settlement`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -23,13 +23,14 @@ from tenure._model.outcome import Settlement
 from tenure._model.queue import EVERY_QUEUE, Lane
 from tenure._rules import payload
 from tenure._rules.lifecycle import ALONE_DEATHS, ALONE_FROM, MAX_DEATHS, MAX_WORKER_LOSSES
-from tenure._store.postgres.base import (
+from tenure._store.postgres.rows import (
     check_isolation,
     name_arrays,
     name_of,
     row_name,
 )
 from tenure._store.postgres.settlement import SettlementQueries
+from tenure._store.postgres.statements import QueryBase
 from tenure._store.steps import Op, RawSql, Rows, atomically
 from tenure.config import LONGEST_LEASE
 from tenure.errors import LeaseLost
@@ -41,8 +42,11 @@ _MILLISECOND = timedelta(milliseconds=1)
 _NEVER_LOST = (0, 0, 0, 1)
 
 
-class LeaseQueries(SettlementQueries):
+@dataclass(eq=False)
+class LeaseQueries(QueryBase):
     """The part of the store that grants leases and takes them back."""
+
+    settlement: SettlementQueries
 
     def claim(
         self,
@@ -98,7 +102,7 @@ class LeaseQueries(SettlementQueries):
         fails = [False] * len(leases) if fail_on_loss is None else fail_on_loss
         ordered = sorted(zip(leases, fails, strict=True), key=lambda pair: pair[0].job_id)
         rows = yield self._query(
-            "confirm",
+            "confirm_claim",
             **name_arrays([lease for lease, _ in ordered]),
             ttls=[lease.ttl for lease, _ in ordered],
             fails=[each for _, each in ordered],
@@ -123,7 +127,7 @@ class LeaseQueries(SettlementQueries):
         queues = sorted({lane.queue for lane in lanes})
         limits = yield self._query("lock_queues", names=asked["names"])
         if strange := [row["name"] for row in limits if not row["adopted"]]:
-            yield self._query("adopt", queues=strange, longest_lease=LONGEST_LEASE)
+            yield self._query("mark_limited", queues=strange, longest_lease=LONGEST_LEASE)
         rescued: Sequence[RescuedLease] = ()
         if limits:
             names = None if any(row["name"] == EVERY_QUEUE for row in limits) else queues
@@ -141,7 +145,7 @@ class LeaseQueries(SettlementQueries):
     ) -> Op[ClaimResult]:
         """The claims in these rows; where there are none, why, and the time."""
         if not rows:
-            gate = (yield self._query("gate", names=asked["names"]))[0]
+            gate = (yield self._query("claim_blockers", names=asked["names"]))[0]
             return ClaimResult([], 0, gate["limited"], frozenset(gate["unread"] or ()), gate["now"])
         now, found, unread = rows[0][-3:]
         jobs = [_claimed(row, worker) for row in rows]
@@ -191,7 +195,7 @@ class LeaseQueries(SettlementQueries):
             row_name(row): RenewResult(RenewStatus.RENEWED, row["cancel_requested"]) for row in rows
         }
         if rest := [x for x in leases if name_of(x) not in answers]:
-            holding = yield self._query("holding", **name_arrays(rest))
+            holding = yield self._query("busy_leases", **name_arrays(rest))
             answers |= {row_name(row): RenewResult(RenewStatus.BUSY) for row in holding}
         lost = RenewResult(RenewStatus.LOST)
         return [answers.get(name_of(x), lost) for x in leases]
@@ -249,7 +253,7 @@ class LeaseQueries(SettlementQueries):
         reported = yield from op
         if reported.reached:
             reached = Settlement(State.COMPLETED, AttemptOutcome.COMPLETED, reason="target_reached")
-            yield from self.settle_within(lease, reached, also=also, log=log)
+            yield from self.settlement.settle_within(lease, reached, also=also, log=log)
         return reported
 
     def guard(self, lease: Lease) -> Op[None]:
@@ -270,10 +274,8 @@ class LeaseQueries(SettlementQueries):
     ) -> Op[RescueResult]:
         """End leases that ran out, above a floor. Any process may, any number at once; what the
         caller itself still holds (`kept`) is left for it to give back."""
-        return (
-            yield from self._with_partition_fallback(
-                lambda day: self._rescue(day, floor=floor, count=count, queues=None, kept=kept)
-            )
+        return self._with_partition_fallback(
+            lambda day: self._rescue(day, floor=floor, count=count, queues=None, kept=kept)
         )
 
     def overdue(self, older_than: timedelta, *, count: int = 10) -> Op[Sequence[StuckLease]]:

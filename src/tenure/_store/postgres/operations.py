@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 
 from tenure._model.audit import By
@@ -22,12 +22,12 @@ from tenure._model.operation import (
 )
 from tenure._rules import operations as rules
 from tenure._rules import selector_query
-from tenure._store.postgres.base import LAST_ID
-from tenure._store.postgres.firing import TickQueries
 from tenure._store.postgres.job_commands import JobCommandQueries
-from tenure._store.postgres.job_queries import SelectorQueries
-from tenure._store.postgres.statements import Jsonb
-from tenure._store.steps import Op, Query, RawSql, Row, atomically
+from tenure._store.postgres.job_queries import JobSearchQueries
+from tenure._store.postgres.rows import LAST_ID
+from tenure._store.postgres.statements import Jsonb, QueryBase
+from tenure._store.postgres.ticks import TickQueries
+from tenure._store.steps import Op, Query, RawSql, Row, atomic, atomically
 from tenure.errors import InvalidValue, QueryFailed
 
 # Who aborts an operation waits for its chunk.
@@ -35,13 +35,28 @@ _WITHIN = "SET LOCAL lock_timeout = '200ms'; SET LOCAL statement_timeout = '1s'"
 _TOO_SLOW = "57014"
 _AGAIN_SOON = timedelta(milliseconds=100)
 _AGAIN_LATER = timedelta(seconds=5)
+_SEARCHED = 100_000
+# What one statement freezes of a backfill's ticks.
+_TICKS = 10_000
+# A filter may have to read a whole table.
+_FREEZE_WITHIN = "SET LOCAL statement_timeout = '60s'"
+_ACTIONS = {
+    OperationState.PAUSED: "operation.pause",
+    OperationState.RUNNING: "operation.resume",
+    OperationState.ABORTED: "operation.abort",
+}
 _Done = tuple[list[ItemOutcome], list[JobId | None]]
 
 
-class OperationChunkQueries(TickQueries, JobCommandQueries):
-    """The part of the store that does the chunks of operations."""
+@dataclass(eq=False)
+class OperationQueries(QueryBase):
+    """The part of the store that does one thing to many jobs, chunk by chunk."""
 
-    def next_operation(self) -> Op[tuple[datetime | None, datetime]]:
+    commands: JobCommandQueries
+    search: JobSearchQueries
+    ticks: TickQueries
+
+    def next_due(self) -> Op[tuple[datetime | None, datetime]]:
         """When the next chunk of an operation is due, if any is, and the time now."""
         [row] = yield self._query("next_operation")
         return row["next_at"], row["now"]
@@ -63,39 +78,39 @@ class OperationChunkQueries(TickQueries, JobCommandQueries):
         rows = yield self._query("due_operation")
         if not rows:
             return 0
-        operation, most = operation_row(rows[0]), rows[0]["most"]
+        operation, limit = operation_row(rows[0]), rows[0]["chunk_limit"]
         items = yield self._query(
             "operation_items",
             id=operation.id,
             after=operation.done,
             until=operation.total,
             outcome=None,
-            count=most or rules.chunk(operation.rate),
+            count=limit or rules.chunk(operation.rate),
         )
         try:
             outcomes, made = yield from self._do(operation, items)
         except QueryFailed as error:
             locked = error.is_conflict or error.sqlstate == _TOO_SLOW
             if not locked and not error.is_data_error:
-                yield self._put_off(operation, most, _AGAIN_LATER)
+                yield self._put_off(operation, limit, _AGAIN_LATER)
                 return error
             if len(items) > 1:
                 yield self._put_off(operation, len(items) // 2, _AGAIN_SOON)
                 return 0
             outcomes, made = [ItemOutcome.BUSY if locked else ItemOutcome.REFUSED], [None]
         yield self._query(
-            "advance",
+            "record_chunk",
             id=operation.id,
             places=[item["place"] for item in items],
             outcomes=outcomes,
             counts=Jsonb(Counter(operation.outcomes) + Counter(outcomes)),
-            most=rules.grown(most, operation.rate),
+            chunk_limit=rules.grown(limit, operation.rate),
             job_ids=made,
         )
         return len(items)
 
-    def _put_off(self, operation: OperationRow, most: int | None, pause: timedelta) -> Query:
-        return self._query("put_off", id=operation.id, most=most, pause=pause)
+    def _put_off(self, operation: OperationRow, limit: int | None, pause: timedelta) -> Query:
+        return self._query("postpone_operation", id=operation.id, chunk_limit=limit, pause=pause)
 
     def _do(self, operation: OperationRow, items: Sequence[Row]) -> Op[_Done]:
         """Do what the operation is for to these items, as a part of the chunk's transaction that
@@ -110,7 +125,7 @@ class OperationChunkQueries(TickQueries, JobCommandQueries):
         return outcomes, [None] * len(ids)
 
     def _filled(self, schedule: str, ticks: Sequence[datetime]) -> Op[_Done]:
-        made = yield from self._backfill(schedule, ticks)
+        made = yield from self.ticks.backfill(schedule, ticks)
         if made is None:
             return [ItemOutcome.NOT_FOUND] * len(ticks), [None] * len(ticks)
         jobs = [made.get(tick) for tick in ticks]
@@ -122,13 +137,13 @@ class OperationChunkQueries(TickQueries, JobCommandQueries):
     ) -> Op[list[ItemOutcome]]:
         match operation.kind:
             case OperationKind.RETRY:
-                retried = yield from self._retried(ids)
+                retried = yield from self.commands.retry_unaudited(ids)
                 return [ItemOutcome(one.answer) for one in retried]
             case OperationKind.CANCEL:
-                cancelled = yield from self._cancelled(ids, day)
+                cancelled = yield from self.commands.cancel_unaudited(ids, day)
                 return [ItemOutcome(answer) for answer in cancelled]
             case OperationKind.DELETE:
-                deleted = yield from self._deleted(ids)
+                deleted = yield from self.commands.delete_unaudited(ids)
                 return [ItemOutcome(answer) for answer in deleted]
             case OperationKind.DISCARD:
                 rows = yield self._query("discard", ids=list(ids))
@@ -136,51 +151,13 @@ class OperationChunkQueries(TickQueries, JobCommandQueries):
                 no = ItemOutcome.NOT_FAILED
                 return [ItemOutcome.DISCARDED if i in gone else no for i in ids]
             case OperationKind.MOVE:
-                moved = yield from self._moved(ids, operation.changes or Changes())
+                moved = yield from self.commands.move_unaudited(ids, operation.changes or Changes())
                 no = ItemOutcome.NOT_QUEUED
                 return [ItemOutcome.MOVED if i in moved else no for i in ids]
             case OperationKind.BACKFILL:
                 raise AssertionError("a backfill is of ticks")
 
-
-def operation_row(row: Row) -> OperationRow:
-    """An operation from its row."""
-    return OperationRow(
-        id=row["id"],
-        kind=OperationKind(row["kind"]),
-        state=OperationState(row["state"]),
-        filter=rules.filter_of(row["filter"]),
-        changes=rules.changes_of(row["changes"]),
-        rate=row["rate"],
-        total=row["total"],
-        done=row["done"],
-        outcomes={ItemOutcome(name): number for name, number in row["outcomes"].items()},
-        actor=row["actor"],
-        source=row["source"],
-        reason=row["reason"],
-        created_at=row["created_at"],
-        started_at=row["started_at"],
-        ended_at=row["ended_at"],
-        next_at=row["next_at"],
-    )
-
-
-_SEARCHED = 100_000
-# What one statement freezes of a backfill's ticks.
-_TICKS = 10_000
-# A filter may have to read a whole table.
-_FREEZE_WITHIN = "SET LOCAL statement_timeout = '60s'"
-_ACTIONS = {
-    OperationState.PAUSED: "operation.pause",
-    OperationState.RUNNING: "operation.resume",
-    OperationState.ABORTED: "operation.abort",
-}
-
-
-class OperationQueries(OperationChunkQueries, SelectorQueries):
-    """The part of the store that does one thing to many jobs."""
-
-    def start_operation(self, new: NewOperation, by: By, *, keep: bool = True) -> Op[OperationRow]:
+    def start(self, new: NewOperation, by: By, *, keep: bool = True) -> Op[OperationRow]:
         """Freeze the members of an operation, in one transaction with its row and its audit."""
         rules.check(new)
         return (yield from atomically(self._start(new, by, keep=keep)))
@@ -245,7 +222,7 @@ class OperationQueries(OperationChunkQueries, SelectorQueries):
         self, new: NewOperation, operation_id: int, total: int, by: By
     ) -> Op[OperationRow]:
         """The operation, which has all its members and may begin."""
-        [row] = yield self._query("admit_operation", id=operation_id, total=total)
+        [row] = yield self._query("begin_operation", id=operation_id, total=total)
         told = {
             "kind": new.kind,
             "filter": rules.as_json(new.filter),
@@ -263,7 +240,7 @@ class OperationQueries(OperationChunkQueries, SelectorQueries):
             return Query("freeze_ids", {**own, "ids": list(new.filter.ids)}, no_timeout=True)
         [clock] = yield self._query("clock")
         selector = rules.selector_of(new.filter)
-        sought = yield from self._sought(selector, clock["now"])
+        sought = yield from self.search.selector_params(selector, clock["now"])
         sought |= {**own, "limit": rules.MOST_ITEMS + 1, "signature": new.filter.signature}
         states = rules.states_of(new)
         if states[0].is_live:
@@ -275,17 +252,11 @@ class OperationQueries(OperationChunkQueries, SelectorQueries):
             query = self._query("freeze_failed", **sought)
         else:
             query = self._query("freeze_archive", **sought, state=states[0])
-        return replace(self._trimmed(query), no_timeout=True)
+        return replace(self.search.trimmed(query), no_timeout=True)
 
-    def steer_operation(
-        self, operation_id: int, wanted: OperationState, by: By
-    ) -> Op[OperationRow]:
+    @atomic
+    def steer(self, operation_id: int, wanted: OperationState, by: By) -> Op[OperationRow]:
         """Pause, resume or abort; waits for the chunk that is being done, and for no more."""
-        return (yield from atomically(self._steer_operation(operation_id, wanted, by)))
-
-    def _steer_operation(
-        self, operation_id: int, wanted: OperationState, by: By
-    ) -> Op[OperationRow]:
         rows = yield self._query("lock_operation", id=operation_id)
         if not rows:
             raise rules.unknown(operation_id)
@@ -293,7 +264,7 @@ class OperationQueries(OperationChunkQueries, SelectorQueries):
         state = rules.steered(before, wanted)
         if state is before.state:
             return before
-        [row] = yield self._query("steer_operation", id=operation_id, state=state)
+        [row] = yield self._query("set_operation_state", id=operation_id, state=state)
         yield from self._audit(
             by,
             _ACTIONS[wanted],
@@ -303,7 +274,7 @@ class OperationQueries(OperationChunkQueries, SelectorQueries):
         )
         return operation_row(row)
 
-    def operation(self, operation_id: int) -> Op[OperationRow | None]:
+    def get(self, operation_id: int) -> Op[OperationRow | None]:
         """The operation of this id, or None."""
         if not 0 < operation_id < LAST_ID:
             return None
@@ -312,15 +283,13 @@ class OperationQueries(OperationChunkQueries, SelectorQueries):
         )
         return operation_row(rows[0]) if rows else None
 
-    def operations(
-        self, *, before: int | None = None, count: int = 50
-    ) -> Op[Sequence[OperationRow]]:
+    def list(self, *, before: int | None = None, count: int = 50) -> Op[Sequence[OperationRow]]:
         """Operations, newest first, below an id."""
         last = LAST_ID if before is None else before
         rows = yield self._query("operations", before=last, lowest=0, count=count)
         return [operation_row(row) for row in rows]
 
-    def operation_items(
+    def items(
         self,
         operation_id: int,
         *,
@@ -329,7 +298,7 @@ class OperationQueries(OperationChunkQueries, SelectorQueries):
         count: int = 100,
     ) -> Op[tuple[Sequence[OperationItem], int | None]]:
         """An operation's items in their order, behind a place, within a stretch of places."""
-        operation = yield from self.operation(operation_id)
+        operation = yield from self.get(operation_id)
         if operation is None:
             raise rules.unknown(operation_id)
         until = min(after + _SEARCHED, operation.total)
@@ -348,10 +317,32 @@ class OperationQueries(OperationChunkQueries, SelectorQueries):
         last = items[-1].place if len(items) == count else until
         return items, last if last < operation.total else None
 
-    def operations_of(self, job_id: JobId, *, count: int = 100) -> Op[Sequence[Membership]]:
+    def of_job(self, job_id: JobId, *, count: int = 100) -> Op[Sequence[Membership]]:
         """The operations that a job is or was a member of, newest first."""
         rows = yield self._query("operations_of", job_id=job_id, count=count)
         return [Membership(operation_row(row), _outcome(row["outcome"])) for row in rows]
+
+
+def operation_row(row: Row) -> OperationRow:
+    """An operation from its row."""
+    return OperationRow(
+        id=row["id"],
+        kind=OperationKind(row["kind"]),
+        state=OperationState(row["state"]),
+        filter=rules.filter_of(row["filter"]),
+        changes=rules.changes_of(row["changes"]),
+        rate=row["rate"],
+        total=row["total"],
+        done=row["done"],
+        outcomes={ItemOutcome(name): number for name, number in row["outcomes"].items()},
+        actor=row["actor"],
+        source=row["source"],
+        reason=row["reason"],
+        created_at=row["created_at"],
+        started_at=row["started_at"],
+        ended_at=row["ended_at"],
+        next_at=row["next_at"],
+    )
 
 
 def _outcome(stored: str | None) -> ItemOutcome | None:

@@ -14,7 +14,7 @@ from tenure._model.overview import (
 )
 from tenure._model.schedule import TickOutcome, TickReason
 from tenure._model.stats import COUNTED, Count, LateWork, Storage, TableSize, TickCount
-from tenure._store.postgres.base import QueryBase
+from tenure._store.postgres.statements import QueryBase
 from tenure._store.postgres.stats import bounded
 from tenure._store.steps import Op
 
@@ -23,6 +23,11 @@ _MOST = COUNTED + 1
 _LOOKED_AT = 200
 # Of what ended last, where most of it failed.
 _ENDED = 1000
+_LATELY = timedelta(hours=1)
+_SCHEDULES = 1000
+# One for each minute of the hour; a schedule that ticks more often is counted by its last ones.
+_TICKS = 60
+_NOT = timedelta(0)
 
 
 class OverviewQueries(QueryBase):
@@ -30,7 +35,7 @@ class OverviewQueries(QueryBase):
 
     def pulse(self) -> Op[DayCounts]:
         """The counts of a day and of the moment."""
-        [row] = yield self._query("pulse", most=_MOST)
+        [row] = yield self._query("overview_counts", most=_MOST)
         return DayCounts(
             now=row["now"],
             expired=bounded(row["expired"]),
@@ -43,14 +48,14 @@ class OverviewQueries(QueryBase):
 
     def retrying(self, queues: Sequence[str]) -> Op[Count]:
         """How many jobs of these queues wait for another attempt, of some of each."""
-        [row] = yield self._query("retrying", queues=list(queues), most=_LOOKED_AT)
+        [row] = yield self._query("count_retrying", queues=list(queues), most=_LOOKED_AT)
         return Count(row["retrying"], row["more"])
 
     def hours(
         self, queues: Sequence[str]
     ) -> Op[Mapping[str, tuple[HourlyFailures, HourlyFailures]]]:
         """What ended of each queue in the last hour, and in the one before it."""
-        rows = yield self._query("hours", queues=list(queues))
+        rows = yield self._query("hourly_failures", queues=list(queues))
         found = {
             (row["queue"], row["lately"]): HourlyFailures(row["ended"], row["failed"])
             for row in rows
@@ -65,7 +70,7 @@ class OverviewQueries(QueryBase):
 
     def completions(self, *, count: int) -> Op[Sequence[Completion]]:
         """What was completed last, newest first."""
-        rows = yield self._query("completions", count=count, most=_ENDED)
+        rows = yield self._query("recent_completions", count=count, most=_ENDED)
         return [
             Completion(
                 **{
@@ -79,24 +84,13 @@ class OverviewQueries(QueryBase):
 
     def holders(self, *, count: int) -> Op[Sequence[HorizonHolder]]:
         """Who keeps dead rows from being removed, the oldest first."""
-        rows = yield self._query("holders", count=count)
+        rows = yield self._query("horizon_holders", count=count)
         return [HorizonHolder(**{**row, "kind": HorizonHolderKind(row["kind"])}) for row in rows]
 
     def late_schedules(self, older_than: timedelta, *, count: int) -> Op[Sequence[LateSchedule]]:
         """Schedules that have been due for longer than this, the longest first."""
         rows = yield self._query("late_schedules", older_than=older_than, count=count)
         return [LateSchedule(**row) for row in rows]
-
-
-_LATELY = timedelta(hours=1)
-_SCHEDULES = 1000
-# One for each minute of the hour; a schedule that ticks more often is counted by its last ones.
-_TICKS = 60
-_NOT = timedelta(0)
-
-
-class LateWorkQueries(QueryBase):
-    """The part of the store that is asked how it fares."""
 
     def lateness(self) -> Op[LateWork]:
         """What should have been done and was not, and what became of the last hour's ticks."""
@@ -125,6 +119,6 @@ class LateWorkQueries(QueryBase):
     def storage(self) -> Op[Storage]:
         """How large our tables are, their dead rows, and what keeps those from being removed."""
         tables = yield self._query("tables")
-        [row] = yield self._query("horizon")
+        [row] = yield self._query("horizon_age")
         sizes = [TableSize(**table) for table in tables]
         return Storage(sizes, row["horizon"], row["oldest"])

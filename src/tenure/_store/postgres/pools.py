@@ -9,20 +9,15 @@ import os
 import select
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import (
-    AbstractAsyncContextManager,
-    AbstractContextManager,
-    asynccontextmanager,
-    contextmanager,
-)
+from contextlib import asynccontextmanager, contextmanager
 from time import monotonic
 from typing import Any
 
 from psycopg import AsyncConnection, Connection, IsolationLevel
-from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolClosed, PoolTimeout
 
 from tenure._store.postgres.connections import (
+    DEADLINE,
     AsyncDetectingConnection,
     DetectingConnection,
     aconnect,
@@ -31,7 +26,6 @@ from tenure._store.postgres.connections import (
     count_hosts,
     own,
 )
-from tenure._store.postgres.session_base import DEADLINE
 from tenure._store.postgres.sessions import AsyncSession, Publish, Session
 from tenure.errors import Unreachable
 
@@ -69,30 +63,10 @@ class Pools:
         self._sync: dict[str, ConnectionPool[Any]] = {}
         self._async: dict[asyncio.AbstractEventLoop, dict[str, AsyncConnectionPool[Any]]] = {}
 
-    def own(self) -> AbstractContextManager[OwnConnection]:
-        """A connection of our own. Its session leaves no transaction open."""
-        return self._checked_out("own")
-
-    def aown(self) -> AbstractAsyncContextManager[OwnAsyncConnection]:
-        """The same in the async world."""
-        return self._achecked_out("own")
-
     @contextmanager
-    def plain(self) -> Iterator[Connection[TupleRow]]:
-        """A connection with the server's settings; a transaction begins with its first statement
-        and is committed at the end, or rolled back if that comes by an error."""
-        with self._checked_out("plain") as connection, connection:
-            yield connection
-
-    @asynccontextmanager
-    async def aplain(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
-        """The same in the async world."""
-        async with self._achecked_out("plain") as connection, connection:
-            yield connection
-
-    @contextmanager
-    def _checked_out(self, kind: str) -> Iterator[Any]:
-        """A connection that the server has not closed meanwhile."""
+    def checkout(self, kind: str = "own") -> Iterator[Any]:
+        """A connection that the server has not closed meanwhile: an `OwnConnection`, whose session
+        leaves no transaction open, or a `plain` one with the server's settings."""
         pool = self._pool(kind)
         until = monotonic() + self._wait
         try:
@@ -110,8 +84,7 @@ class Pools:
             pool.putconn(connection)
 
     @asynccontextmanager
-    async def _achecked_out(self, kind: str) -> AsyncIterator[Any]:
-        """The same in the async world."""
+    async def acheckout(self, kind: str = "own") -> AsyncIterator[Any]:
         pool = await self._apool(kind)
         until = monotonic() + self._wait
         try:
@@ -140,13 +113,12 @@ class Pools:
                 self._pid, self._sync = os.getpid(), {}
             if kind not in self._sync:
                 mine = kind == "own"
-                pool: ConnectionPool[Any] = ConnectionPool(
+                self._sync[kind] = ConnectionPool(
                     connection_class=OwnConnection if mine else DetectingConnection,
                     configure=self._prepare if mine else _read_committed,
                     **self._options(kind),
                 )
-                pool.open()
-                self._sync[kind] = pool
+                self._sync[kind].open()
             return self._sync[kind]
 
     async def _apool(self, kind: str) -> AsyncConnectionPool[Any]:

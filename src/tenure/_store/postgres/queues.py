@@ -1,4 +1,4 @@
-"""Queues and settings: what operators set at run time, enforced inside the statements."""
+"""Queues: what operators set for them at run time, enforced inside the statements."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -10,31 +10,30 @@ from tenure._model.queue import EVERY_QUEUE, QueueRow
 from tenure._rules.leasing import check_ttl
 from tenure._rules.payload import check_name
 from tenure._rules.runtime_settings import check_setting
-from tenure._store.postgres.base import QueryBase
-from tenure._store.postgres.statements import Jsonb
+from tenure._store.postgres.statements import QueryBase
 from tenure._store.steps import Op, atomically
 from tenure.errors import InvalidValue
 
 
 class QueueQueries(QueryBase):
-    """The part of the store that keeps what operators set for queues and for all."""
+    """The part of the store that keeps what operators set for queues."""
 
-    def pause_queue(self, name: str, by: By, *, until: datetime | None = None) -> Op[QueueRow]:
+    def pause(self, name: str, by: By, *, until: datetime | None = None) -> Op[QueueRow]:
         """Let nothing be claimed from a queue (`*`: from any), until then or until resumed."""
         paused = {"paused_until": until, "paused_by": by.actor, "paused_reason": by.reason}
         return (yield from self._change(name, "pause", by, paused=True, **paused))
 
-    def resume_queue(self, name: str, by: By) -> Op[QueueRow]:
+    def resume(self, name: str, by: By) -> Op[QueueRow]:
         """Let a paused queue go on."""
-        return (yield from self._change(name, "resume", by, paused=False))
+        return self._change(name, "resume", by, paused=False)
 
-    def limit_queue(self, name: str, limit: int | None, by: By) -> Op[QueueRow]:
+    def limit(self, name: str, limit: int | None, by: By) -> Op[QueueRow]:
         """Let at most `limit` jobs of a queue (`*`: of all) run at once; None takes it away."""
         if limit is not None and limit < 0:
             raise InvalidValue(f"a limit of {limit} is negative; 0 stops a queue, None frees it")
         return (yield from self._change(name, "limit", by, max_running=limit))
 
-    def configure_queue(
+    def configure(
         self, name: str, by: By, *, lease: timedelta | None, max_attempts: int | None
     ) -> Op[QueueRow]:
         """Give a queue its own lease and attempts; None leaves them to the settings."""
@@ -73,36 +72,10 @@ class QueueQueries(QueryBase):
         )
         return after
 
-    def queues(self) -> Op[Sequence[QueueRow]]:
+    def list(self) -> Op[Sequence[QueueRow]]:
         """What operators have set for queues."""
         rows = yield self._query("queues")
         return [QueueRow(**row) for row in rows]
-
-    def set_setting(self, name: str, value: Json, by: By) -> Op[None]:
-        """Change a setting for the whole installation at run time."""
-        check_setting(name, value)
-        yield from atomically(self._set_setting(name, value, by))
-
-    def _set_setting(self, name: str, value: Json, by: By) -> Op[None]:
-        rows = yield self._query("lock_setting", name=name, changed_by=by.actor)
-        before = rows[0]["before"]
-        yield self._query("set_setting", name=name, value=Jsonb(value), changed_by=by.actor)
-        yield from self._audit(by, "setting.set", [f"setting:{name}"], before=before, after=value)
-
-    def reset_setting(self, name: str, by: By) -> Op[None]:
-        """Take a setting back to its built-in value."""
-        yield from atomically(self._reset_setting(name, by))
-
-    def _reset_setting(self, name: str, by: By) -> Op[None]:
-        rows = yield self._query("reset_setting", name=name)
-        if rows:
-            before = rows[0]["before"]
-            yield from self._audit(by, "setting.reset", [f"setting:{name}"], before=before)
-
-    def settings(self) -> Op[Mapping[str, Json]]:
-        """The settings changed at run time."""
-        rows = yield self._query("settings")
-        return {row["name"]: row["value"] for row in rows}
 
 
 def _plain(row: QueueRow) -> dict[str, Json]:

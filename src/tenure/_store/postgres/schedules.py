@@ -1,7 +1,7 @@
 """Schedules: define, declare, pause, list."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,20 +18,27 @@ from tenure._model.schedule import (
 from tenure._rules import payload, timing
 from tenure._rules.schedules import DeclarationPlan, as_stored, definition, plan
 from tenure._rules.serialization import dump as plain
-from tenure._store.postgres.firing import TickQueries, schedule_row
-from tenure._store.postgres.statements import Jsonb
-from tenure._store.steps import Op, Rows, atomically
+from tenure._store.postgres.jobs import JobQueries
+from tenure._store.postgres.statements import Jsonb, QueryBase
+from tenure._store.postgres.ticks import TickQueries, schedule_row
+from tenure._store.steps import Op, Rows, atomic, atomically
 from tenure.errors import InvalidValue
 
 _TRIES = 5
+# A click that is repeated, or a request that is sent again, comes sooner.
+_RUN_KEY_FOR = timedelta(days=1)
 
 
 class _Overtaken(Exception):
     """Another start, or an operator, changed what this one had compared."""
 
 
-class DeclarationQueries(TickQueries):
-    """The part of the store that writes the definitions of schedules."""
+@dataclass(eq=False)
+class ScheduleQueries(QueryBase):
+    """The part of the store that writes the definitions of schedules: for code, for operators."""
+
+    jobs: JobQueries
+    ticks: TickQueries
 
     def declare(
         self, program: str, version: Sequence[int], schedules: Sequence[NewSchedule]
@@ -44,7 +51,7 @@ class DeclarationQueries(TickQueries):
         wanted = {schedule.name: as_stored(schedule) for schedule in schedules}
         release = tuple(version)
         for _ in range(_TRIES):
-            rows = yield self._query("declared", names=list(wanted), program=program)
+            rows = yield self._query("declared_schedules", names=list(wanted), program=program)
             planned = plan(program, release, wanted, {r["name"]: schedule_row(r) for r in rows})
             try:
                 if planned.touched:
@@ -70,7 +77,7 @@ class DeclarationQueries(TickQueries):
         if replace(plan(program, version, concerned, found), newer=planned.newer) != planned:
             raise _Overtaken
         for name in (*planned.changed, *planned.retired):
-            found[name] = yield from self._account(found[name], now)
+            found[name] = yield from self.ticks.account(found[name], now)
         written = yield from self._write(
             [wanted[name] for name in (*planned.made, *planned.changed)],
             {name: found[name].version for name in planned.changed},
@@ -81,9 +88,13 @@ class DeclarationQueries(TickQueries):
         if len(written) < len(planned.made) + len(planned.changed):
             raise _Overtaken
         if planned.retired:
-            yield self._query("retire", names=list(planned.retired), program_version=list(version))
+            yield self._query(
+                "retire_schedules", names=list(planned.retired), program_version=list(version)
+            )
         if planned.confirmed:
-            yield self._query("vouch", names=list(planned.confirmed), program_version=list(version))
+            yield self._query(
+                "confirm_schedules", names=list(planned.confirmed), program_version=list(version)
+            )
         by = By(program, "code", f"version {'.'.join(map(str, version))}" if version else None)
         declared = [(n, found.get(n), wanted[n]) for n in (*planned.made, *planned.changed)]
         yield from self._noted_schedules(by, "declare", declared)
@@ -116,7 +127,7 @@ class DeclarationQueries(TickQueries):
                 crons=[s.timing.cron for s in schedules],
                 everys=[s.timing.every for s in schedules],
                 ats=[s.timing.at for s in schedules],
-                zones=[s.timing.zone for s in schedules],
+                timezones=[s.timing.zone for s in schedules],
                 tasks=[s.job.task for s in schedules],
                 queues=[s.job.queue for s in schedules],
                 args=[payload.encode(s.job.args) for s in schedules],
@@ -128,7 +139,7 @@ class DeclarationQueries(TickQueries):
                 metas=[payload.encode(s.job.meta) if s.job.meta else None for s in schedules],
                 missed=[s.policy.missed for s in schedules],
                 missed_withins=[s.policy.missed_within for s in schedules],
-                missed_mosts=[s.policy.missed_most for s in schedules],
+                missed_limits=[s.policy.missed_limit for s in schedules],
                 overlaps=[s.policy.overlap for s in schedules],
                 jitters=[s.policy.jitter for s in schedules],
                 program=program,
@@ -162,17 +173,9 @@ class DeclarationQueries(TickQueries):
             afters=[Jsonb(after and definition(after)) for _, _, after in changes],
         )
 
-
-# A click that is repeated, or a request that is sent again, comes sooner.
-_RUN_KEY_FOR = timedelta(days=1)
-
-
-class ScheduleQueries(DeclarationQueries):
-    """The part of the store that operators call upon for schedules."""
-
-    def create_schedule(self, schedule: NewSchedule, by: By) -> Op[ScheduleRow]:
+    def create(self, schedule: NewSchedule, by: By) -> Op[ScheduleRow]:
         """Make a schedule at run time; InvalidValue if there is one of that name."""
-        return (yield from atomically(self._create(as_stored(schedule), by)))
+        return atomically(self._create(as_stored(schedule), by))
 
     def _create(self, schedule: NewSchedule, by: By) -> Op[ScheduleRow]:
         rows = yield from self._write([schedule], {}, (yield from self._now()))
@@ -184,42 +187,36 @@ class ScheduleQueries(DeclarationQueries):
         yield from self._noted_schedules(by, "create", [(schedule.name, None, schedule)])
         return schedule_row(rows[0])
 
-    def update_schedule(self, schedule: NewSchedule, by: By) -> Op[ScheduleRow]:
+    def update(self, schedule: NewSchedule, by: By) -> Op[ScheduleRow]:
         """Give a schedule that was made at run time another definition; ticks that are due are
         accounted for by the old one first. InvalidValue if code declares it."""
-        return (yield from atomically(self._update(as_stored(schedule), by)))
+        return atomically(self._update(as_stored(schedule), by))
 
     def _update(self, schedule: NewSchedule, by: By) -> Op[ScheduleRow]:
-        found, now = yield from self._locked(schedule.name)
+        found, now = yield from self.ticks.locked(schedule.name)
         if found.program is not None:
             raise InvalidValue(
                 f"{found.program} declares the schedule {found.name!r} in its code; change it "
                 "there. Only missed runs, jitter and pauses can be set over it"
             )
-        before = yield from self._account(found, now)
+        before = yield from self.ticks.account(found, now)
         rows = yield from self._write([schedule], {before.name: before.version}, now)
         yield from self._noted_schedules(by, "update", [(schedule.name, before, schedule)])
         return schedule_row(rows[0])
 
+    @atomic
     def set_policy(self, name: str, change: PolicyChange, by: By) -> Op[ScheduleRow]:
         """Set what holds over a schedule's own policy, in the place of what was set before. Ticks
         that are due and not accounted for are judged by it."""
-        return (yield from atomically(self._set_policy(name, change, by)))
-
-    def _set_policy(self, name: str, change: PolicyChange, by: By) -> Op[ScheduleRow]:
-        before, _ = yield from self._locked(name)
+        before, _ = yield from self.ticks.locked(name)
         return (
             yield from self._steer("set_policy", before, replace(before, set_policy=change), by)
         )
 
-    def pause_schedule(
-        self, name: str, by: By, *, until: datetime | None = None
-    ) -> Op[ScheduleRow]:
+    @atomic
+    def pause(self, name: str, by: By, *, until: datetime | None = None) -> Op[ScheduleRow]:
         """Let ticks make no jobs, until then or until resumed; each is recorded as paused."""
-        return (yield from atomically(self._pause(name, by, until)))
-
-    def _pause(self, name: str, by: By, until: datetime | None) -> Op[ScheduleRow]:
-        before, now = yield from self._locked(name)
+        before, now = yield from self.ticks.locked(name)
         paused = replace(
             before,
             paused_at=now,
@@ -229,14 +226,12 @@ class ScheduleQueries(DeclarationQueries):
         )
         return (yield from self._steer("pause", before, paused, by))
 
-    def resume_schedule(self, name: str, by: By) -> Op[ScheduleRow]:
+    @atomic
+    def resume(self, name: str, by: By) -> Op[ScheduleRow]:
         """Let a paused schedule's ticks make jobs again, from the next one on."""
-        return (yield from atomically(self._resume(name, by)))
-
-    def _resume(self, name: str, by: By) -> Op[ScheduleRow]:
-        found, now = yield from self._locked(name)
+        found, now = yield from self.ticks.locked(name)
         # What fell due in the pause and was not recorded yet, is; it is not made up for.
-        before = yield from self._account(found, now)
+        before = yield from self.ticks.account(found, now)
         resumed = replace(
             before, paused_at=None, paused_until=None, paused_by=None, paused_reason=None
         )
@@ -246,11 +241,11 @@ class ScheduleQueries(DeclarationQueries):
         self, action: str, before: ScheduleRow, wanted: ScheduleRow, by: By
     ) -> Op[ScheduleRow]:
         rows = yield self._query(
-            "steer_schedule",
+            "set_schedule_state",
             name=wanted.name,
             set_missed=wanted.set_policy.missed,
             set_missed_within=wanted.set_policy.missed_within,
-            set_missed_most=wanted.set_policy.missed_most,
+            set_missed_limit=wanted.set_policy.missed_limit,
             set_jitter=wanted.set_policy.jitter,
             paused_at=wanted.paused_at,
             paused_until=wanted.paused_until,
@@ -268,13 +263,11 @@ class ScheduleQueries(DeclarationQueries):
         )
         return after
 
-    def delete_schedule(self, name: str, by: By) -> Op[ScheduleRow]:
+    @atomic
+    def delete(self, name: str, by: By) -> Op[ScheduleRow]:
         """Remove a schedule; its ticks and jobs stay. InvalidValue if code declares it and it is
         not retired."""
-        return (yield from atomically(self._delete(name, by)))
-
-    def _delete(self, name: str, by: By) -> Op[ScheduleRow]:
-        found, _ = yield from self._locked(name)
+        found, _ = yield from self.ticks.locked(name)
         if found.program is not None and found.retired_at is None:
             raise InvalidValue(
                 f"{found.program} declares the schedule {name!r} in its code, and its next start "
@@ -284,25 +277,23 @@ class ScheduleQueries(DeclarationQueries):
         yield from self._noted_schedules(by, "delete", [(name, found, None)])
         return found
 
-    def run_schedule(self, name: str, by: By, *, key: str | None = None) -> Op[EnqueueResult]:
+    @atomic
+    def run(self, name: str, by: By, *, key: str | None = None) -> Op[EnqueueResult]:
         """Enqueue a schedule's job now, beside its ticks; the same key makes it once, until a day
         after that job has ended."""
-        return (yield from atomically(self._run(name, by, key)))
-
-    def _run(self, name: str, by: By, key: str | None) -> Op[EnqueueResult]:
-        schedule, _ = yield from self._locked(name)
+        schedule, _ = yield from self.ticks.locked(name)
         job = replace(
             schedule.job,
             meta={**schedule.job.meta, "schedule": name},
             key=None if key is None else f"run:{name}:{key}",
             key_for=None if key is None else _RUN_KEY_FOR,
         )
-        [answer] = yield from self.enqueue([job])
+        [answer] = yield from self.jobs.enqueue([job])
         if answer.created:
             yield from self._audit(by, "schedule.run", [f"schedule:{name}", f"job:{answer.id}"])
         return answer
 
-    def schedule(self, name: str, *, lock: bool = False) -> Op[ScheduleRow | None]:
+    def get(self, name: str, *, lock: bool = False) -> Op[ScheduleRow | None]:
         """The schedule of this name, or None; locked, if it is to be changed from what it is."""
         if lock:
             rows = yield self._query("lock_schedules", names=[name])
@@ -310,7 +301,7 @@ class ScheduleQueries(DeclarationQueries):
             rows = yield self._query("schedules", name=name, after="", count=1)
         return schedule_row(rows[0]) if rows else None
 
-    def schedules(self, *, after: str = "", count: int = 100) -> Op[Sequence[ScheduleRow]]:
+    def list(self, *, after: str = "", count: int = 100) -> Op[Sequence[ScheduleRow]]:
         """Schedules by name, above a name."""
         rows = yield self._query("schedules", name=None, after=after, count=count)
         return [schedule_row(row) for row in rows]

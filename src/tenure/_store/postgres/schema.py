@@ -12,10 +12,9 @@ from importlib import resources
 
 from tenure._store import migrations as plans
 from tenure._store.migrations import Migration, Script
-from tenure._store.postgres.base import QueryBase
-from tenure._store.postgres.statements import check_schema, in_schema
+from tenure._store.postgres.statements import QueryBase, check_schema, in_schema
 from tenure._store.steps import Op, RawSql, atomically
-from tenure.errors import QueryFailed, SchemaError
+from tenure.errors import QueryFailed, SchemaError, SchemaTooOld
 
 _ALREADY = frozenset({"23505", "42P06", "42P07"})
 _LOCK_TRIES = 10
@@ -71,16 +70,18 @@ class SchemaQueries(QueryBase):
     """The part of the store that brings the schema to a version."""
 
     def version(self) -> Op[tuple[int, int | None]]:
-        """The schema's version, 0 if there is none, and the newest breaking one."""
+        """The schema's version, 0 if there is none, and the newest breaking one. SchemaTooOld for
+        a schema from before the first release."""
         try:
             rows = yield self._query("version")
         except QueryFailed as error:
             if not error.is_missing_schema:
                 raise
             return 0, None
+        SchemaTooOld.check_first_migration(rows[0]["first"], self.schema)
         return rows[0]["version"], rows[0]["breaking"]
 
-    def check_schema(self) -> Op[None]:
+    def check(self) -> Op[None]:
         """SchemaTooOld or SchemaTooNew, with what to do, unless this release can work with it."""
         found, breaking = yield from self.version()
         plans.check(found, needed=len(migrations()), breaking_since=breaking)

@@ -1,7 +1,7 @@
--- The whole schema as the migrations make it, to be read in one go.
+-- The whole schema as the migrations make it.
 --
--- No code loads this file; a test holds it against the sum of the migrations. The schema
--- itself and schema_version are made by whoever migrates; partitions by upkeep, one per day.
+-- `tenure doctor` compares a database with this file, and a test compares the migrations with it.
+-- `tenure db migrate` creates the schema and schema_version; maintenance creates one partition per day.
 
 -- Which migrations were applied, and whether an older release can live with them.
 CREATE TABLE /*schema.*/schema_version (
@@ -14,8 +14,8 @@ CREATE TABLE /*schema.*/schema_version (
 
 CREATE SEQUENCE /*schema.*/job_id_seq AS bigint;
 
--- Only what is queued or running. Small, churning: vacuumed early and often. Columns that are
--- always there come first: behind a NULL their place in the row has to be searched for.
+-- Queued and running jobs only. The table is small and changes all the time, so it is vacuumed early
+-- and often. Columns that are never NULL come first: PostgreSQL finds them at a fixed offset.
 CREATE TABLE /*schema.*/job (
     id               bigint      NOT NULL DEFAULT nextval('/*schema.*/job_id_seq'),
     token            bigint      NOT NULL DEFAULT 0,
@@ -28,11 +28,14 @@ CREATE TABLE /*schema.*/job (
     max_attempts     smallint    NOT NULL,
     losses           smallint    NOT NULL DEFAULT 0,
     max_losses       smallint    NOT NULL,
+    worker_losses    smallint    NOT NULL DEFAULT 0,
+    deaths           smallint    NOT NULL DEFAULT 0,
+    suspect          boolean     NOT NULL DEFAULT false,
     returned         boolean     NOT NULL DEFAULT false,
     held             boolean     NOT NULL DEFAULT false,
     limited          boolean     NOT NULL DEFAULT false,
     cancel_requested boolean     NOT NULL DEFAULT false,
-    waited           boolean     NOT NULL DEFAULT false,
+    awaited          boolean     NOT NULL DEFAULT false,
     state            text        NOT NULL DEFAULT 'queued',
     queue            text        NOT NULL,
     task             text        NOT NULL,
@@ -48,9 +51,6 @@ CREATE TABLE /*schema.*/job (
     cursor           jsonb,
     progress         jsonb,
     meta             jsonb,
-    worker_losses    smallint    NOT NULL DEFAULT 0,
-    deaths           smallint    NOT NULL DEFAULT 0,
-    suspect          boolean     NOT NULL DEFAULT false,
     CONSTRAINT job_pkey PRIMARY KEY (id),
     CONSTRAINT job_priority_check CHECK (priority BETWEEN 0 AND 9),
     CONSTRAINT job_state_check CHECK (
@@ -71,13 +71,13 @@ CREATE TABLE /*schema.*/job (
 
 ALTER SEQUENCE /*schema.*/job_id_seq OWNED BY /*schema.*/job.id;
 
--- A lane is one (queue, priority) of this index: what was given back with its old run_at,
--- few rows, read without a floor; then the rest, read from a floor (run_at, id) on.
+-- A lane is one (queue, priority) of this index. Released jobs with their old run_at come first: they
+-- are few, and claims read them without a floor. Claims read the rest from a floor (run_at, id) on.
 CREATE INDEX job_lane_idx ON /*schema.*/job (queue, priority DESC, returned DESC, run_at, id)
     WHERE NOT held AND state = 'queued';
 CREATE INDEX job_expiry_idx ON /*schema.*/job (lease_expires_at)
     WHERE state = 'running';
--- Counted by claims from limited queues; empty where no limit is set.
+-- Claims from limited queues count by this index. It is empty where no limit is set.
 CREATE INDEX job_limited_idx ON /*schema.*/job (queue)
     WHERE limited AND state = 'running';
 
@@ -110,7 +110,7 @@ CREATE TABLE /*schema.*/job_archive (
     CONSTRAINT job_archive_state_check CHECK (state IN ('completed', 'cancelled'))
 ) PARTITION BY RANGE (filed_on);
 
--- The dead letters. A retry brings a row back to job under its id.
+-- The dead letters. A retry moves a row back to job, with the same id.
 CREATE TABLE /*schema.*/job_failed (
     id               bigint      NOT NULL,
     token            bigint      NOT NULL,
@@ -128,6 +128,8 @@ CREATE TABLE /*schema.*/job_failed (
     max_attempts     smallint    NOT NULL,
     losses           smallint    NOT NULL,
     max_losses       smallint    NOT NULL,
+    worker_losses    smallint    NOT NULL DEFAULT 0,
+    deaths           smallint    NOT NULL DEFAULT 0,
     queue            text        NOT NULL,
     task             text        NOT NULL,
     key              text,
@@ -140,8 +142,6 @@ CREATE TABLE /*schema.*/job_failed (
     cursor           jsonb,
     progress         jsonb,
     meta             jsonb,
-    worker_losses    smallint    NOT NULL DEFAULT 0,
-    deaths           smallint    NOT NULL DEFAULT 0,
     history          jsonb,
     CONSTRAINT job_failed_pkey PRIMARY KEY (id)
 );
@@ -149,7 +149,7 @@ CREATE TABLE /*schema.*/job_failed (
 CREATE INDEX job_failed_signature_idx ON /*schema.*/job_failed (task, error_signature, id);
 CREATE INDEX job_failed_ended_idx ON /*schema.*/job_failed (ended_at);
 
--- One row per ended running period, named (job_id, token).
+-- One row per attempt that has ended. (job_id, token) identifies it.
 CREATE TABLE /*schema.*/attempt (
     job_id          bigint      NOT NULL,
     token           bigint      NOT NULL,
@@ -159,7 +159,7 @@ CREATE TABLE /*schema.*/attempt (
     claimed_by      uuid        NOT NULL,
     filed_on        date        NOT NULL,
     renewals        integer     NOT NULL,
-    repeats         integer     NOT NULL DEFAULT 0,
+    settle_repeats  integer     NOT NULL DEFAULT 0,
     attempt         smallint    NOT NULL,
     late            boolean     NOT NULL,
     outcome         text        NOT NULL,
@@ -170,7 +170,7 @@ CREATE TABLE /*schema.*/attempt (
     error_trace     text,
     error_signature text,
     log             text,
-    refused         jsonb,
+    refused_result  jsonb,
     CONSTRAINT attempt_pkey PRIMARY KEY (job_id, token, filed_on),
     CONSTRAINT attempt_outcome_check CHECK (outcome IN (
         'completed', 'failed', 'timed_out', 'snoozed', 'released', 'cancelled', 'lost', 'revoked'
@@ -184,19 +184,19 @@ CREATE TABLE /*schema.*/job_item (
     CONSTRAINT job_item_pkey PRIMARY KEY (job_id, key)
 );
 
--- Every key from enqueue on. until is NULL while the job lives, then its end + key_for.
+-- The keys of deduplication. expires_at is NULL while the job lives, then its end + key_for.
 CREATE TABLE /*schema.*/job_key (
-    task   text    NOT NULL,
-    key    text    NOT NULL,
-    job_id bigint  NOT NULL,
-    seen   integer NOT NULL DEFAULT 1,
-    until  timestamptz,
+    task       text    NOT NULL,
+    key        text    NOT NULL,
+    job_id     bigint  NOT NULL,
+    hits       integer NOT NULL DEFAULT 1,
+    expires_at timestamptz,
     CONSTRAINT job_key_pkey PRIMARY KEY (task, key)
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
 
-CREATE INDEX job_key_until_idx ON /*schema.*/job_key (until) WHERE until IS NOT NULL;
+CREATE INDEX job_key_expires_idx ON /*schema.*/job_key (expires_at) WHERE expires_at IS NOT NULL;
 
--- An absent row means defaults. The row '*' speaks for the whole installation.
+-- A queue without a row has the defaults. The row '*' applies to the whole installation.
 CREATE TABLE /*schema.*/queue (
     name          text    NOT NULL,
     paused_at     timestamptz,
@@ -214,20 +214,20 @@ CREATE TABLE /*schema.*/queue (
 );
 
 CREATE TABLE /*schema.*/worker (
-    id              uuid        NOT NULL,
-    name            text        NOT NULL,
-    host            text        NOT NULL,
-    pid             integer     NOT NULL,
-    version         text        NOT NULL,
-    language        text        NOT NULL,
-    state           text        NOT NULL,
-    drain_requested boolean     NOT NULL DEFAULT false,
-    queues          text[]      NOT NULL,
-    slots           integer     NOT NULL,
-    running         integer     NOT NULL DEFAULT 0,
-    started_at      timestamptz NOT NULL,
-    beat_at         timestamptz NOT NULL,
-    meta            jsonb,
+    id                uuid        NOT NULL,
+    name              text        NOT NULL,
+    host              text        NOT NULL,
+    pid               integer     NOT NULL,
+    version           text        NOT NULL,
+    language          text        NOT NULL,
+    state             text        NOT NULL,
+    drain_requested   boolean     NOT NULL DEFAULT false,
+    queues            text[]      NOT NULL,
+    slots             integer     NOT NULL,
+    running           integer     NOT NULL DEFAULT 0,
+    started_at        timestamptz NOT NULL,
+    last_heartbeat_at timestamptz NOT NULL,
+    meta              jsonb,
     CONSTRAINT worker_pkey PRIMARY KEY (id),
     CONSTRAINT worker_state_check CHECK (state IN ('active', 'draining', 'offline'))
 ) WITH (fillfactor = 70);
@@ -255,16 +255,16 @@ CREATE TABLE /*schema.*/audit (
 
 CREATE INDEX audit_target_idx ON /*schema.*/audit (target, id);
 
--- The definition (when, what, policy) belongs to the program that declares it, or to whoever made
--- it at run time; what an operator sets over it has columns of its own. A change of the definition
--- raises version. next_at is the first tick that is not accounted for.
+-- The definition (when, what, policy) belongs to the program that declares it, or to the caller that
+-- created it at run time. An operator's overrides have columns of their own (set_…). A change of the
+-- definition raises version. next_at is the first tick that has no row in schedule_tick.
 CREATE TABLE /*schema.*/schedule (
     name              text        NOT NULL,
     version           integer     NOT NULL DEFAULT 1,
     cron              text,
     every             interval,
     at                timestamptz,
-    zone              text        NOT NULL,
+    timezone          text        NOT NULL,
     task              text        NOT NULL,
     queue             text        NOT NULL,
     args              jsonb       NOT NULL,
@@ -276,14 +276,14 @@ CREATE TABLE /*schema.*/schedule (
     meta              jsonb,
     missed            text        NOT NULL,
     missed_within     interval    NOT NULL,
-    missed_most       integer     NOT NULL,
+    missed_limit       integer     NOT NULL,
     overlap           text        NOT NULL,
     jitter            interval    NOT NULL,
     program           text,
     program_version   bigint[]    NOT NULL DEFAULT '{}',
     set_missed        text,
     set_missed_within interval,
-    set_missed_most   integer,
+    set_missed_limit   integer,
     set_jitter        interval,
     paused_at         timestamptz,
     paused_until      timestamptz,
@@ -306,8 +306,8 @@ CREATE TABLE /*schema.*/schedule (
 CREATE INDEX schedule_due_idx ON /*schema.*/schedule (next_at) WHERE next_at IS NOT NULL;
 CREATE INDEX schedule_program_idx ON /*schema.*/schedule (program) WHERE retired_at IS NULL;
 
--- One row per tick, whatever becomes of it: the key is why no tick makes two jobs. It outlives
--- its schedule, so that one made anew under the same name repeats nothing.
+-- One row per tick, fired or skipped. Its primary key keeps a tick from making two jobs. Rows outlive
+-- their schedule, so that a new schedule with the same name repeats nothing.
 CREATE TABLE /*schema.*/schedule_tick (
     schedule    text        NOT NULL,
     fire_at     timestamptz NOT NULL,
@@ -325,27 +325,27 @@ CREATE TABLE /*schema.*/schedule_tick (
     )
 );
 
--- done is the place of the last item that has its outcome; the items behind it are to come. next_at
--- is when the next chunk is due: the rate is kept by it, whoever does the chunks. most is how many
--- the next one may take, where a larger one met what it could not pass.
+-- done is the place of the last item that has an outcome. next_at is when the next chunk is due: it
+-- keeps the rate, whichever process runs the chunks. chunk_limit is the size of the next chunk after a
+-- larger one met a locked row or a value that the database refused.
 CREATE TABLE /*schema.*/operation (
-    id         bigint      NOT NULL GENERATED ALWAYS AS IDENTITY,
-    kind       text        NOT NULL,
-    state      text        NOT NULL,
-    filter     jsonb       NOT NULL,
-    changes    jsonb,
-    rate       integer     NOT NULL,
-    total      integer     NOT NULL DEFAULT 0,
-    done       integer     NOT NULL DEFAULT 0,
-    most       integer,
-    outcomes   jsonb       NOT NULL DEFAULT '{}',
-    actor      text        NOT NULL,
-    source     text        NOT NULL,
-    reason     text,
-    created_at timestamptz NOT NULL,
-    started_at timestamptz,
-    ended_at   timestamptz,
-    next_at    timestamptz,
+    id          bigint      NOT NULL GENERATED ALWAYS AS IDENTITY,
+    kind        text        NOT NULL,
+    state       text        NOT NULL,
+    filter      jsonb       NOT NULL,
+    changes     jsonb,
+    rate        integer     NOT NULL,
+    total       integer     NOT NULL DEFAULT 0,
+    done        integer     NOT NULL DEFAULT 0,
+    chunk_limit integer,
+    outcomes    jsonb       NOT NULL DEFAULT '{}',
+    actor       text        NOT NULL,
+    source      text        NOT NULL,
+    reason      text,
+    created_at  timestamptz NOT NULL,
+    started_at  timestamptz,
+    ended_at    timestamptz,
+    next_at     timestamptz,
     CONSTRAINT operation_pkey PRIMARY KEY (id),
     CONSTRAINT operation_kind_check
         CHECK (kind IN ('retry', 'cancel', 'discard', 'delete', 'move', 'backfill')),
@@ -365,8 +365,8 @@ CREATE TABLE /*schema.*/operation (
 CREATE INDEX operation_due_idx ON /*schema.*/operation (next_at) WHERE next_at IS NOT NULL;
 CREATE INDEX operation_ended_idx ON /*schema.*/operation (ended_at) WHERE ended_at IS NOT NULL;
 
--- The members, in the order in which they are done; outcome is NULL until then. A row is changed
--- once, and has room for that beside it.
+-- The members of an operation, in the order of their processing. outcome is NULL until then. Each row
+-- changes once, and the fillfactor leaves room for that on its page.
 CREATE TABLE /*schema.*/operation_item (
     operation_id bigint      NOT NULL,
     job_id       bigint,
@@ -378,8 +378,8 @@ CREATE TABLE /*schema.*/operation_item (
 
 CREATE INDEX operation_item_job_idx ON /*schema.*/operation_item (job_id, operation_id);
 
--- What programs outside may do over the server. Of a secret only its SHA-256 is here, and how it
--- begins. What is allowed: each scope, in each queue that a pattern matches.
+-- The access tokens of the server. Of a secret, only its SHA-256 and its beginning are stored. A token
+-- allows each of its scopes in each queue that one of its patterns matches.
 CREATE TABLE /*schema.*/api_token (
     id           bigint      NOT NULL GENERATED ALWAYS AS IDENTITY,
     name         text        NOT NULL,
@@ -400,8 +400,8 @@ CREATE TABLE /*schema.*/api_token (
 
 CREATE UNIQUE INDEX api_token_hash_idx ON /*schema.*/api_token (hash);
 
--- The first answer to each request with an idempotency key, in the transaction of what it did;
--- answer is NULL inside of that alone.
+-- The first answer to each request with an idempotency key, written in the transaction of the request.
+-- answer is NULL only inside that transaction.
 CREATE TABLE /*schema.*/idempotency (
     actor      text        NOT NULL,
     key        text        NOT NULL,
@@ -413,9 +413,9 @@ CREATE TABLE /*schema.*/idempotency (
 
 CREATE INDEX idempotency_created_idx ON /*schema.*/idempotency (created_at);
 
--- Per minute in which attempts ended, by queue and task, by each alone and of all ('' stands for
--- all): the outcomes, and how long attempts had waited (due to claimed) and run, summed in seconds
--- and counted in buckets. The buckets' bounds are in the code, and fixed.
+-- Counts per minute in which attempts ended: by queue and task, by queue, by task, and of all ('' stands
+-- for all). Waits (from due to claimed) and running times are summed in seconds and counted in buckets.
+-- The bounds of the buckets are in the code and never change.
 CREATE TABLE /*schema.*/rollup_minute (
     minute    timestamptz      NOT NULL,
     queue     text             NOT NULL,
@@ -437,23 +437,23 @@ CREATE TABLE /*schema.*/rollup_minute (
 
 CREATE INDEX rollup_minute_minute_idx ON /*schema.*/rollup_minute (minute);
 
--- How far minutes are folded, in one row that one folder at a time has locked. Before final_to
--- they are whole; up to marked_to they are folded once more when every transaction before mark
--- has ended; up to folded_to they may lack what commits late.
+-- The progress of the counts, in one row that one process at a time locks. Minutes before final_to are
+-- complete. Those up to marked_to are counted once more when every transaction before mark has ended.
+-- Those up to counted_until may lack attempts that commit late.
 CREATE TABLE /*schema.*/rollup_state (
-    alone     boolean     NOT NULL DEFAULT true,
-    final_to  timestamptz NOT NULL,
-    marked_to timestamptz NOT NULL,
-    folded_to timestamptz NOT NULL,
-    mark      xid8        NOT NULL,
-    CONSTRAINT rollup_state_pkey PRIMARY KEY (alone),
-    CONSTRAINT rollup_state_check CHECK (alone AND final_to <= marked_to AND marked_to <= folded_to)
+    singleton     boolean     NOT NULL DEFAULT true,
+    final_to      timestamptz NOT NULL,
+    marked_to     timestamptz NOT NULL,
+    counted_until timestamptz NOT NULL,
+    mark          xid8        NOT NULL,
+    CONSTRAINT rollup_state_pkey PRIMARY KEY (singleton),
+    CONSTRAINT rollup_state_check CHECK (singleton AND final_to <= marked_to AND marked_to <= counted_until)
 ) WITH (fillfactor = 50);
 
 CREATE INDEX attempt_ended_at_idx ON /*schema.*/attempt (ended_at);
 CREATE INDEX job_held_idx ON /*schema.*/job (queue) WHERE held AND state = 'queued';
 CREATE INDEX job_failed_queue_idx ON /*schema.*/job_failed (queue);
--- Without a signature counts as an empty one: an order after IS NULL is none that the planner knows.
+-- No signature counts as an empty one: the planner cannot use the order of an index behind IS NULL.
 CREATE INDEX job_failed_group_idx
     ON /*schema.*/job_failed (task, coalesce(error_signature, ''), ended_at, id);
 CREATE INDEX job_suspect_idx ON /*schema.*/job (queue) WHERE suspect AND NOT held AND state = 'queued';

@@ -15,8 +15,7 @@ from psycopg.types.json import set_json_loads
 from tenure._log import Log
 from tenure._model.ids import Json
 from tenure._model.stats import ListenCheck
-from tenure._store.postgres.connections import aconnect, addresses, connect
-from tenure._store.postgres.session_base import DEADLINE
+from tenure._store.postgres.connections import DEADLINE, aconnect, addresses, connect
 from tenure._store.postgres.sessions import AsyncSession, Publish
 from tenure._store.steps import Op
 from tenure.errors import Unreachable
@@ -62,10 +61,10 @@ class PostgresServiceConnection:
         self._connection: AsyncDetectingConnection | None = None
         self._session: AsyncSession | None = None
         self._lock = asyncio.Lock()
+        self._closes = 0
         self.set_deadline(deadline or DEADLINE)
 
     def set_deadline(self, deadline: timedelta) -> None:
-        """From now on each statement has so long to be answered."""
         self._deadline: timedelta = deadline
         # For each address. Who is in a hurry tries again sooner than libpq's timeout would let it.
         self._connecting: float = min(3.0, max(1.0, 2 * deadline.total_seconds()))
@@ -79,7 +78,6 @@ class PostgresServiceConnection:
             return await session.run(op)
 
     async def open(self) -> None:
-        """Make the connection now, if there is none."""
         async with self._lock:
             await self._opened()
 
@@ -90,7 +88,13 @@ class PostgresServiceConnection:
 
     async def _open(self) -> AsyncSession:
         await self.close()
-        self._connection = await self._reached()
+        closes = self._closes
+        connection = await self._reached()
+        if closes != self._closes:
+            # asyncio may lose a cancel that comes just as the connection is made.
+            await connection.close()
+            raise Unreachable(f"{self._name}: closed while it connected")
+        self._connection = connection
         set_json_loads(_read_json, self._connection)
         self._session = AsyncSession(
             self._connection, schema=self._schema, deadline=self._deadline, ring=self._ring
@@ -146,7 +150,7 @@ class PostgresServiceConnection:
         return self._connection
 
     async def close(self) -> None:
-        """Close the connection, if there is one."""
+        self._closes += 1
         connection, self._connection, self._session = self._connection, None, None
         if connection is not None:
             await connection.close()

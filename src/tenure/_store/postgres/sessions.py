@@ -1,12 +1,13 @@
-"""Performing an operation's steps over psycopg: own connections and callers' ones.
+"""Running operations over a connection: our own ones, callers' ones, of any driver.
 
-What the driver raises becomes our errors here; what is unknown is said to be unknown.
+What the driver raises becomes our errors here; what is unknown is said to be unknown. All but the
+I/O is written once, in `SessionBase` and `_Session`; `Session` and `AsyncSession` send and read.
 """
 
 import asyncio
 import os
 import socket
-from collections.abc import Callable, Collection, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any, TypeAlias, TypeVar
@@ -18,17 +19,137 @@ from psycopg.rows import RowFactory, dict_row, tuple_row
 from psycopg.types.datetime import TimestamptzLoader
 from psycopg.types.json import JsonbLoader
 
-from tenure._store.postgres.connections import BEGIN_WITH_SETTINGS
-from tenure._store.postgres.session_base import DEADLINE, SessionBase, label
-from tenure._store.postgres.statements import DEFAULT_SCHEMA, literal
-from tenure._store.runner import arun, run
-from tenure._store.steps import Op, Pipeline, Query, RawSql, Rows, Single, Step, TransactionMark
-from tenure.errors import ConfigError, OutcomeUnknown, QueryFailed, StoreError, Unreachable
+from tenure._store.postgres.connections import BEGIN_WITH_SETTINGS, DEADLINE
+from tenure._store.postgres.statements import DEFAULT_SCHEMA, statements
+from tenure._store.steps import (
+    Op,
+    Pipeline,
+    Query,
+    RawSql,
+    Rows,
+    Single,
+    Step,
+    TransactionMark,
+    stepwise,
+)
+from tenure.errors import (
+    ConfigError,
+    InvalidValue,
+    OutcomeUnknown,
+    QueryFailed,
+    SchemaTooOld,
+    StoreError,
+    Unreachable,
+)
 
 T = TypeVar("T")
 Publish: TypeAlias = Callable[[Collection[str]], None]
 _INVALID_TEXT = "22021"
 _WARNING = "01000"
+
+
+def run(op: Op[T], perform: Callable[[Step], Rows]) -> T:
+    """Perform an operation's steps one by one; a step's StoreError is raised inside it."""
+    try:
+        step = next(op)
+        while True:
+            try:
+                rows = perform(step)
+            except StoreError as error:
+                step = op.throw(error)
+            else:
+                step = op.send(rows)
+    except StopIteration as stop:
+        answer: T = stop.value
+        return answer
+
+
+async def arun(op: Op[T], perform: Callable[[Step], Awaitable[Rows]]) -> T:
+    """The same, awaiting each step."""
+    try:
+        step = next(op)
+        while True:
+            try:
+                rows = await perform(step)
+            except StoreError as error:
+                step = op.throw(error)
+            else:
+                step = op.send(rows)
+    except StopIteration as stop:
+        answer: T = stop.value
+        return answer
+
+
+class SessionBase:
+    """What every session shares, whatever driver it speaks through: the edges of transactions, what
+    may be said outside one, and what a table that is not there means."""
+
+    def __init__(self, schema: str) -> None:
+        self._schema = schema
+        self._statements = statements(schema)
+        self._begin = TransactionMark.BEGIN.value
+        self._marks: list[bool] = []
+        self._pooled = False
+
+    def _inside(self) -> bool:
+        """Whether the next statement is part of a transaction, begun or about to be."""
+        raise NotImplementedError
+
+    def _discard(self) -> None:
+        """Let no connection of our own live on inside a transaction that nobody will end."""
+
+    def _after(self) -> None:
+        """What follows an operation, however it ended."""
+
+    def _check(self, step: Step) -> None:
+        if isinstance(step, Query) and step.in_transaction and not self._inside():
+            raise InvalidValue(
+                f"{step.name} means nothing outside a transaction: its lock would be gone at once; "
+                "open one first"
+            )
+        if self._pooled and isinstance(step, RawSql) and step.session:
+            raise ConfigError(
+                "this needs a session of its own, and a pooler stands before the server; "
+                "give the database's own address, as in: tenure db migrate --database-url …"
+            )
+
+    def _mark(self, mark: TransactionMark) -> str:
+        """The edge of a transaction, or of a part of one: inside another's, or a caller's."""
+        if mark is TransactionMark.BEGIN:
+            self._marks.append(self._inside())
+            return "SAVEPOINT tenure" if self._marks[-1] else self._begin
+        if not self._marks.pop():
+            return str(mark.value)
+        return (
+            "RELEASE tenure"
+            if mark is TransactionMark.COMMIT
+            else "ROLLBACK TO tenure; RELEASE tenure"
+        )
+
+    @contextmanager
+    def _translating_errors(self) -> Iterator[None]:
+        """After an operation that raised: leave no transaction open, and say what a table that is
+        not there means to a statement of ours; a migration's own say it themselves."""
+        self._marks.clear()
+        try:
+            yield
+        except QueryFailed as error:
+            self._discard()
+            if error.is_missing_schema and error.statement in self._statements:
+                raise SchemaTooOld(
+                    f"the schema {self._schema} is not there, or not whole; run: tenure db migrate"
+                ) from error
+            raise
+        except BaseException:
+            self._discard()
+            raise
+        finally:
+            self._after()
+
+
+def label(step: Step) -> str:
+    """A step's name in messages."""
+    return step.name if isinstance(step, Query | Pipeline) else type(step).__name__.lower()
 
 
 def is_unconfirmed(diagnostic: psycopg.errors.Diagnostic) -> bool:
@@ -70,7 +191,12 @@ def _rows(step: Single) -> RowFactory[Any]:
 
 
 class _Session(SessionBase):
-    """What both kinds of session share: texts, the watch over commits, the naming of errors."""
+    """What both psycopg sessions share: all but the sending and the reading.
+
+    On an own connection, in autocommit, each statement is a transaction of its own unless
+    the operation marks one. On a caller's, everything joins the caller's transaction, and
+    the acknowledgement is the caller's COMMIT.
+    """
 
     def __init__(
         self,
@@ -85,31 +211,52 @@ class _Session(SessionBase):
         self._pgconn = connection.pgconn
         self._own = own
         self._pooled = own and getattr(connection, "behind_pooler", False)
+        # Statements may be sent before those ahead of them are answered: not on a caller's
+        # connection, which may be in a pipeline of the caller's, nor through a pooler.
+        self._takes_pipelines = own and not self._pooled and psycopg.Pipeline.is_supported()
         self._warned = False
         self._ring = ring
         self._woken: set[str] = set()
         if self._pooled:
             self._begin = BEGIN_WITH_SETTINGS
+        if own:
+            connection.add_notice_handler(self._watch)
 
     def _watch(self, diagnostic: psycopg.errors.Diagnostic) -> None:
         self._warned = self._warned or is_unconfirmed(diagnostic)
 
-    def _ready(self) -> None:
-        """An own connection that was left inside a transaction would swallow what comes next."""
+    def _fitted(self, op: Op[T]) -> Op[T]:
+        """The operation as this connection takes it."""
         if self._own and self._pgconn.transaction_status != pq.TransactionStatus.IDLE:
+            # It would swallow what comes next.
             raise Unreachable("the connection was left inside a transaction; make a new one")
+        return op if self._takes_pipelines else stepwise(op, self._one_by_one)
 
-    def _check(self, step: Step) -> None:
-        super()._check(step)
-        if isinstance(step, RawSql) and step.session and self._pooled:
-            raise ConfigError(
-                "this needs a session of its own, and a pooler stands before the server; "
-                "give the database's own address, as in: tenure db migrate --database-url …"
-            )
+    def _one_by_one(self, step: Step) -> Op[Rows]:
+        """A pipeline query by query; through a pooler, each statement that would go to the server
+        without our settings and deadlines in a transaction of its own."""
+        if isinstance(step, Pipeline):
+            answers = []
+            for query in step.queries:
+                rows = yield from self._one_by_one(query)
+                answers.append(rows)
+            return answers
+        if not self._needs_transaction(step):
+            return (yield step)
+        self._check(step)
+        yield TransactionMark.BEGIN
+        try:
+            rows = yield step
+        except StoreError:
+            with suppress(StoreError):
+                yield TransactionMark.ROLLBACK
+            raise
+        yield TransactionMark.COMMIT
+        return rows
 
     def _needs_transaction(self, step: Single) -> bool:
-        """Whether a statement would go to the server without our settings and deadlines: what a
-        pooler hands out has them for one transaction only."""
+        """Whether a pooler hands out a server without our settings for this statement: they are for
+        one transaction only."""
         if not self._pooled or self._inside() or isinstance(step, TransactionMark):
             return False
         # What runs concurrently runs in no transaction.
@@ -130,23 +277,15 @@ class _Session(SessionBase):
     def _text(self, step: Single) -> tuple[bytes, list[str | None] | None]:
         match step:
             case Query(name, params):
-                self._note(params.get("wake"))
+                # Which queues the statement wakes.
+                if isinstance(queues := params.get("wake"), list):
+                    self._woken.update(queues)
                 statement = self._statements[name]
-                return statement.encoded, [literal(v) for v in statement.arguments(params)]
+                return statement.encoded, statement.arguments(params)
             case RawSql(text):
                 return text.encode(), None
             case TransactionMark():
                 return self._mark(step).encode(), None
-
-    def _can_pipeline(self) -> bool:
-        """Whether statements may be sent before those ahead of them are answered: not on a caller's
-        connection, which may be in a pipeline of the caller's, nor through a pooler."""
-        return self._own and not self._pooled and psycopg.Pipeline.is_supported()
-
-    def _note(self, queues: object) -> None:
-        """Keep in mind which queues a statement wakes."""
-        if isinstance(queues, list):
-            self._woken.update(queues)
 
     def _inside(self) -> bool:
         """Whether the next statement is part of a transaction, begun or about to be."""
@@ -183,12 +322,7 @@ class _Session(SessionBase):
 
 
 class Session(_Session):
-    """Performs operations over a psycopg connection.
-
-    On an own connection, in autocommit, each statement is a transaction of its own unless
-    the operation marks one. On a caller's, everything joins the caller's transaction, and
-    the acknowledgement is the caller's COMMIT.
-    """
+    """Runs operations over a psycopg connection."""
 
     def __init__(
         self,
@@ -200,54 +334,30 @@ class Session(_Session):
     ) -> None:
         super().__init__(connection, schema=schema, own=own, ring=ring)
         self._connection = connection
-        if own:
-            connection.add_notice_handler(self._watch)
 
     def run(self, op: Op[T]) -> T:
-        """Perform an operation and return its answer."""
-        self._ready()
+        """Run an operation and return its answer."""
+        op = self._fitted(op)
         with self._translating_errors():
             return run(op, self._perform)
 
     def _perform(self, step: Step) -> Rows:
-        if isinstance(step, Pipeline):
-            return self._flow(step)
         self._check(step)
-        if self._needs_transaction(step):
-            return self._as_transaction(step)
         with self._driver_errors(step):
-            text, arguments = self._text(step)
-            cursor = psycopg.RawCursor(self._connection, row_factory=_rows(step))
-            if not self._own:
-                _reset_loaders(cursor)
-            cursor.execute(text, arguments, prepare=True if self._own and arguments else None)
+            if isinstance(step, Pipeline):
+                with self._connection.pipeline():
+                    cursors = [self._send(query) for query in step.queries]
+                # What one of them raises is raised when its answer is read.
+                return [cursor.fetchall() for cursor in cursors]
+            cursor = self._send(step)
             return cursor.fetchall() if _answers(cursor) else []
 
-    def _flow(self, flow: Pipeline) -> Rows:
-        """Send all, then read all. What one of them raises is raised when its answer is read."""
-        if not self._can_pipeline():
-            return [self._perform(query) for query in flow.queries]
-        with self._driver_errors(flow):
-            with self._connection.pipeline():
-                cursors = [self._sent(query) for query in flow.queries]
-            return [cursor.fetchall() for cursor in cursors]
-
-    def _sent(self, query: Query) -> psycopg.RawCursor[Any]:
-        text, arguments = self._text(query)
-        cursor = psycopg.RawCursor(self._connection, row_factory=_rows(query))
-        return cursor.execute(text, arguments, prepare=True)
-
-    def _as_transaction(self, step: Single) -> Rows:
-        """The statement as a transaction of its own."""
-        self._perform(TransactionMark.BEGIN)
-        try:
-            rows = self._perform(step)
-        except StoreError:
-            with suppress(StoreError):
-                self._perform(TransactionMark.ROLLBACK)
-            raise
-        self._perform(TransactionMark.COMMIT)
-        return rows
+    def _send(self, step: Single) -> psycopg.RawCursor[Any]:
+        text, arguments = self._text(step)
+        cursor = psycopg.RawCursor(self._connection, row_factory=_rows(step))
+        if not self._own:
+            _reset_loaders(cursor)
+        return cursor.execute(text, arguments, prepare=True if self._own and arguments else None)
 
 
 class AsyncSession(_Session):
@@ -268,84 +378,55 @@ class AsyncSession(_Session):
     ) -> None:
         super().__init__(connection, schema=schema, own=own, ring=ring)
         self._connection = connection
-        self._deadline = deadline.total_seconds()
-        if own:
-            connection.add_notice_handler(self._watch)
+        self._alarm = _Alarm(self._shut)
+        self.set_deadline(deadline)
 
     async def run(self, op: Op[T]) -> T:
-        """Perform an operation and return its answer."""
-        self._ready()
+        """Run an operation and return its answer."""
+        op = self._fitted(op)
         with self._translating_errors():
             return await arun(op, self._perform)
 
     def set_deadline(self, deadline: timedelta) -> None:
         """From now on each statement has so long to be answered."""
-        self._deadline = deadline.total_seconds()
+        self._alarm.seconds = deadline.total_seconds()
 
     async def ping(self) -> None:
         """Return if the server answers within the deadline."""
         await self._perform(RawSql("SELECT 1"))
 
     async def _perform(self, step: Step) -> Rows:
-        if isinstance(step, Pipeline):
-            return await self._flow(step)
         self._check(step)
-        if self._needs_transaction(step):
-            return await self._as_transaction(step)
-        patient = isinstance(step, Query) and step.no_timeout
-        loop = asyncio.get_running_loop()
-        timer = None if patient else loop.call_later(self._deadline, self._shut)
         try:
             with self._driver_errors(step):
                 return await self._uncancelled(self._execute(step))
         finally:
-            if timer:
-                timer.cancel()
+            self._alarm.off()
 
-    async def _flow(self, flow: Pipeline) -> Rows:
-        """Send all, then read all. What one of them raises is raised when its answer is read. The
-        deadline is the server's: not the time that the queries take to be made."""
-        if not self._can_pipeline():
-            return [await self._perform(query) for query in flow.queries]
-        alarm = _Alarm(self._deadline, self._shut)
-        try:
-            with self._driver_errors(flow):
-                return await self._uncancelled(self._execute_flow(flow, alarm))
-        finally:
-            alarm.off()
+    async def _execute(self, step: Step) -> Rows:
+        if isinstance(step, Pipeline):
+            cursors = []
+            async with self._connection.pipeline():
+                for query in step.queries:
+                    cursors.append(await self._send(query))
+                    # The deadline is the server's: not the time that the queries take to be made.
+                    self._alarm.off()
+                self._alarm.on()
+            # What one of them raises is raised when its answer is read.
+            return [await cursor.fetchall() for cursor in cursors]
+        cursor = await self._send(step)
+        return await cursor.fetchall() if _answers(cursor) else []
 
-    async def _execute_flow(self, flow: Pipeline, alarm: "_Alarm") -> Rows:
-        cursors = []
-        async with self._connection.pipeline():
-            for query in flow.queries:
-                alarm.on()
-                text, arguments = self._text(query)
-                cursor = psycopg.AsyncRawCursor(self._connection, row_factory=_rows(query))
-                cursors.append(await cursor.execute(text, arguments, prepare=True))
-                alarm.off()
-            alarm.on()
-        return [await cursor.fetchall() for cursor in cursors]
-
-    async def _as_transaction(self, step: Single) -> Rows:
-        """The statement as a transaction of its own."""
-        await self._perform(TransactionMark.BEGIN)
-        try:
-            rows = await self._perform(step)
-        except StoreError:
-            with suppress(StoreError):
-                await self._perform(TransactionMark.ROLLBACK)
-            raise
-        await self._perform(TransactionMark.COMMIT)
-        return rows
-
-    async def _execute(self, step: Single) -> Rows:
+    async def _send(self, step: Single) -> psycopg.AsyncRawCursor[Any]:
+        if not (isinstance(step, Query) and step.no_timeout):
+            self._alarm.on()
         text, arguments = self._text(step)
         cursor = psycopg.AsyncRawCursor(self._connection, row_factory=_rows(step))
         if not self._own:
             _reset_loaders(cursor)
-        prepare = True if self._own and arguments else None
-        await cursor.execute(text, arguments, prepare=prepare)
-        return await cursor.fetchall() if _answers(cursor) else []
+        return await cursor.execute(
+            text, arguments, prepare=True if self._own and arguments else None
+        )
 
     async def _uncancelled(self, sent: Coroutine[Any, Any, Rows]) -> Rows:
         """Await what was sent; if cancelled, shut the socket: psycopg would send a cancel."""
@@ -368,15 +449,16 @@ class AsyncSession(_Session):
 class _Alarm:
     """A deadline that is on while the server is waited for, and off while the caller is."""
 
-    def __init__(self, seconds: float, act: Callable[[], None]) -> None:
-        self._seconds = seconds
+    seconds: float
+
+    def __init__(self, act: Callable[[], None]) -> None:
         self._act = act
         self._timer: asyncio.TimerHandle | None = None
 
     def on(self) -> None:
         """From now on."""
         self.off()
-        self._timer = asyncio.get_running_loop().call_later(self._seconds, self._act)
+        self._timer = asyncio.get_running_loop().call_later(self.seconds, self._act)
 
     def off(self) -> None:
         """No longer."""

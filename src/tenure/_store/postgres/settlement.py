@@ -8,18 +8,18 @@ from typing import TypeVar
 from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import NewJob, State
 from tenure._model.lease import Lease, SettleResult, SettleStatus
-from tenure._model.outcome import Settlement, SettleRequest
+from tenure._model.outcome import COMPLETED, Settlement, SettleRequest
 from tenure._rules.lifecycle import MAX_DEATHS, MAX_WORKER_LOSSES
 from tenure._rules.sanitize import as_unstorable, refused_result, sanitized
-from tenure._store.postgres.base import (
+from tenure._store.postgres.jobs import JobQueries
+from tenure._store.postgres.rows import (
     Name,
     check_isolation,
     name_arrays,
     name_of,
     row_name,
 )
-from tenure._store.postgres.jobs import JobQueries
-from tenure._store.postgres.statements import Jsonb
+from tenure._store.postgres.statements import Jsonb, QueryBase
 from tenure._store.steps import Op, RawSql, Rows, atomically
 from tenure.errors import LeaseLost, QueryFailed
 
@@ -53,8 +53,11 @@ class _Batch:
         return busy
 
 
-class SettlementQueries(JobQueries):
+@dataclass(eq=False)
+class SettlementQueries(QueryBase):
     """The part of the store that ends running periods by their whole lease."""
+
+    jobs: JobQueries
 
     def settle(self, ended: Sequence[SettleRequest]) -> Op[Sequence[SettleResult]]:
         """End running periods; answers in the order asked. Sending the same again is harmless."""
@@ -70,6 +73,24 @@ class SettlementQueries(JobQueries):
             batch.answers[name] if e is first[name] else again
             for name, e in zip(names, ended, strict=True)
         ]
+
+    def complete(self, leases: Sequence[Lease]) -> Op[Sequence[Lease]]:
+        """Complete jobs without a result or a log in one statement; returns the leases that it did
+        not end."""
+        batch = sorted(leases, key=lambda lease: lease.job_id)
+        nothing = [None] * len(batch)
+        reasons = [COMPLETED.reason] * len(batch)
+        params = name_arrays(batch) | {"reasons": reasons, "results": nothing, "logs": nothing}
+        try:
+            rows = yield from self._file("complete", params, hurried=False)
+        except QueryFailed as error:
+            if not (error.is_data_error or error.is_conflict):
+                raise
+            return batch
+        if len(rows) == len(batch):
+            return ()
+        ended = {place for place, *_ in rows}
+        return [lease for place, lease in enumerate(batch, start=1) if place not in ended]
 
     def _settle_batch(
         self, ended: Sequence[SettleRequest], batch: _Batch, *, hurried: bool = False
@@ -131,11 +152,6 @@ class SettlementQueries(JobQueries):
         rows = yield from self._file("settle", _endings(rest), hurried=hurried)
         return batch.read(rest, rows)
 
-    @property
-    def ended_channel(self) -> str:
-        """The channel that carries the id of a job that has ended and is waited for."""
-        return f"{self.schema}_ended"
-
     def _file(self, name: str, params: dict[str, object], *, hurried: bool) -> Op[Rows]:
         """Send a statement that files; `hurried` gives up on a lock soon, so that the search for
         the one that is locked does not take as long again for each half."""
@@ -154,10 +170,10 @@ class SettlementQueries(JobQueries):
         The same end again is a repeat. Any other is refused, and kept as evidence.
         """
         rows = yield self._query(
-            "repeat",
+            "settle_again",
             **name_arrays([e.lease for e in rest]),
             outcomes=[e.settlement.ending for e in rest],
-            refused=[refused_result(e) for e in rest],
+            refused_results=[refused_result(e) for e in rest],
         )
         found = {row_name(row): AttemptOutcome(row["outcome"]) for row in rows}
         answers = {}
@@ -200,7 +216,7 @@ class SettlementQueries(JobQueries):
         if hurried:
             yield _SOON
         if also:
-            yield from self.enqueue(also)
+            yield from self.jobs.enqueue(also)
         if (yield from self._settle_one(sanitized(SettleRequest(lease, settlement, log)))) is None:
             raise _lost(lease)
 

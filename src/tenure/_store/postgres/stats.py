@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from tenure._model.explanation import JobContext, QueueContext
@@ -13,20 +14,29 @@ from tenure._model.stats import COUNTED, HOURS, Count, Depth, FailedGroup, Stats
 from tenure._rules import stats
 from tenure._rules import stats as rules
 from tenure._rules.stats import BOUNDS, RollupProgress
-from tenure._store.postgres.base import QueryBase
-from tenure._store.postgres.job_commands import JobCommandQueries
+from tenure._store.postgres.audit import AuditQueries
 from tenure._store.postgres.jobs import JobQueries
 from tenure._store.postgres.queues import QueueQueries
+from tenure._store.postgres.statements import QueryBase
 from tenure._store.postgres.workers import WorkerQueries
 from tenure._store.steps import Op, RawSql, Row, Rows, atomically
 
 # The time between an attempt's `ended_at` and the first write of its transaction, at the most: a
 # statement of ours takes 10 seconds.
 _LAG = timedelta(seconds=10)
+_MOST = COUNTED + 1
+# So many of each group are looked at for when they ended.
+_NEWEST = 250
 
 
-class RollupQueries(QueryBase):
-    """The part of the store that counts what has ended."""
+@dataclass(eq=False)
+class StatsQueries(QueryBase):
+    """The part of the store that counts: what has ended, what is live, dead letters by group."""
+
+    jobs: JobQueries
+    queues: QueueQueries
+    workers: WorkerQueries
+    audit: AuditQueries
 
     def roll_up(self) -> Op[int]:
         """Fold the next closed minute, and one again that is whole by now; answers with how many
@@ -36,24 +46,24 @@ class RollupQueries(QueryBase):
     def _roll_up(self) -> Op[int]:
         # A minute that takes longer than a statement may would never be folded.
         yield RawSql("SET LOCAL statement_timeout = 0")
-        rows = yield self._query("lock_rollups", lag=_LAG)
+        rows = yield self._query("lock_rollup_progress", lag=_LAG)
         if not rows:
-            yield self._query("begin_rollups")
+            yield self._query("init_rollup_progress")
             return 0
         [row] = rows
-        was = RollupProgress(row["final_to"], row["marked_to"], row["folded_to"])
+        was = RollupProgress(row["final_to"], row["marked_to"], row["counted_until"])
         closed_to, whole = row["closed_to"], row["whole"]
-        folded = yield from self._roll_up_first(was.folded_to, closed_to)
+        folded = yield from self._roll_up_first(was.counted_until, closed_to)
         again = (yield from self._roll_up_first(was.final_to, was.marked_to)) if whole else None
         now, mark_anew = rules.moved(
             was, closed_to=closed_to, folded=folded, whole=whole, again=again
         )
         if now != was:
             yield self._query(
-                "move_rollups",
+                "advance_rollup_progress",
                 final_to=now.final_to,
                 marked_to=now.marked_to,
-                folded_to=now.folded_to,
+                counted_until=now.counted_until,
                 mark_anew=mark_anew,
             )
         return (folded is not None) + (again is not None)
@@ -61,10 +71,12 @@ class RollupQueries(QueryBase):
     def _roll_up_first(self, since: datetime, until: datetime) -> Op[datetime | None]:
         if not since < until:
             return None
-        rows = yield self._query("fold", since=since, until=until, bounds=[*map(str, BOUNDS)])
+        rows = yield self._query(
+            "rollup_minute", since=since, until=until, bounds=[*map(str, BOUNDS)]
+        )
         return rows[0]["minute"] if rows else None
 
-    def stats(
+    def over_time(
         self,
         *,
         queue: str | None = None,
@@ -74,7 +86,7 @@ class RollupQueries(QueryBase):
         step: timedelta = rules.MINUTE,
     ) -> Op[Stats]:
         """What ended over a time, from the counts per minute."""
-        [at] = yield self._query("folded")
+        [at] = yield self._query("rollup_progress")
         asked = stats.span(at["now"], since, until, step)
         rows = yield self._query(
             "stats",
@@ -84,39 +96,32 @@ class RollupQueries(QueryBase):
             queue=queue or "",
             task=task or "",
         )
-        return stats.stats(asked, rows, at["folded_to"])
+        return stats.stats(asked, rows, at["counted_until"])
 
     def totals(self, since: datetime | None = None) -> Op[Totals]:
         """What ended from an instant on, by queue and task, from the counts per minute."""
-        [at] = yield self._query("folded")
+        [at] = yield self._query("rollup_progress")
         asked = rules.totals_span(
-            at["now"], since, folded_to=at["folded_to"], final_to=at["final_to"]
+            at["now"], since, counted_until=at["counted_until"], final_to=at["final_to"]
         )
         rows = yield self._query(
             "totals", since=asked.since, settled_to=asked.settled_to, until=asked.until
         )
         return rules.totals(asked, rows)
 
-
-_MOST = COUNTED + 1
-
-
-class DepthQueries(JobQueries, JobCommandQueries, WorkerQueries, QueueQueries):
-    """The part of the store that counts what is live, without counting it all."""
-
     def depths(self, *, most: int = COUNTED) -> Op[Sequence[Depth]]:
         """How much there is in each known queue, by name, up to so much; the empty ones too."""
         known = {row["name"] for row in (yield self._query("known_queues"))}
-        rows = yield self._query("running", most=most + 1)
+        rows = yield self._query("count_running", most=most + 1)
         running = {row["queue"]: row["running"] for row in rows}
         more = sum(running.values()) > most
         names = sorted(known | running.keys())
-        rows = yield self._query("depths", queues=names, most=most + 1)
+        rows = yield self._query("queue_depths", queues=names, most=most + 1)
         return [
             Depth(
                 queue=row["queue"],
                 due=bounded(row["due"], most),
-                later=bounded(row["later"], most),
+                scheduled=bounded(row["scheduled"], most),
                 running=Count(running.get(row["queue"], 0), more),
                 held=bounded(row["held"], most),
                 failed=bounded(row["failed"], most),
@@ -127,20 +132,20 @@ class DepthQueries(JobQueries, JobCommandQueries, WorkerQueries, QueueQueries):
 
     def facts(self, job_id: JobId) -> Op[JobContext | None]:
         """What decides where a job stands now; None if there is no such job."""
-        while (job := (yield from self.get(job_id))) is not None:
+        while (job := (yield from self.jobs.get(job_id))) is not None:
             if not job.state.is_live:
                 return JobContext(job)
             # Without a row it has ended since it was read.
-            if rows := (yield self._query("standing", id=job_id, most=_MOST)):
+            if rows := (yield self._query("explain_job", id=job_id, most=_MOST)):
                 return (yield from self._facts(job, rows[0]))
         return None
 
     def _facts(self, job: JobRow, row: Row) -> Op[JobContext]:
-        queues = {queue.name: queue for queue in (yield from self.queues())}
-        workers = yield from self.workers()
+        queues = {queue.name: queue for queue in (yield from self.queues.list())}
+        workers = yield from self.workers.list()
         held_by = None
         if job.held:
-            audit = yield from self.audit(f"job:{job.id}")
+            audit = yield from self.audit.list(f"job:{job.id}")
             held_by = next((each for each in audit if each.action == "hold"), None)
         around = QueueContext(
             now=row["now"],
@@ -154,19 +159,6 @@ class DepthQueries(JobQueries, JobCommandQueries, WorkerQueries, QueueQueries):
         return JobContext(
             job, around, queues.get(job.queue), queues.get(EVERY_QUEUE), workers, held_by
         )
-
-
-def bounded(found: int, most: int = COUNTED) -> Count:
-    """The count of what was counted to one beyond the bound."""
-    return Count(min(found, most), more=found > most)
-
-
-# So many of each group are looked at for when they ended.
-_NEWEST = 250
-
-
-class FailedGroupQueries(QueryBase):
-    """The part of the store that groups dead letters."""
 
     def failed_groups(
         self,
@@ -203,6 +195,11 @@ class FailedGroupQueries(QueryBase):
         return [
             _group(row, tally) for row, tally in zip(rows, _hourly(hours, len(rows)), strict=True)
         ]
+
+
+def bounded(found: int, most: int = COUNTED) -> Count:
+    """The count of what was counted to one beyond the bound."""
+    return Count(min(found, most), more=found > most)
 
 
 def _hourly(rows: Rows, groups: int) -> Sequence[Sequence[int]]:

@@ -7,9 +7,9 @@ from tenure._model.audit import By
 from tenure._model.ids import Json
 from tenure._rules import access
 from tenure._rules.payload import check_key
-from tenure._store.postgres.base import LAST_ID, QueryBase
-from tenure._store.postgres.statements import Jsonb
-from tenure._store.steps import Op, Row, atomically
+from tenure._store.postgres.rows import LAST_ID
+from tenure._store.postgres.statements import Jsonb, QueryBase
+from tenure._store.steps import Op, Row, atomic, atomically
 from tenure.config import DEFAULTS
 from tenure.errors import IdempotencyConflict
 
@@ -17,7 +17,7 @@ from tenure.errors import IdempotencyConflict
 class TokenQueries(QueryBase):
     """The part of the store that knows who may come in, and what they were answered."""
 
-    def create_token(self, new: NewToken, by: By) -> Op[TokenRow]:
+    def create(self, new: NewToken, by: By) -> Op[TokenRow]:
         """Make an access token known by the digest of its secret."""
         check_key(new.name, "the token's name")
         return (yield from atomically(self._create_token(new, by)))
@@ -44,20 +44,20 @@ class TokenQueries(QueryBase):
         yield from self._audit(by, "token.create", [f"token:{row.id}"], after=after)
         return row
 
-    def find_token(self, digest: str) -> Op[TokenRow | None]:
+    def find(self, digest: str) -> Op[TokenRow | None]:
         """The access token whose secret has this digest, in whatever state, or None."""
         rows = yield self._query("find_token", hash=digest)
         if not rows or not access.same(rows[0]["digest"], digest):
             return None
         return _token({name: value for name, value in rows[0].items() if name != "digest"})
 
-    def touch_tokens(self, ids: Sequence[int]) -> Op[int]:
+    def touch(self, ids: Sequence[int]) -> Op[int]:
         """Note that access tokens were used, each at most once a minute; never waits."""
         if not ids:
             return 0
         return len((yield self._query("touch_tokens", ids=list(ids))))
 
-    def tokens(
+    def list(
         self, *, before: int | None = None, count: int = 100, active: bool = False
     ) -> Op[Sequence[TokenRow]]:
         """Access tokens, newest first, below an id; the active ones alone, if so asked."""
@@ -65,11 +65,9 @@ class TokenQueries(QueryBase):
         rows = yield self._query("list_tokens", before=last, count=count, active=active)
         return [_token(row) for row in rows]
 
-    def revoke_tokens(self, ids: Sequence[int], by: By) -> Op[Sequence[bool]]:
+    @atomic
+    def revoke(self, ids: Sequence[int], by: By) -> Op[Sequence[bool]]:
         """Let access tokens in no more; False for one that is not there, or was revoked before."""
-        return (yield from atomically(self._revoke_tokens(ids, by)))
-
-    def _revoke_tokens(self, ids: Sequence[int], by: By) -> Op[Sequence[bool]]:
         rows = yield self._query("revoke_tokens", ids=list(ids), revoked_by=by.actor)
         done = {row["id"] for row in rows}
         targets = [f"token:{token_id}" for token_id in ids if token_id in done]
@@ -86,7 +84,7 @@ class TokenQueries(QueryBase):
 
     def _once(self, actor: str, key: str, digest: str, op: Op[Json]) -> Op[tuple[Json, bool]]:
         rows = yield self._query(
-            "await_answer", actor=actor, key=key, digest=digest, keep=DEFAULTS.keep_answers
+            "lock_idempotency_key", actor=actor, key=key, digest=digest, keep=DEFAULTS.keep_answers
         )
         first = rows[0]
         if first["digest"] != digest:
@@ -97,7 +95,7 @@ class TokenQueries(QueryBase):
         if first["answer"] is not None:
             return first["answer"], True
         answer = yield from op
-        yield self._query("keep_answer", actor=actor, key=key, answer=Jsonb(answer))
+        yield self._query("store_response", actor=actor, key=key, answer=Jsonb(answer))
         return answer, False
 
 

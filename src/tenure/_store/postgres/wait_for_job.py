@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
 
@@ -11,14 +11,9 @@ from psycopg import sql
 
 from tenure._model.ids import JobId
 from tenure._model.job import JobRow
-from tenure._store.postgres.connections import (
-    AsyncDetectingConnection,
-    DetectingConnection,
-    aconnect,
-    connect,
-)
+from tenure._store.postgres.connections import aconnect, connect
+from tenure._store.postgres.jobs import JobQueries
 from tenure._store.postgres.sessions import AsyncSession, Session
-from tenure._store.postgres.store import PostgresStore
 from tenure.errors import Unreachable
 
 # What ends a job otherwise than by a settle (a cancel, a rescue) tells nobody.
@@ -27,60 +22,67 @@ _POLL = 1.0
 _FIRST_POLL = 0.05
 
 
-def wait(url: str, store: PostgresStore, job_id: JobId, timeout: float | None) -> JobRow | None:
+def wait(url: str, jobs: JobQueries, job_id: JobId, timeout: float | None) -> JobRow | None:
     """The job once it has ended, or as it is when the time is up; None if there is none."""
     until = None if timeout is None else monotonic() + timeout
-    row: JobRow | None = None
     # A connection of the wait's own: those of the pool are for who asks and goes.
     with connect(url) as connection, _our_errors():
-        session = Session(connection, schema=store.schema)
+        session = Session(connection, schema=jobs.schema)
         if not connection.behind_pooler:
-            connection.execute(_listen(store))
-        for _ in _told(connection, job_id, until):
-            row = session.run(store.wait(job_id))
-            if row is None or not row.state.is_live:
-                break
-        return row
-
-
-def _told(connection: DetectingConnection, job_id: JobId, until: float | None) -> Iterator[None]:
-    """Once at first, then whenever the job may have ended, until the time is up."""
-    yield
-    poll = _FIRST_POLL
-    while (left := _left(until)) > 0:
-        if connection.behind_pooler:
-            time.sleep(min(left, poll))
-            poll = min(2 * poll, _POLL)
-            yield
-            continue
-        for notify in connection.notifies(timeout=min(left, _POLL)):
-            if notify.payload == str(job_id):
-                break
-        yield
+            connection.execute(_listen(jobs))
+        pauses = _pauses(until, behind_pooler=connection.behind_pooler)
+        while True:
+            row = session.run(jobs.wait(job_id))
+            pause = next(pauses, None) if _is_live(row) else None
+            if pause is None:
+                return row
+            if connection.behind_pooler:
+                time.sleep(pause)
+                continue
+            for notify in connection.notifies(timeout=pause):
+                if notify.payload == str(job_id):
+                    break
 
 
 async def wait_async(
     url: str,
-    store: PostgresStore,
+    jobs: JobQueries,
     job_id: JobId,
     timeout: float | None,  # noqa: ASYNC109 - what is waited for is told when the time is up
 ) -> JobRow | None:
-    """The same in the async world."""
     until = None if timeout is None else monotonic() + timeout
-    row: JobRow | None = None
     connection = await aconnect(url)
     try:
         with _our_errors():
-            session = AsyncSession(connection, schema=store.schema)
+            session = AsyncSession(connection, schema=jobs.schema)
             if not connection.behind_pooler:
-                await connection.execute(_listen(store))
-            async for _ in _atold(connection, job_id, until):
-                row = await session.run(store.wait(job_id))
-                if row is None or not row.state.is_live:
-                    break
-            return row
+                await connection.execute(_listen(jobs))
+            pauses = _pauses(until, behind_pooler=connection.behind_pooler)
+            while True:
+                row = await session.run(jobs.wait(job_id))
+                pause = next(pauses, None) if _is_live(row) else None
+                if pause is None:
+                    return row
+                if connection.behind_pooler:
+                    await asyncio.sleep(pause)
+                    continue
+                async for notify in connection.notifies(timeout=pause):
+                    if notify.payload == str(job_id):
+                        break
     finally:
         await connection.close()
+
+
+def _is_live(row: JobRow | None) -> bool:
+    return row is not None and row.state.is_live
+
+
+def _pauses(until: float | None, *, behind_pooler: bool) -> Iterator[float]:
+    """How long to wait before each look but the first, until the time is up."""
+    poll = _FIRST_POLL if behind_pooler else _POLL
+    while (left := _POLL if until is None else until - monotonic()) > 0:
+        yield min(left, poll)
+        poll = min(2 * poll, _POLL)
 
 
 @contextmanager
@@ -91,26 +93,5 @@ def _our_errors() -> Iterator[None]:
         raise Unreachable(f"the connection broke while waiting: {error}; wait again") from error
 
 
-async def _atold(
-    connection: AsyncDetectingConnection, job_id: JobId, until: float | None
-) -> AsyncIterator[None]:
-    yield
-    poll = _FIRST_POLL
-    while (left := _left(until)) > 0:
-        if connection.behind_pooler:
-            await asyncio.sleep(min(left, poll))
-            poll = min(2 * poll, _POLL)
-            yield
-            continue
-        async for notify in connection.notifies(timeout=min(left, _POLL)):
-            if notify.payload == str(job_id):
-                break
-        yield
-
-
-def _left(until: float | None) -> float:
-    return _POLL if until is None else until - monotonic()
-
-
-def _listen(store: PostgresStore) -> sql.Composed:
-    return sql.SQL("LISTEN {}").format(sql.Identifier(store.ended_channel))
+def _listen(jobs: JobQueries) -> sql.Composed:
+    return sql.SQL("LISTEN {}").format(sql.Identifier(jobs.ended_channel))

@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from tenure._model.audit import By
 from tenure._model.ids import Json, WorkerId
 from tenure._model.worker import HeartbeatResult, NewWorker, WorkerRow, WorkerState
-from tenure._store.postgres.base import QueryBase
-from tenure._store.postgres.statements import Jsonb
-from tenure._store.steps import Op, atomically
+from tenure._store.postgres.statements import Jsonb, QueryBase
+from tenure._store.steps import Op, atomic
 
 
 class WorkerQueries(QueryBase):
@@ -32,7 +31,7 @@ class WorkerQueries(QueryBase):
     ) -> Op[HeartbeatResult]:
         """Renew a worker's presence; the answer says whether it was asked to drain."""
         rows = yield self._query(
-            "beat",
+            "heartbeat",
             id=worker,
             state=state,
             running=running,
@@ -45,20 +44,20 @@ class WorkerQueries(QueryBase):
     def heartbeat_many(self, running: Mapping[WorkerId, int]) -> Op[Mapping[WorkerId, bool]]:
         """Renew the presence of several workers; the answer has those that are known, and whether
         each was asked to drain."""
-        rows = yield self._query("beat_all", ids=list(running), running=list(running.values()))
+        rows = yield self._query(
+            "heartbeat_many", ids=list(running), running=list(running.values())
+        )
         return {WorkerId(row["id"]): row["drain_requested"] for row in rows}
 
+    @atomic
     def drain(self, worker: WorkerId, by: By) -> Op[bool]:
         """Ask a worker to drain; False if it is unknown."""
-        return (yield from atomically(self._drain(worker, by)))
-
-    def _drain(self, worker: WorkerId, by: By) -> Op[bool]:
         rows = yield self._query("drain", id=worker)
         if rows:
             yield from self._audit(by, "worker.drain", [f"worker:{worker}"])
         return bool(rows)
 
-    def workers(self) -> Op[Sequence[WorkerRow]]:
+    def list(self) -> Op[Sequence[WorkerRow]]:
         """All known workers."""
         rows = yield self._query("workers")
         return [WorkerRow(**{**row, "state": WorkerState(row["state"])}) for row in rows]

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from tenure._model.diagnostics import Finding, FindingCode, ServerInfo
 from tenure._rules.alerts import FIRED_WITHIN, RESCUED_WITHIN
 from tenure._rules.explain import PASSED_OVER_FOR
-from tenure.admin._commands import on_a_thread
+from tenure.admin._commands import CommandGroup, on_a_thread
 from tenure.admin.doctor import schema, server, workload
 from tenure.admin.doctor.findings import Findings, problem, run, warning
 from tenure.admin.doctor.server import notify_queue, redis, wakeups
@@ -21,7 +21,7 @@ _NOT_ALLOWED = "42501"
 _MOST = 3
 
 
-class Doctor(Schema):
+class Doctor(CommandGroup):
     """The verb that examines an installation."""
 
     def doctor(self) -> Sequence[Finding]:
@@ -49,25 +49,31 @@ class Doctor(Schema):
 
     def _examined(self) -> Findings:
         # Once to be connected: the clocks are compared by the way there and back alone.
-        self.perform(self._store.server_info())
+        self._run(self._store.inspection.server_info())
         began = datetime.now(UTC)
-        condition = self.perform(self._store.server_info())
+        condition = self._run(self._store.inspection.server_info())
         took = datetime.now(UTC) - began
         yield from server.release(condition)
         yield from server.durability(condition)
         yield from server.clock(condition.now - (began + took / 2), took)
-        full = list(notify_queue(self.perform(self._store.notify_queue())))
+        full = list(notify_queue(self._run(self._store.inspection.notify_queue())))
         yield from full or wakeups(self._engine)
-        grants = self.perform(self._store.rights(condition.role))
+        grants = self._run(self._store.inspection.rights(condition.role))
         yield from schema.rights(grants, condition.role)
         found = list(self._looked("schema", self._schema))
         yield from found
         if any(each.fault in {*schema.BROKEN, FindingCode.SCHEMA_DIFFERS} for each in found):
             return
         for subject, look in (
-            ("retention", lambda: schema.upkeep(self.perform(self._store.overdue_maintenance()))),
+            (
+                "retention",
+                lambda: schema.upkeep(self._run(self._store.inspection.overdue_maintenance())),
+            ),
             ("vacuum", lambda: self._vacuum(condition)),
-            ("horizon", lambda: schema.horizon(self.perform(self._store.holders(count=_MOST)))),
+            (
+                "horizon",
+                lambda: schema.horizon(self._run(self._store.overview.holders(count=_MOST))),
+            ),
             ("workers", self._work),
             ("leases", self._leases),
             ("schedules", self._schedules),
@@ -89,7 +95,7 @@ class Doctor(Schema):
             )
 
     def _schema(self) -> Findings:
-        status = self.schema()
+        status = Schema(self._engine, runner=self._runner).status()
         if not status.fits:
             yield problem(
                 "schema",
@@ -99,24 +105,26 @@ class Doctor(Schema):
                 run("tenure db migrate"),
             )
             return
-        yield from schema.drift(self.perform(self._store.schema_drift()), status.version)
+        yield from schema.drift(self._run(self._store.inspection.schema_drift()), status.version)
 
     def _vacuum(self, condition: ServerInfo) -> Findings:
-        unkept = self.perform(self._store.vacuum_issues())
+        unkept = self._run(self._store.inspection.vacuum_issues())
         yield from schema.vacuum(condition, unkept, self._engine.schema)
 
     def _work(self) -> Findings:
-        known = self.perform(self._store.workers())
+        known = self._run(self._store.workers.list())
         yield from workload.workers(known)
-        names = self.perform(self._store.queue_names())
+        names = self._run(self._store.leases.queue_names())
         yield from workload.queues(known, names)
-        locked = self._store.locked(names, PASSED_OVER_FOR, count=_MOST)
-        yield from workload.locked(self.perform(locked))
+        locked = self._store.inspection.locked(names, PASSED_OVER_FOR, count=_MOST)
+        yield from workload.locked(self._run(locked))
 
     def _leases(self) -> Findings:
-        yield from workload.leases(self.perform(self._store.overdue(RESCUED_WITHIN, count=_MOST)))
+        yield from workload.leases(
+            self._run(self._store.leases.overdue(RESCUED_WITHIN, count=_MOST))
+        )
 
     def _schedules(self) -> Findings:
-        late = self.perform(self._store.late_schedules(FIRED_WITHIN, count=_MOST))
-        there = self.perform(self._store.schedules(count=1))
+        late = self._run(self._store.overview.late_schedules(FIRED_WITHIN, count=_MOST))
+        there = self._run(self._store.schedules.list(count=1))
         yield from workload.schedules(late, any_there=bool(there))

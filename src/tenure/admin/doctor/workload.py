@@ -16,14 +16,14 @@ _NAMED = 3
 
 def workers(known: Sequence[WorkerRow]) -> Findings:
     """Who is live, stale, or of another release than the rest."""
-    stale = [w for w in known if w.state is not WorkerState.OFFLINE and w.beat_age > FRESH]
+    stale = [w for w in known if w.state is not WorkerState.OFFLINE and w.heartbeat_age > FRESH]
     for worker in stale[:_NAMED]:
         more = f", as {len(stale) - _NAMED} others" if len(stale) > _NAMED else ""
         yield warning(
             "workers",
             FindingCode.WORKER_STALE,
             f"worker {worker.name} on {worker.host} has not beaten for "
-            f"{worker.beat_age.total_seconds():.0f} s{more}",
+            f"{worker.heartbeat_age.total_seconds():.0f} s{more}",
             "it was killed, or is cut off; others take over what it held when its leases end",
             "look at its machine; its row goes by itself after a week",
         )
@@ -62,7 +62,7 @@ def _versions(there: Sequence[WorkerRow]) -> Findings:
                 FindingCode.VERSIONS_MIXED,
                 f"beside {newest.version}, which started last, there are: {names}{more}",
                 "while a release is rolled out that is as it should be; later, one was left behind",
-                run(" && ".join(f"tenure workers drain {w.id}" for w in others[:_NAMED])),
+                run(" && ".join(f"tenure worker drain {w.id}" for w in others[:_NAMED])),
             )
 
 

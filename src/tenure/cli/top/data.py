@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tenure._actions import PAUSE_QUEUE, RESUME_QUEUE
 from tenure.cli.errors import failure
 from tenure.cli.options import actor
 from tenure.cli.output import shown
@@ -88,16 +89,16 @@ class DataThread:
     def _steer(self, admin: "Admin", wish: Steer) -> str:
         who = actor(self._who, wish.reason)
         if wish.pause:
-            admin.pause_queue(wish.queue, who)
-            return f"{wish.queue} is paused"
-        admin.resume_queue(wish.queue, who)
-        return f"{wish.queue} goes on"
+            admin.queues.pause(wish.queue, who)
+            return PAUSE_QUEUE.outcome(wish.queue).sentence
+        admin.queues.resume(wish.queue, who)
+        return RESUME_QUEUE.outcome(wish.queue).sentence
 
 
 def job_lines(admin: "Admin", job_id: int) -> list[str]:
     """A job in a few lines: where it stands, and its attempts. Never what it carries."""
-    standing = admin.why(job_id)
-    job = admin.job(job_id)
+    standing = admin.jobs.why(job_id)
+    job = admin.jobs.get(job_id)
     if job is None:
         return [standing.sentence]
     lines = [
@@ -108,7 +109,7 @@ def job_lines(admin: "Admin", job_id: int) -> list[str]:
         "",
     ]
     with contextlib.suppress(TenureError):
-        for attempt in admin.attempts(job_id)[-10:]:
+        for attempt in admin.jobs.attempts(job_id)[-10:]:
             error = f": {attempt.error_type}" if attempt.error_type else ""
             lines.append(
                 f"attempt {attempt.attempt}  {attempt.outcome}{error}  "

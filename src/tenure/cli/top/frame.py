@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from tenure.admin import measured
 from tenure.cli.output import safe
 
 if TYPE_CHECKING:
@@ -15,24 +16,9 @@ if TYPE_CHECKING:
     from tenure.types import Count, Overview, QueueSummary, WorkerRow
 
 
-_UNITS = (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1))
-
-
 def brief(length: timedelta | None) -> str:
-    """A length of time in its two largest units; parts of a second where it is short."""
-    if length is None:
-        return "-"
-    seconds = max(0.0, length.total_seconds())
-    if seconds < 1:
-        return f"{seconds * 1000:.0f}ms"
-    if seconds < 10:
-        return f"{seconds:.1f}s"
-    left = round(seconds)
-    for place, (unit, size) in enumerate(_UNITS):
-        if left >= size:
-            rest = left % size // _UNITS[place + 1][1] if place + 1 < len(_UNITS) else 0
-            return f"{left // size}{unit}" + (f"{rest}{_UNITS[place + 1][0]}" if rest else "")
-    return "0s"
+    """A length of time in as few signs as possible."""
+    return "-" if length is None else measured(length).replace("min", "m").replace(" ", "")
 
 
 def bar(value: float, full: float, width: int) -> str:
@@ -49,7 +35,7 @@ _LEVELS = {"problem": ("!", "bold red"), "warning": ("·", "yellow")}
 _STATES = (
     ("due", "█", "bright_blue"),
     ("running", "▓", "blue"),
-    ("later", "▒", "bright_black"),
+    ("scheduled", "▒", "bright_black"),
     ("held", "░", "magenta"),
     ("failed", "×", "red"),
 )
@@ -99,8 +85,8 @@ def attention_lines(overview: "Overview", width: int) -> list[Text]:
         if line.cell_len + len(each.command) + 4 <= width:
             line.append(f"  → {safe(each.command)}", style="dim")
         lines.append(line)
-    if overview.left_out:
-        lines.append(Text(f"  and {overview.left_out} more: tenure doctor", style="dim"))
+    if overview.more:
+        lines.append(Text(f"  and {overview.more} more: tenure doctor", style="dim"))
     return lines
 
 
@@ -140,7 +126,7 @@ def workers(overview: "Overview", width: int) -> list[Text]:
     if not overview.workers:
         return [Text("none is there; run: tenure worker module:app", style="dim")]
     name = min(40, max(12, width - 50))
-    head = f"{'worker':<{name}} {'state':<9} {'jobs':>11}  {'beat':>6}  queues"
+    head = f"{'worker':<{name}} {'state':<9} {'jobs':>11}  {'seen':>6}  queues"
     return [
         Text(head, style="dim"),
         *(_worker(worker, name, width) for worker in overview.workers),
@@ -159,7 +145,7 @@ def _worker(worker: "WorkerRow", name: int, width: int) -> Text:
     shown.truncate(name, overflow="ellipsis", pad=True)
     jobs = f"{bar(worker.running, worker.slots, 5)} {worker.running}/{worker.slots}"
     shown.append(f" {state:<9}", style=style)
-    shown.append(f" {jobs:>11}  {brief(worker.beat_age):>6}  {safe(','.join(worker.queues))}")
+    shown.append(f" {jobs:>11}  {brief(worker.heartbeat_age):>6}  {safe(','.join(worker.queues))}")
     shown.truncate(width, overflow="ellipsis")
     return shown
 

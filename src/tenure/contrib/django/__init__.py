@@ -15,9 +15,9 @@ __all__ = ["app"]
 
 
 def __getattr__(name: str) -> Any:
-    """`app`, made now and kept here from then on."""
+    """Return the project's `app`, made when it is first asked for."""
     if name != "app":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from tenure.contrib.django.project import DjangoTenure  # noqa: PLC0415 - reads the settings
+    from tenure.contrib.django.project import get_app  # noqa: PLC0415 - reads the settings
 
-    return globals().setdefault(name, DjangoTenure())
+    return get_app()

@@ -34,11 +34,9 @@ class JobAdmin(_ModelAdmin):
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Job | None = None) -> bool:  # noqa: ARG002 - Django's signature
-        """Nobody."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Job | None = None) -> bool:  # noqa: ARG002 - Django's signature
-        """Nobody."""
         return False
 
     def get_urls(self) -> list[URLPattern]:
@@ -54,40 +52,42 @@ class JobAdmin(_ModelAdmin):
     ) -> HttpResponse:
         """Jobs in one state, newest first, a page at a time."""
         self._allow(request)
-        asked = {name: request.GET.get(name) or "" for name in ("state", "queue", "task", "after")}
-        state = State(asked["state"]) if asked["state"] in _STATES else State.QUEUED
+        filters = {
+            name: request.GET.get(name) or "" for name in ("state", "queue", "task", "after")
+        }
+        state = State(filters["state"]) if filters["state"] in _STATES else State.QUEUED
         try:
-            found = app.admin.jobs(
+            page = app.admin.jobs.list(
                 state,
-                queue=asked["queue"] or None,
-                task=asked["task"] or None,
+                queue=filters["queue"] or None,
+                task=filters["task"] or None,
                 count=_PAGE,
-                after=asked["after"] or None,
+                after=filters["after"] or None,
             )
         except InvalidValue as error:
             raise Http404(str(error)) from error
         query = request.GET.copy()
-        query["after"] = found.next or ""
+        query["after"] = page.next or ""
         context = {
             "title": "Jobs",
             "states": _STATES,
             "state": state,
-            "asked": asked,
-            "jobs": found.jobs,
-            "next": query.urlencode() if found.next else None,
+            "filters": filters,
+            "jobs": page.jobs,
+            "next": query.urlencode() if page.next else None,
         }
         return self._page(request, "admin/tenure/jobs.html", {**context, **(extra_context or {})})
 
     def job_view(self, request: HttpRequest, job_id: int) -> HttpResponse:
         """One job with its attempts; what it carries, for those who may see that."""
         self._allow(request)
-        job = app.admin.job(job_id) if job_id <= _NEWEST_ID else None
+        job = app.admin.jobs.get(job_id) if job_id <= _NEWEST_ID else None
         if job is None:
             raise Http404(f"there is no job {job_id}, or it is no longer kept")
         context = {
             "title": f"Job {job.id}",
             "job": job,
-            "attempts": app.admin.attempts(job_id),
+            "attempts": app.admin.jobs.attempts(job_id),
             "sees_payload": self._sees_payload(request),
         }
         return self._page(request, "admin/tenure/job.html", context)

@@ -24,36 +24,37 @@ def check(
     **_other: object,
 ) -> list[CheckMessage]:
     """The messages of all checks."""
-    if unknown := [str(key) for key in conf.said() if key not in conf.KEYS]:
+    if unknown := [str(key) for key in conf.raw_settings() if key not in conf.KEYS]:
         return [_unknown(key) for key in unknown]
-    said = conf.read()
+    options = conf.read()
     try:
-        admin.sql(said.schema)
+        admin.sql(options.schema)
     except InvalidValue as error:
         what, _, hint = str(error).partition(": ")
         return [Error(f"settings.TENURE: {what}", hint=f"use {hint}", id="tenure.E005")]
-    if said.database not in connections:
+    if options.database not in connections:
         return [
             Error(
-                f"settings.TENURE names the database {said.database!r}, which is not in DATABASES",
+                f"settings.TENURE names the database {options.database!r}, "
+                "which is not in DATABASES",
                 hint=f"name one of {', '.join(connections)} as TENURE['DATABASE']",
                 id="tenure.E002",
             )
         ]
-    return list(_of_database(connections[said.database], said))
+    return list(_of_database(connections[options.database], options))
 
 
 def _unknown(key: str) -> CheckMessage:
-    meant = difflib.get_close_matches(key.upper(), conf.KEYS, n=1)
+    matches = difflib.get_close_matches(key.upper(), conf.KEYS, n=1)
     return Error(
         f"settings.TENURE has the key {key!r}, which means nothing",
-        hint=f"write {meant[0]!r}" if meant else f"it takes {', '.join(sorted(conf.KEYS))}",
+        hint=f"write {matches[0]!r}" if matches else f"it takes {', '.join(sorted(conf.KEYS))}",
         id="tenure.E001",
     )
 
 
-def _of_database(connection: Any, said: conf.Settings) -> Iterator[CheckMessage]:
-    alias = said.database
+def _of_database(connection: Any, options: conf.Settings) -> Iterator[CheckMessage]:
+    alias = options.database
     if connection.vendor != "postgresql":
         yield Error(
             f"Tenure's database {alias!r} is {connection.display_name}, and jobs need PostgreSQL",

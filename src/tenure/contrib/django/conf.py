@@ -28,7 +28,7 @@ class Settings:
 KEYS = frozenset(field.name.upper() for field in fields(Settings))
 
 
-def said() -> Mapping[str, Any]:
+def raw_settings() -> Mapping[str, Any]:
     """The setting TENURE as it stands there."""
     given: Mapping[str, Any] = getattr(settings, "TENURE", {})
     return given
@@ -37,7 +37,7 @@ def said() -> Mapping[str, Any]:
 def read() -> Settings:
     """The setting TENURE. A key that means nothing is for the checks to tell: raised from here it
     would keep them from running."""
-    return Settings(**{key.lower(): value for key, value in said().items() if key in KEYS})
+    return Settings(**{key.lower(): value for key, value in raw_settings().items() if key in KEYS})
 
 
 def address(connection: Any) -> str:

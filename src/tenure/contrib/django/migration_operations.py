@@ -8,6 +8,7 @@ from django.db.migrations.exceptions import IrreversibleError
 
 from tenure import admin
 from tenure.contrib.django import conf
+from tenure.errors import SchemaTooOld
 
 if TYPE_CHECKING:
     from django.db.backends.base.schema import BaseDatabaseSchemaEditor
@@ -22,12 +23,12 @@ class Step(RunSQL):
 
     def __init__(self, version: int) -> None:
         self.version = version
-        said = conf.read()
-        self._schema = said.schema
-        self._database = said.database
+        options = conf.read()
+        self._schema = options.schema
+        self._database = options.database
         super().__init__(
-            admin.sql(said.schema, since=version - 1, to=version),
-            admin.sql(said.schema, since=version, to=version - 1),
+            admin.sql(options.schema, since=version - 1, to=version),
+            admin.sql(options.schema, since=version, to=version - 1),
             hints={"tenure": True},
         )
 
@@ -49,7 +50,7 @@ class Step(RunSQL):
         """Bring the schema to this version, unless it is there or beyond."""
         if self._is_elsewhere(schema_editor):
             return
-        if schema_editor.collect_sql or self._found(schema_editor) < self.version:
+        if schema_editor.collect_sql or self._recorded_version(schema_editor) < self.version:
             super().database_forwards(app_label, schema_editor, from_state, to_state)
 
     def database_backwards(
@@ -62,26 +63,33 @@ class Step(RunSQL):
         """Take the schema back to the version before, unless it is there already."""
         if self._is_elsewhere(schema_editor):
             return
-        found = self.version if schema_editor.collect_sql else self._found(schema_editor)
-        if found > self.version:
+        recorded = (
+            self.version if schema_editor.collect_sql else self._recorded_version(schema_editor)
+        )
+        if recorded > self.version:
             raise IrreversibleError(
-                f"schema {self._schema} is at version {found}, and this takes {self.version} away; "
+                f"schema {self._schema} is at version {recorded}, "
+                f"and this takes {self.version} away; "
                 f"go back first: tenure db migrate --to {self.version}"
             )
-        if found == self.version:
+        if recorded == self.version:
             super().database_backwards(app_label, schema_editor, from_state, to_state)
 
     def _is_elsewhere(self, schema_editor: "BaseDatabaseSchemaEditor") -> bool:
         return schema_editor.connection.alias != self._database
 
-    def _found(self, schema_editor: "BaseDatabaseSchemaEditor") -> int:
+    def _recorded_version(self, schema_editor: "BaseDatabaseSchemaEditor") -> int:
         """The version that Tenure has recorded; 0 if it has none."""
         with schema_editor.connection.cursor() as cursor:
             cursor.execute("SELECT to_regclass(%s)", [f"{self._schema}.schema_version"])
             if cursor.fetchone() == (None,):
                 return 0
-            cursor.execute(f"SELECT max(version) FROM {self._schema}.schema_version")  # noqa: S608 - admin.sql refuses a schema that needs quoting
-            [version] = cursor.fetchone()
+            cursor.execute(
+                "SELECT max(version), max(name) FILTER (WHERE version = 1) "  # noqa: S608 - admin.sql refuses a schema that needs quoting
+                f"FROM {self._schema}.schema_version"
+            )
+            version, first = cursor.fetchone()
+        SchemaTooOld.check_first_migration(first, self._schema)
         return version or 0
 
 
@@ -93,6 +101,6 @@ def make_partitions(using: str, plan: Sequence[Any] = (), **_signal: object) -> 
     if using != app.database or not ours:
         return
     engine = app.engine
-    with admin.connect(engine.url, schema=engine.schema, check=False) as verbs:
-        if verbs.schema().fits:
-            verbs.maintain()
+    with admin.connect(engine.url, schema=engine.schema, check=False) as connected:
+        if connected.schema.status().fits:
+            connected.schema.maintain()

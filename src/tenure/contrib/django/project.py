@@ -1,14 +1,14 @@
 """The project's `Tenure`, and Django's connections around handlers.
 
-Django's connections around a handler, as Django itself treats them around a request.
-
-One that is broken or older than CONN_MAX_AGE is closed before the handler and after it, in the
-thread that has it. So a thread keeps at most one per database, and none with CONN_MAX_AGE = 0.
+A connection that is broken or older than CONN_MAX_AGE is closed before the handler and after it, in
+its own thread. So a thread keeps at most one per database, and none with CONN_MAX_AGE = 0.
 """
 
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -65,19 +65,19 @@ class DjangoTenure(Tenure):
     """A `Tenure` that is made from the settings, and enqueues over Django's connections."""
 
     def __init__(self) -> None:
-        said = conf.read()
+        options = conf.read()
         super().__init__(
-            schema=said.schema,
-            imports=said.imports,
-            pool_size=said.pool_size,
-            listen=said.listen,
-            program=said.program,
-            version=said.version,
+            schema=options.schema,
+            imports=options.imports,
+            pool_size=options.pool_size,
+            listen=options.listen,
+            program=options.program,
+            version=options.version,
         )
         # Whoever is first to ask for the app makes it: that module says nothing of the project.
         self._module = (settings.SETTINGS_MODULE or "django").partition(".")[0]
-        self.database: str = said.database
-        self._made: Any = None
+        self.database: str = options.database
+        self._own_engine: Any = None
         self.middleware("run", only="def")(in_thread)
         self.middleware("run", only="async")(on_loop)
 
@@ -87,10 +87,10 @@ class DjangoTenure(Tenure):
         url = conf.address(connections[self.database])
         with self._finding:
             # One that somebody else has put in its place stays.
-            if self._engine is self._made and url != self._url:
+            if self._engine is self._own_engine and url != self._url:
                 self.close()
                 self._url, self._engine = url, None
-                self._made = super().engine
+                self._own_engine = super().engine
             return super().engine
 
     def callers_connection(self) -> Any:
@@ -114,6 +114,30 @@ class DjangoTenure(Tenure):
             if config.label != "tenure" and module_has_submodule(config.module, _TASKS):
                 import_module(f"{config.name}.{_TASKS}")
         if getattr(settings, "TASKS", None):
-            from tenure.contrib.django.tasks import serve_queues  # noqa: PLC0415 - an extra
+            self._serve_queues_of_backends()
 
-            serve_queues(self)
+    def _serve_queues_of_backends(self) -> None:
+        """Have a worker serve the QUEUES of every backend of Tenure's, also those that only an
+        enqueue names."""
+        from tenure.contrib.django.task_framework import (  # noqa: PLC0415 - an extra
+            WorkerBackend,
+            task_backends,
+        )
+
+        for backend in task_backends.all():
+            if isinstance(backend, WorkerBackend):
+                self.tasks.serve(backend.queues)
+
+
+_making = threading.Lock()
+
+
+def get_app() -> DjangoTenure:
+    """Return the project's app. The first call makes it from the settings."""
+    with _making:
+        return _make_app()
+
+
+@cache
+def _make_app() -> DjangoTenure:
+    return DjangoTenure()

@@ -22,7 +22,6 @@ else:
     from django.utils.json import normalize_json
 
 __all__ = [
-    "BaseTaskBackend",
     "InvalidTaskError",
     "Task",
     "TaskContext",
@@ -30,9 +29,14 @@ __all__ = [
     "TaskResult",
     "TaskResultDoesNotExist",
     "TaskResultStatus",
+    "WorkerBackend",
     "normalize_json",
     "task_backends",
     "task_enqueued",
     "task_finished",
     "task_started",
 ]
+
+
+class WorkerBackend(BaseTaskBackend):
+    """A backend whose tasks a worker of Tenure runs."""

@@ -1,6 +1,4 @@
-"""Run a task of Django's framework, and its results.
-
-Running a task of Django's framework inside a job of Tenure's, with the signals it promises.
+"""Run a task of Django's framework inside a job, with the signals that it promises; its results.
 
 A receiver's error is logged by Django and fails no job: what the task has done stays done.
 """
@@ -18,7 +16,7 @@ from django.utils.module_loading import import_string
 
 from tenure import AsyncJob, Cancel, GiveUp, Job, Snooze
 from tenure.admin import State
-from tenure.contrib.django import app
+from tenure.contrib.django.project import get_app
 from tenure.contrib.django.task_framework import (
     InvalidTaskError,
     Task,
@@ -109,22 +107,23 @@ def errors_of(attempts: Sequence[AttemptRow]) -> list[TaskError]:
 
 
 def whole_trace(error: BaseException) -> str:
-    """The error's trace as text."""
     return "".join(traceback.format_exception(error))
 
 
 def _error(attempt: AttemptRow) -> TaskError:
-    told = attempt.error_trace or attempt.error_message or f"the attempt ended as {attempt.outcome}"
-    path = _ENDINGS.get(attempt.outcome) or class_path(attempt.error_type or "", told)
-    return TaskError(exception_class_path=path, traceback=told)
+    trace = (
+        attempt.error_trace or attempt.error_message or f"the attempt ended as {attempt.outcome}"
+    )
+    path = _ENDINGS.get(attempt.outcome) or class_path(attempt.error_type or "", trace)
+    return TaskError(exception_class_path=path, traceback=trace)
 
 
 def class_path(kind: str, trace: str) -> str:
     """Where the exception's class is: its trace names the module before the class."""
-    found = re.findall(rf"^[ |]*((?:\w+\.)*){re.escape(kind)}(?::|$)", trace, re.MULTILINE)
-    if not kind or not found:
+    modules = re.findall(rf"^[ |]*((?:\w+\.)*){re.escape(kind)}(?::|$)", trace, re.MULTILINE)
+    if not kind or not modules:
         return "builtins.Exception"
-    return f"{found[-1] or 'builtins.'}{kind}"
+    return f"{modules[-1] or 'builtins.'}{kind}"
 
 
 def local(instant: datetime) -> datetime:
@@ -146,8 +145,7 @@ class TaskRunner:
     def call(
         self, job: Job, args: list[Any], kwargs: dict[str, Any], call: Mapping[str, Any]
     ) -> Any:
-        """Run it in a job's thread."""
-        earlier = app.admin.attempts(job.id) if job.fence > 1 else []
+        earlier = get_app().admin.jobs.attempts(job.id) if job.fence > 1 else []
         result = self._begun(job, earlier, args, kwargs, call)
         task_started.send_robust(self._sender, task_result=result)
         try:
@@ -164,8 +162,7 @@ class TaskRunner:
     async def acall(
         self, job: AsyncJob, args: list[Any], kwargs: dict[str, Any], call: Mapping[str, Any]
     ) -> Any:
-        """Run it on the event loop."""
-        earlier = await app.admin.aattempts(job.id) if job.fence > 1 else []
+        earlier = await get_app().admin.jobs.aattempts(job.id) if job.fence > 1 else []
         result = self._begun(job, earlier, args, kwargs, call)
         await task_started.asend_robust(self._sender, task_result=result)
         try:
@@ -211,7 +208,7 @@ class TaskRunner:
         """Whether nothing comes after this error: no retry, no other holder."""
         if not isinstance(error, Exception) or isinstance(error, Snooze | LeaseLost):
             return False
-        gives_up = app.tasks[job.task].give_up_on
+        gives_up = get_app().tasks[job.task].give_up_on
         return isinstance(error, (GiveUp, Cancel, *gives_up)) or job.attempt >= job.max_attempts
 
 

@@ -1,19 +1,14 @@
-"""The backend for Django's task framework.
-
-Tasks of Django's framework as tasks of Tenure's: each once, whoever declares or uses it.
-
-The framework makes a backend per thread, so what is known is kept here and not in a backend.
-
-The backend for Django's task framework: `django_tasks`, and from Django 6 on `django.tasks`.
+"""The backend for Django's task framework: `django_tasks`, and from Django 6 on `django.tasks`.
 
 A task of that framework becomes one of Tenure's, by its module path, where it is declared. So a
-worker runs it, tries it again and recovers it like any other.
+worker runs it, tries it again and recovers it like any other. The framework makes a backend per
+thread, so this module keeps the declared tasks, and no backend does.
 """
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from inspect import iscoroutinefunction, signature
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.apps import apps
@@ -21,16 +16,16 @@ from django.core.checks import CheckMessage, Error
 from django.db import connections
 from django.utils import timezone
 
-from tenure import AsyncJob, Job, Tenure
+from tenure import AsyncJob, Job
 from tenure.admin import Admin
-from tenure.contrib.django import app
+from tenure.config import TaskOptions
+from tenure.contrib.django.project import get_app
 from tenure.contrib.django.task_framework import (
-    BaseTaskBackend,
     TaskResult,
     TaskResultDoesNotExist,
     TaskResultStatus,
+    WorkerBackend,
     normalize_json,
-    task_backends,
     task_enqueued,
 )
 from tenure.contrib.django.task_runner import NotJson, TaskRunner, result_of
@@ -62,13 +57,12 @@ def _registered(task: "Task[..., Any]", options: Mapping[str, Any]) -> Any:
         return await running.acall(job, args, kwargs, call)
 
     given = {**options, "give_up_on": (*options.get("give_up_on", ()), NotJson)}
-    decorate: Any = app.task(name=task.module_path, queue=task.queue_name, **given)
+    decorate: Any = get_app().task(name=task.module_path, queue=task.queue_name, **given)
     return decorate(arun if iscoroutinefunction(task.func) else run)
 
 
 T = TypeVar("T")
-_NOT_OPTIONS = {"self", "function", "name", "aliases", "queue", "priority"}
-OPTIONS = frozenset(signature(Tenure.task).parameters) - _NOT_OPTIONS
+OPTIONS = TaskOptions.__optional_keys__ - {"name", "aliases", "queue", "priority"}
 # Of these, what can be said for one enqueue: a task may be used by way of another backend too.
 _OF_A_CALL = ("max_attempts", "timeout", "lease", "expires_in")
 _NEWEST_ID = 2**63 - 1
@@ -81,7 +75,7 @@ def priority(of_task: int) -> int:
     return (of_task + 100) // 20 if of_task < 0 else 6 + (of_task - 1) // 25
 
 
-class TenureBackend(BaseTaskBackend):
+class TenureBackend(WorkerBackend):
     """Enqueues into Tenure, in Django's transaction. OPTIONS are those of `@app.task`."""
 
     supports_defer = True
@@ -138,12 +132,12 @@ class TenureBackend(BaseTaskBackend):
         there. TaskResultDoesNotExist once it is no longer kept."""
         if not (result_id.isascii() and result_id.isdigit() and int(result_id) <= _NEWEST_ID):
             raise TaskResultDoesNotExist(result_id)
-        engine = app.engine
-        verbs = Admin(engine, runner=engine.on(connections[app.database]))
-        job = verbs.job(int(result_id))
+        app = get_app()
+        admin = Admin(app.engine, runner=app.engine.on(connections[app.database]))
+        job = admin.jobs.get(int(result_id))
         if job is None:
             raise TaskResultDoesNotExist(result_id)
-        return result_of(job, verbs.attempts(job.id), self.alias)
+        return result_of(job, admin.jobs.attempts(job.id), self.alias)
 
     def check(self, **_other: Any) -> Iterable[CheckMessage]:
         """What can be seen to be wrong in TASKS."""
@@ -160,14 +154,6 @@ class TenureBackend(BaseTaskBackend):
                 hint=f"it takes {', '.join(sorted(OPTIONS))}",
                 id="tenure.E007",
             )
-
-
-def serve_queues(tenure: Tenure) -> None:
-    """Have a worker serve the QUEUES of every backend of this kind, also those that are named
-    only where something is enqueued."""
-    for backend in task_backends.all():
-        if isinstance(backend, TenureBackend):
-            tenure.tasks.serve(backend.queues)
 
 
 def _aware(instant: datetime | None) -> datetime | None:

@@ -31,8 +31,8 @@ class Spans:
     def around_enqueue(self, draft: Draft) -> Iterator[None]:
         """The span in which a job is enqueued. What is inside it, the store's statements, are its
         children; the job carries it."""
-        said = {"tenure.task": draft.task}
-        with self._span("send", SpanKind.PRODUCER, draft.queue, said) as span:
+        own = {"tenure.task": draft.task}
+        with self._span("send", SpanKind.PRODUCER, draft.queue, own) as span:
             _CARRIER.inject(draft.meta)
             yield
             if draft.id is not None:
@@ -43,14 +43,14 @@ class Spans:
     def around_run(self, job: Job | AsyncJob) -> Iterator[None]:
         """The span of an attempt: the root of a trace of its own, which may begin days after the
         enqueue and be one of several, linked to the span in which the job was enqueued."""
-        said: dict[str, str | int] = {
+        own: dict[str, str | int] = {
             "messaging.message.id": str(job.id),
             "tenure.task": job.task,
             "tenure.attempt": job.attempt,
             "tenure.fence": job.fence,
         }
         try:
-            with self._span("process", SpanKind.CONSUMER, job.queue, said, after=job.meta):
+            with self._span("process", SpanKind.CONSUMER, job.queue, own, after=job.meta):
                 yield
         finally:
             if _is_apart():
@@ -66,7 +66,7 @@ class Spans:
         operation: str,
         kind: SpanKind,
         queue: str,
-        said: Mapping[str, str | int],
+        own: Mapping[str, str | int],
         after: Mapping[str, object] | None = None,
     ) -> Iterator[Span]:
         attributes: dict[str, str | int] = {
@@ -74,7 +74,7 @@ class Spans:
             "messaging.operation.name": operation,
             "messaging.operation.type": operation,
             "messaging.destination.name": queue,
-            **said,
+            **own,
         }
         with self._tracer.start_as_current_span(
             f"{operation} {queue}",

@@ -113,7 +113,7 @@ def _charts(whole: Stats, tasks: Mapping[str, Stats]) -> Charts:
 
     def ended(*how: AttemptOutcome) -> list[float | None]:
         """Nothing where nothing is counted yet: it would look like an outage."""
-        to = whole.folded_to
+        to = whole.counted_until
         return [
             sum(one.outcomes[each] for each in how) if to is None or one.since < to else None
             for one in steps
@@ -121,7 +121,7 @@ def _charts(whole: Stats, tasks: Mapping[str, Stats]) -> Charts:
 
     return Charts(
         steps=[one.since for one in steps],
-        whole_to=whole.folded_to,
+        whole_to=whole.counted_until,
         throughput=[
             line("completed", "emerald", ended(AttemptOutcome.COMPLETED)),
             line("failed", "rose", ended(*_FAILED)),

@@ -9,13 +9,10 @@ from typing import Any
 
 from markupsafe import Markup
 
-from tenure.admin import State
+from tenure.admin import State, measured
 from tenure.server.schemas.jobs import JobOut
 from tenure.server.schemas.stats import CountOut
 from tenure.server.schemas.system import LeaseOut
-
-_MARKS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
-_SHORTEST = 0.0005
 
 
 def number(value: float) -> str:
@@ -29,22 +26,8 @@ def count(value: CountOut) -> str:
 
 
 def span(seconds: float | None) -> str:
-    """How long something lasts, in the two largest units that matter."""
-    if seconds is None:
-        return "–"
-    if seconds < _SHORTEST:
-        return "0 ms"
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    whole = int(seconds)
-    parts: list[str] = []
-    for size, mark in _MARKS:
-        if whole >= size or parts:
-            parts.append(f"{whole // size} {mark}")
-            whole %= size
-    return " ".join(part for part in parts[:2] if not part.startswith("0 "))
+    """How long something lasts."""
+    return "–" if seconds is None else measured(timedelta(seconds=seconds))
 
 
 def ago(instant: datetime | None) -> str:

@@ -14,6 +14,7 @@ from fastapi import APIRouter, FastAPI, Request
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from tenure import _actions
 from tenure.errors import TenureError
 from tenure.server.auth import Caller
 from tenure.server.dashboard import filters
@@ -61,7 +62,13 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= filters.FILTERS
-    made.globals |= {"places": PLACES, "Scope": Scope, "asset": asset, "now": _now}
+    made.globals |= {
+        "places": PLACES,
+        "Scope": Scope,
+        "asset": asset,
+        "now": _now,
+        "actions": _actions,
+    }
     return made
 
 
@@ -98,25 +105,26 @@ def render(
             may=(lambda _scope, _queue="*": False) if caller is None else caller.may,
             mark="" if caller is None else csrf_token(secret_of(request)),
             badge=request.app.state.badge,
-            said="" if caller is None else _said(request),
+            flash="" if caller is None else _flash(request),
         )
     )
     return HTMLResponse(text, status, headers={**SAFE, "Cache-Control": "no-store"})
 
 
-def _said(request: Request) -> str:
-    """What became of the form that has led here, in our own words."""
-    text, given = (request.query_params.get(name, "") for name in ("said", "seal"))
+def _flash(request: Request) -> str:
+    """The outcome of the form that has led here, if this server has signed the sentence."""
+    text, given = (request.query_params.get(name, "") for name in ("flash", "seal"))
     ours = hmac.compare_digest(given.encode(), sign_flash(secret_of(request), text).encode())
     return text if ours else ""
 
 
-def back(request: Request, path: str, said: str = "") -> RedirectResponse:
-    """After a form was done: the page that shows what became of it."""
+def back(request: Request, path: str, flash: str = "") -> RedirectResponse:
+    """After a form was done: the page that shows the outcome, with a sentence about it."""
     where = address(request)(path)
-    if said:
-        told = urlencode({"said": said, "seal": sign_flash(secret_of(request), said)})
-        where = f"{where}{'&' if '?' in where else '?'}{told}"
+    if flash:
+        flash = f"{flash[0].upper()}{flash[1:].rstrip('.')}."
+        query = urlencode({"flash": flash, "seal": sign_flash(secret_of(request), flash)})
+        where = f"{where}{'&' if '?' in where else '?'}{query}"
     return RedirectResponse(where, 303, headers=dict(SAFE))
 
 

@@ -73,7 +73,7 @@ def csrf_token(secret: str) -> str:
 
 def sign_flash(secret: str, text: str) -> str:
     """What a sentence has that one of our forms has led to: a link from elsewhere cannot speak."""
-    return hmac.new(secret.encode(), b"tenure said " + text.encode(), hashlib.sha256).hexdigest()
+    return hmac.new(secret.encode(), b"tenure flash " + text.encode(), hashlib.sha256).hexdigest()
 
 
 async def submitted_form(request: Request) -> Mapping[str, str]:

@@ -186,9 +186,9 @@ class Collector:
     async def _ask(self) -> Snapshot:
         began_at = monotonic()
         questions: Mapping[str, Callable[[], Awaitable[Any]]] = {
-            "depths": self._admin.adepths,
-            "queues": self._admin.aqueues,
-            "workers": self._admin.aworkers,
+            "depths": self._admin.queues.adepths,
+            "queues": self._admin.queues.alist,
+            "workers": self._admin.workers.alist,
             "lateness": self._admin.alateness,
             "storage": self._admin.astorage,
             "totals": self._totals,

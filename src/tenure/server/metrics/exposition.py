@@ -45,19 +45,19 @@ class Requests:
 
 # So many queues have gauges of their own: those whose first job has been due the longest.
 MOST_QUEUES = 500
-_STATES = ("due", "later", "running", "held", "failed")
+_STATES = ("due", "scheduled", "running", "held", "failed")
 
 
 def write(page: MetricsPage, rounds: Collector, found: Snapshot) -> None:
     """Everything that is known of the installation. Figures of a database that is away are left
     out; counters stay as they were."""
     page.put(_metrics.DATABASE_UP, found.up)
-    page.put(_metrics.ROUND_SECONDS, found.took)
-    page.put(_metrics.ROUND_AGE, monotonic() - found.began_at)
+    page.put(_metrics.COLLECTION_SECONDS, found.took)
+    page.put(_metrics.COLLECTION_AGE, monotonic() - found.began_at)
     for part, answered in found.answered.items():
         page.put(_metrics.PART_UP, answered, part)
     for whole, count in rounds.done.items():
-        page.put(_metrics.ROUNDS, count, "whole" if whole else "short")
+        page.put(_metrics.COLLECTIONS, count, "whole" if whole else "short")
     _counters(page, rounds.counters)
     if found.counts_age is not None:
         page.put(_metrics.COUNTS_AGE, found.counts_age.total_seconds())
@@ -78,7 +78,7 @@ def write(page: MetricsPage, rounds: Collector, found: Snapshot) -> None:
 
 
 def _counters(page: MetricsPage, counters: CounterTable) -> None:
-    page.put(_metrics.CUT, counters.cut, "tasks")
+    page.put(_metrics.SERIES_DROPPED, counters.cut, "tasks")
     for pair, counted in counters:
         for ending, count in counted.outcomes.items():
             page.put(_metrics.ATTEMPTS, count, *pair, str(ending))
@@ -93,7 +93,7 @@ def _queues(
     workers: Sequence[WorkerRow] | None,
 ) -> None:
     longest = sorted(depths, key=lambda depth: (-_age(depth), -depth.due.value, depth.queue))
-    page.put(_metrics.CUT, max(len(depths) - MOST_QUEUES, 0), "queues")
+    page.put(_metrics.SERIES_DROPPED, max(len(depths) - MOST_QUEUES, 0), "queues")
     rows = {row.name: row for row in queues or ()}
     taking = _taking(workers or ())
     for depth in longest[:MOST_QUEUES]:
@@ -136,7 +136,7 @@ def _workers(page: MetricsPage, workers: Sequence[WorkerRow]) -> None:
 
 
 def _lateness(page: MetricsPage, late: LateWork) -> None:
-    page.put(_metrics.LEASE_OVER, late.lease.total_seconds())
+    page.put(_metrics.LEASE_OVERDUE, late.lease.total_seconds())
     page.put(_metrics.SCHEDULES_DUE, late.schedules.value)
     page.put(_metrics.SCHEDULE_LATE, late.schedule.total_seconds())
     counts = {(str(tick.outcome), str(tick.reason or "")): tick.count for tick in late.ticks}

@@ -45,7 +45,7 @@ async def ready(request: Request, _caller: Anybody) -> HealthOut:
     app: Tenure = request.app.state.app
     try:
         async with asyncio.timeout(_WITHIN):
-            await app.engine.arun(app.engine.check_schema())
+            await app.engine.arun(app.engine.store.schema.check())
     except TimeoutError:
         raise ProblemError("database-away", "the database did not answer in time") from None
     except TenureError as error:

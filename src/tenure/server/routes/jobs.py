@@ -1,10 +1,12 @@
 """Jobs: enqueued, listed, shown, and what an operator does to one."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
+from tenure import _actions
+from tenure._actions import Action, Outcome
 from tenure.admin import Admin, JobRequest, Redactor, State, parse_selector
 from tenure.server import serializers
 from tenure.server.auth import Caller, Enqueuer, Operator, Reader
@@ -16,20 +18,13 @@ from tenure.server.dependencies import (
     ReasonBody,
     RedactorDep,
     Traced,
+    read_id,
     seen_job,
 )
 from tenure.server.problems import ProblemError
 from tenure.server.schemas import jobs as shapes
-from tenure.server.schemas.base import DoneOut, Name, Reason, SelectorText
-from tenure.types import (
-    EVERY_QUEUE,
-    CancelStatus,
-    DeleteStatus,
-    JobRow,
-    RetryStatus,
-    Scope,
-    Selector,
-)
+from tenure.server.schemas.base import ActionResult, Name, Reason, SelectorText
+from tenure.types import EVERY_QUEUE, JobRow, Scope, Selector
 
 router: APIRouter = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
@@ -65,9 +60,11 @@ async def _enqueue(
     for job in asked:
         caller.must(Scope.ENQUEUE, job.queue)
     requests = [JobRequest(**job.model_dump()) for job in asked]
-    answer = await admin.aenqueue_many(requests, caller.by(None), idempotency_key=key, notes=trace)
+    answer = await admin.jobs.aenqueue_many(
+        requests, caller.by(None), idempotency_key=key, notes=trace
+    )
     return shapes.JobsEnqueuedOut(
-        jobs=[shapes.EnqueuedOut(id=str(one.id), created=one.created) for one in answer.jobs],
+        jobs=[shapes.EnqueuedOut.of(one) for one in answer.jobs],
         repeated=answer.repeated,
     )
 
@@ -92,14 +89,16 @@ async def list_jobs(
     if selector is not None and (state, queue, task) != (None, None, None):
         raise ProblemError("invalid", "say state, queue and task in the filter, as in state:failed")
     if state is not None:
-        page = await admin.ajobs(state, queue=queue, task=task, count=page_size, after=page_token)
+        page = await admin.jobs.alist(
+            state, queue=queue, task=task, count=page_size, after=page_token
+        )
         rows, more, search = page.jobs, page.next, None
     else:
         of = Selector(queue=() if queue is None else (queue,), task=() if task is None else (task,))
         meant = of if selector is None else parse_selector(selector)
         caller.must_for(Scope.READ, meant)
-        found = await admin.asearch(meant, count=page_size, after=page_token, widen=widen)
-        rows, more, search = found.jobs, found.next, serializers.search(found)
+        found = await admin.jobs.asearch(meant, count=page_size, after=page_token, widen=widen)
+        rows, more, search = found.jobs, found.next, shapes.SearchOut.of(found)
     seen = [row for row in rows if caller.may(Scope.READ, row.queue)]
     return shapes.JobListOut(
         jobs=await _told(seen, caller, admin, hiding), next_page_token=more, search=search
@@ -118,7 +117,7 @@ async def _told(
     rows: Sequence[JobRow], caller: Caller, admin: Admin, hiding: Redactor
 ) -> list[shapes.JobOut]:
     failing = serializers.failing(rows)
-    last = {one.job_id: one for one in await admin.alast_attempts(failing)} if failing else {}
+    last = {one.job_id: one for one in await admin.jobs.alast_attempts(failing)} if failing else {}
     return [serializers.job(row, caller, hiding, last.get(row.id)) for row in rows]
 
 
@@ -128,7 +127,7 @@ async def attempts(
 ) -> shapes.AttemptListOut:
     """The job's ended running periods, oldest first."""
     job = await seen_job(admin, job_id, caller, Scope.READ)
-    rows = await admin.aattempts(job.id)
+    rows = await admin.jobs.aattempts(job.id)
     return shapes.AttemptListOut(
         attempts=[serializers.attempt(row, job, caller, hiding) for row in rows]
     )
@@ -146,7 +145,7 @@ async def items(
     """The job's result items, by key."""
     job = await seen_job(admin, job_id, caller, Scope.READ)
     caller.must(Scope.PAYLOAD_READ, job.queue)
-    found = await admin.aitems(job.id, after=after, count=page_size)
+    found = await admin.jobs.aitems(job.id, after=after, count=page_size)
     return shapes.ItemListOut(items=hiding.items(found))
 
 
@@ -159,14 +158,8 @@ async def operations(
     found = await admin.operations.aof(job.id, count=page_size)
     return shapes.MembershipListOut(
         operations=[
-            shapes.MembershipOut(
-                operation_id=str(one.operation.id),
-                kind=one.operation.kind,
-                outcome=one.outcome,
-                actor=one.operation.actor,
-                source=one.operation.source,
-                reason=one.operation.reason,
-                created_at=one.operation.created_at,
+            shapes.MembershipOut.of(
+                one.operation, operation_id=one.operation.id, outcome=one.outcome
             )
             for one in found
             if caller.may(Scope.READ, one.operation.filter.queue or EVERY_QUEUE)
@@ -174,76 +167,58 @@ async def operations(
     )
 
 
-@router.post("/{job_id}:retry")
-async def retry(job_id: str, caller: Operator, admin: AdminDep, why: ReasonBody) -> DoneOut:
-    """Bring a dead letter back for a new life."""
-    job = await seen_job(admin, job_id, caller, Scope.OPERATE)
-    [answer] = await admin.aretry([job.id], caller.by(why.reason))
-    if answer.answer is not RetryStatus.RETRIED:
-        raise ProblemError("wrong-state", "it is no dead letter, or a younger job has its key")
-    return DoneOut(answer=answer.answer.value)
+async def act(
+    action: Action, job_id: str, caller: Caller, admin: Admin, reason: str | None, **changes: Any
+) -> Outcome:
+    """Act on one job; `wrong-state` with the action's own sentence if it is refused."""
+    # Which queue the job is in matters only to a caller who may not operate every queue.
+    scope = Scope(action.scope)
+    if not caller.may(scope):
+        await seen_job(admin, job_id, caller, scope)
+    number, command = read_id(job_id), getattr(admin.jobs, f"a{action.name}")
+    [result] = await command([number], caller.by(reason), **changes)
+    outcome = action.outcome(number, result)
+    if outcome.is_refusal:
+        await seen_job(admin, job_id, caller, scope)  # There may be no such job.
+        raise ProblemError("wrong-state", outcome.sentence)
+    return outcome
 
 
-@router.post("/{job_id}:cancel")
-async def cancel(job_id: str, caller: Operator, admin: AdminDep, why: ReasonBody) -> DoneOut:
-    """End a queued job at once; ask the holder of a running one to end it."""
-    job = await seen_job(admin, job_id, caller, Scope.OPERATE)
-    [answer] = await admin.acancel([job.id], caller.by(why.reason))
-    if answer is CancelStatus.NOT_LIVE:
-        raise ProblemError("wrong-state", "the job has ended already")
-    return DoneOut(answer=answer.value)
+def _add_route(action: Action) -> None:
+    async def route(
+        job_id: str, caller: Operator, admin: AdminDep, why: ReasonBody
+    ) -> ActionResult:
+        outcome = await act(action, job_id, caller, admin, why.reason)
+        return ActionResult(result=outcome.status)
+
+    path = f"/{{job_id}}:{action.name}"
+    router.post(path, name=action.name, description=action.summary)(route)
 
 
-@router.post("/{job_id}:revoke")
-async def revoke(job_id: str, caller: Operator, admin: AdminDep, why: ReasonBody) -> DoneOut:
-    """Take a running job from its holder and end it."""
-    job = await seen_job(admin, job_id, caller, Scope.OPERATE)
-    return _done(await admin.arevoke([job.id], caller.by(why.reason)), "revoked", "it does not run")
+for _action in (_actions.RETRY, _actions.CANCEL, _actions.REVOKE, _actions.HOLD, _actions.RESUME):
+    _add_route(_action)
 
 
-@router.post("/{job_id}:hold")
-async def hold(job_id: str, caller: Operator, admin: AdminDep, why: ReasonBody) -> DoneOut:
-    """Keep a queued job from being claimed."""
-    job = await seen_job(admin, job_id, caller, Scope.OPERATE)
-    return _done(await admin.ahold([job.id], caller.by(why.reason)), "held", "it is not queued")
+@router.post("/{job_id}:move", name="move", description=_actions.MOVE.summary)
+async def move_route(
+    job_id: str, asked: shapes.MoveIn, caller: Operator, admin: AdminDep
+) -> ActionResult:
+    """Move one job over HTTP."""
+    return ActionResult(result=(await move(job_id, asked, caller, admin)).status)
 
 
-@router.post("/{job_id}:resume")
-async def resume(job_id: str, caller: Operator, admin: AdminDep, why: ReasonBody) -> DoneOut:
-    """Let a held job go on, in its old place."""
-    job = await seen_job(admin, job_id, caller, Scope.OPERATE)
-    return _done(await admin.aresume([job.id], caller.by(why.reason)), "resumed", "it is not held")
-
-
-@router.post("/{job_id}:move")
-async def move(job_id: str, asked: shapes.MoveIn, caller: Operator, admin: AdminDep) -> DoneOut:
-    """Give a queued job another queue, priority or time."""
-    job = await seen_job(admin, job_id, caller, Scope.OPERATE)
+async def move(job_id: str, asked: shapes.MoveIn, caller: Caller, admin: Admin) -> Outcome:
+    """Move one job, if the caller may operate its queue and the one that it goes to."""
     if asked.queue is not None:
         caller.must(Scope.OPERATE, asked.queue)
-    moved = await admin.amove(
-        [job.id],
-        caller.by(asked.reason),
-        queue=asked.queue,
-        priority=asked.priority,
-        run_at=asked.run_at,
-    )
-    return _done(moved, "moved", "it is not queued")
+    changes = asked.model_dump(exclude={"reason"})
+    return await act(_actions.MOVE, job_id, caller, admin, asked.reason, **changes)
 
 
-@router.delete("/{job_id}")
+@router.delete("/{job_id}", name="delete", description=_actions.DELETE.summary)
 async def delete(
     job_id: str, caller: Operator, admin: AdminDep, reason: Annotated[Reason, Query()] = None
-) -> DoneOut:
-    """Delete an ended job for good."""
-    job = await seen_job(admin, job_id, caller, Scope.OPERATE)
-    [answer] = await admin.adelete([job.id], caller.by(reason))
-    if answer is DeleteStatus.LIVE:
-        raise ProblemError("wrong-state", "it has not ended; cancel it first")
-    return DoneOut(answer=answer.value)
-
-
-def _done(answers: Sequence[bool], done: str, why_not: str) -> DoneOut:
-    if not all(answers):
-        raise ProblemError("wrong-state", why_not)
-    return DoneOut(answer=done)
+) -> ActionResult:
+    """Delete one job over HTTP."""
+    outcome = await act(_actions.DELETE, job_id, caller, admin, reason)
+    return ActionResult(result=outcome.status)

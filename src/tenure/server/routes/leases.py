@@ -94,25 +94,15 @@ def _acquired(acquired: AcquireResult) -> shapes.AcquireOut:
 def _work(work: AcquiredJob) -> shapes.WorkOut:
     job, trace = work.job, read_trace(work.notes)
     milliseconds = work.left // _MILLISECOND
-    return shapes.WorkOut(
+    return shapes.WorkOut.of(
+        job,
         lease=work.lease,
         expires_in_ms=milliseconds,
         renew_in_ms=milliseconds // 3,
-        id=str(job.id),
-        fence=str(job.token),
-        queue=job.queue,
-        task=job.task,
-        args=job.args,
-        attempt=job.attempt,
-        max_attempts=job.max_attempts,
+        fence=job.token,
         timeout=work.timeout,
         suspect=work.suspect,
-        key=job.key,
         idempotency_key=work.idempotency_key,
-        cursor=job.cursor,
-        items=job.items,
-        created_at=job.created_at,
-        run_at=job.run_at,
         traceparent=trace.get("traceparent"),
         tracestate=trace.get("tracestate"),
     )
@@ -124,9 +114,7 @@ async def renew(asked: shapes.RenewIn, worker: Worker, remote: Protocol) -> shap
     answers = await remote.renew(worker.holder, asked.leases)
     return shapes.RenewOut(
         leases=[
-            shapes.RenewalOut(
-                lease=lease, answer=answer.answer.value, cancel_requested=answer.cancel_requested
-            )
+            shapes.RenewalOut.of(answer, lease=lease)
             for lease, answer in zip(asked.leases, answers, strict=True)
         ]
     )
@@ -165,7 +153,7 @@ async def settle(asked: shapes.SettleIn, worker: Worker, remote: Protocol) -> sh
     """End up to 1,000 leases at once, each in its own way."""
     endings = [_ending(one) for one in asked.endings]
     settled = await remote.settle(worker.holder, endings)
-    return shapes.SettleOut(endings=[_settled(one) for one in settled])
+    return shapes.SettleOut(endings=[shapes.SettledOut.of(one) for one in settled])
 
 
 def _ending(one: shapes.SettleOne) -> SettleCommand:
@@ -202,12 +190,4 @@ def _one(settled: SettleResult) -> shapes.SettledOut:
         raise ProblemError(
             "database-away", "somebody has the job's row locked; send the same again"
         )
-    return _settled(settled)
-
-
-def _settled(settled: SettleResult) -> shapes.SettledOut:
-    return shapes.SettledOut(
-        answer=settled.answer.value,
-        state=None if settled.state is None else settled.state.value,
-        late=settled.late,
-    )
+    return shapes.SettledOut.of(settled)

@@ -5,6 +5,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from tenure import _actions
+from tenure._actions import Action
 from tenure.admin import Admin, Changes, Filter, parse_selector, selected
 from tenure.server import serializers
 from tenure.server.auth import Caller, Operator, Reader
@@ -83,44 +85,33 @@ async def items(
     after = 0 if page_token is None else read_id(page_token)
     page = await admin.operations.aitems(row.id, outcome=outcome, after=after, count=page_size)
     return shapes.ItemPageOut(
-        items=[
-            shapes.ItemOut(
-                place=one.place,
-                job_id=None if one.job_id is None else str(one.job_id),
-                fire_at=one.fire_at,
-                outcome=one.outcome,
-            )
-            for one in page.items
-        ],
+        items=[shapes.ItemOut.of(one) for one in page.items],
         next_page_token=None if page.next is None else str(page.next),
     )
 
 
-@router.post("/{operation_id}:pause")
-async def pause(
-    operation_id: str, caller: Operator, admin: AdminDep, why: ReasonBody
-) -> shapes.OperationOut:
-    """Let no more be done until it is resumed."""
-    row = await _seen(admin, operation_id, caller, Scope.OPERATE)
-    return serializers.operation(await admin.operations.apause(row.id, caller.by(why.reason)))
+async def act(
+    action: Action, operation_id: str, caller: Caller, admin: Admin, reason: str | None
+) -> OperationRow:
+    """Pause, resume or abort an operation that the caller may operate."""
+    row = await _seen(admin, operation_id, caller, Scope(action.scope))
+    command = getattr(admin.operations, f"a{action.name}")
+    changed: OperationRow = await command(row.id, caller.by(reason))
+    return changed
 
 
-@router.post("/{operation_id}:resume")
-async def resume(
-    operation_id: str, caller: Operator, admin: AdminDep, why: ReasonBody
-) -> shapes.OperationOut:
-    """Let a paused operation go on where it was."""
-    row = await _seen(admin, operation_id, caller, Scope.OPERATE)
-    return serializers.operation(await admin.operations.aresume(row.id, caller.by(why.reason)))
+def _add_route(action: Action) -> None:
+    async def route(
+        operation_id: str, caller: Operator, admin: AdminDep, why: ReasonBody
+    ) -> shapes.OperationOut:
+        return serializers.operation(await act(action, operation_id, caller, admin, why.reason))
+
+    path = f"/{{operation_id}}:{action.name}"
+    router.post(path, name=action.name, description=action.summary)(route)
 
 
-@router.post("/{operation_id}:abort")
-async def abort(
-    operation_id: str, caller: Operator, admin: AdminDep, why: ReasonBody
-) -> shapes.OperationOut:
-    """End it: once this has answered, nothing more of it is done."""
-    row = await _seen(admin, operation_id, caller, Scope.OPERATE)
-    return serializers.operation(await admin.operations.aabort(row.id, caller.by(why.reason)))
+for _action in _actions.OPERATION_ACTIONS.values():
+    _add_route(_action)
 
 
 async def _seen(admin: Admin, operation_id: str, caller: Caller, scope: Scope) -> OperationRow:

@@ -20,7 +20,7 @@ from tenure.server.dependencies import (
 )
 from tenure.server.problems import ProblemError
 from tenure.server.schemas import schedules as shapes
-from tenure.server.schemas.base import DoneOut, Instant
+from tenure.server.schemas.base import ActionResult, Instant
 from tenure.server.schemas.installation import PauseIn
 from tenure.server.schemas.jobs import EnqueuedOut
 from tenure.server.schemas.operations import OperationOut
@@ -46,7 +46,7 @@ async def create(
 async def preview(asked: shapes.PreviewIn, _caller: Reader) -> shapes.RunListOut:
     """The next runs of a timing that no schedule has yet, with what clock changes do to them."""
     runs = await asyncio.to_thread(preview_timing, **asked.model_dump())
-    return shapes.RunListOut(runs=[serializers.run(run) for run in runs])
+    return shapes.RunListOut(runs=[shapes.RunOut.of(run) for run in runs])
 
 
 @router.get("")
@@ -81,7 +81,7 @@ def _listed(
 ) -> shapes.ScheduleListedOut:
     return shapes.ScheduleListedOut(
         **dict(serializers.schedule(row, caller, hiding)),
-        past_runs=[] if past is None else [serializers.tick(tick) for tick in past.ticks],
+        past_runs=[] if past is None else [shapes.TickOut.of(tick) for tick in past.ticks],
         last_state=None if past is None else past.state,
     )
 
@@ -98,7 +98,7 @@ async def runs(
     """The next runs of a schedule, after an instant or now."""
     row = await _seen(admin, name, caller, Scope.READ)
     found = await admin.schedules.apreview(row.name, count=count, after=after)
-    return shapes.RunListOut(runs=[serializers.run(run) for run in found])
+    return shapes.RunListOut(runs=[shapes.RunOut.of(run) for run in found])
 
 
 @router.get("/{name:path}/ticks")
@@ -115,7 +115,7 @@ async def ticks(
     found = await admin.schedules.aticks(row.name, before=before, count=page_size)
     more = found[-1].fire_at.isoformat() if len(found) == page_size else None
     return shapes.TickListOut(
-        ticks=[serializers.tick(tick) for tick in found], next_page_token=more
+        ticks=[shapes.TickOut.of(tick) for tick in found], next_page_token=more
     )
 
 
@@ -129,8 +129,8 @@ async def show(
     past = await admin.schedules.aticks(row.name, count=_PAST)
     return shapes.ScheduleShownOut(
         **dict(serializers.schedule(row, caller, hiding)),
-        next_runs=[serializers.run(run) for run in coming],
-        past_runs=[serializers.tick(tick) for tick in past],
+        next_runs=[shapes.RunOut.of(run) for run in coming],
+        past_runs=[shapes.TickOut.of(tick) for tick in past],
     )
 
 
@@ -153,11 +153,11 @@ async def update(
 
 
 @router.delete("/{name:path}")
-async def delete(name: str, caller: Operator, admin: AdminDep) -> DoneOut:
+async def delete(name: str, caller: Operator, admin: AdminDep) -> ActionResult:
     """Remove a schedule that no code declares any more; its ticks and jobs stay."""
     row = await _seen(admin, name, caller, Scope.OPERATE)
     await admin.schedules.adelete(row.name, caller.by(None))
-    return DoneOut(answer="deleted")
+    return ActionResult(result="deleted")
 
 
 @router.post("/{name:path}:pause")
@@ -194,7 +194,7 @@ async def run(
     row = await _seen(admin, name, caller, Scope.OPERATE)
     own = None if key is None else f"{caller.id}:{key}"
     made = await admin.schedules.arun(row.name, caller.by(why.reason), key=own)
-    return EnqueuedOut(id=str(made.id), created=made.created)
+    return EnqueuedOut.of(made)
 
 
 @router.post("/{name:path}:backfill", status_code=202)

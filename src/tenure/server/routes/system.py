@@ -14,7 +14,7 @@ from tenure.server.dependencies import AdminDep, PageSize
 from tenure.server.problems import ProblemError
 from tenure.server.schemas import system as shapes
 from tenure.server.schemas.base import Name
-from tenure.types import EVERY_QUEUE, LeaseRow, Scope, System
+from tenure.types import EVERY_QUEUE, LeaseRow, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,20 +39,13 @@ async def leases(
     for among the 10,000 that end first."""
     if queue is not None:
         caller.must(Scope.READ, queue)
-    rows = await admin.aleases(worker=worker, queue=queue, count=page_size)
+    rows = await admin.jobs.aleases(worker=worker, queue=queue, count=page_size)
     seen = [_lease(row) for row in rows if caller.may(Scope.READ, row.queue)]
     return shapes.LeaseListOut(leases=seen)
 
 
 def _lease(row: LeaseRow) -> shapes.LeaseOut:
-    names = shapes.LeaseOut.model_fields.keys() - {"job_id", "worker_id", "length", "remaining"}
-    return shapes.LeaseOut(
-        job_id=str(row.job_id),
-        worker_id=str(row.worker),
-        length=row.length.total_seconds(),
-        remaining=row.remaining.total_seconds(),
-        **{name: getattr(row, name) for name in names},
-    )
+    return shapes.LeaseOut.of(row, worker_id=row.worker)
 
 
 @router.get("/system", tags=["system"])
@@ -62,7 +55,7 @@ async def system(caller: Reader, admin: AdminDep, request: Request) -> shapes.Sy
     caller.must(Scope.READ, EVERY_QUEUE)
     app: Tenure = request.app.state.app
     found, storage, schema = await asyncio.gather(
-        admin.asystem(), admin.astorage(), admin.aschema()
+        admin.asystem(), admin.astorage(), admin.schema.astatus()
     )
     return shapes.SystemOut(
         release=_release(),
@@ -71,40 +64,12 @@ async def system(caller: Reader, admin: AdminDep, request: Request) -> shapes.Sy
         redis=app.engine.notifier is not None,
         server=found.version,
         role=found.role,
-        schema_version=shapes.SchemaOut.model_validate(schema),
-        durability=shapes.DurabilityOut.model_validate(found.durability),
-        tables=[shapes.TableOut.model_validate(table) for table in storage.tables],
-        holders=_holders(found),
-        histories=_histories(found),
+        schema_version=shapes.SchemaOut.of(schema),
+        durability=shapes.DurabilityOut.of(found.durability),
+        tables=[shapes.TableOut.of(table) for table in storage.tables],
+        holders=[shapes.HolderOut.of(one) for one in found.holders],
+        histories=[shapes.HistoryOut.of(one, keep_days=one.keep.days) for one in found.histories],
     )
-
-
-def _holders(found: System) -> list[shapes.HolderOut]:
-    return [
-        shapes.HolderOut(
-            kind=one.kind,
-            name=one.name,
-            application=one.application,
-            state=one.state,
-            lag=one.lag,
-            age=None if one.age is None else one.age.total_seconds(),
-        )
-        for one in found.holders
-    ]
-
-
-def _histories(found: System) -> list[shapes.HistoryOut]:
-    return [
-        shapes.HistoryOut(
-            name=one.name,
-            days=one.days,
-            first=one.first,
-            last=one.last,
-            bytes=one.bytes,
-            keep_days=one.keep.days,
-        )
-        for one in found.histories
-    ]
 
 
 def _release() -> str:
@@ -130,4 +95,4 @@ async def doctor(caller: Reader, request: Request) -> shapes.FindingListOut:
             found = await shared.get()
     except TimeoutError:
         raise ProblemError("too-slow", "the examination took too long; ask again later") from None
-    return shapes.FindingListOut(findings=[shapes.FindingOut.model_validate(one) for one in found])
+    return shapes.FindingListOut(findings=[shapes.FindingOut.of(one) for one in found])

@@ -2,22 +2,23 @@
 
 from fastapi import APIRouter
 
+from tenure import _actions
 from tenure.admin import covers
 from tenure.server.auth import Administrator
 from tenure.server.dependencies import AdminDep, PageSize, PageToken, ReasonBody, read_id
 from tenure.server.problems import ProblemError
 from tenure.server.schemas import installation as shapes
-from tenure.server.schemas.base import DoneOut
+from tenure.server.schemas.base import ActionResult
 from tenure.types import EVERY_QUEUE, Grant, Scope, TokenRow
 
 router: APIRouter = APIRouter(prefix="/v1/tokens", tags=["tokens"])
 
 
-@router.post("", status_code=201)
+@router.post("", status_code=201, description=_actions.CREATE_TOKEN.summary)
 async def create(
     asked: shapes.TokenIn, caller: Administrator, admin: AdminDep
 ) -> shapes.TokenCreatedOut:
-    """Make an access token; its secret is told by this answer alone."""
+    """Create a token with no more rights than the caller has."""
     if not covers(caller.grant, Grant(tuple(asked.scopes), tuple(asked.queues))):
         raise ProblemError("forbidden", "that is more than your own access token allows")
     made = await admin.tokens.acreate(
@@ -42,22 +43,19 @@ async def list_tokens(
     return shapes.TokenListOut(tokens=[_token(row) for row in rows], next_page_token=more)
 
 
-@router.post("/{token_id}:revoke")
-async def revoke(token_id: str, caller: Administrator, admin: AdminDep, why: ReasonBody) -> DoneOut:
-    """Let an access token in no more, for good."""
+@router.post("/{token_id}:revoke", description=_actions.REVOKE_TOKEN.summary)
+async def revoke(
+    token_id: str, caller: Administrator, admin: AdminDep, why: ReasonBody
+) -> ActionResult:
+    """Revoke one token over HTTP."""
     caller.must(Scope.ADMIN, EVERY_QUEUE)
-    [revoked] = await admin.tokens.arevoke([read_id(token_id)], caller.by(why.reason))
-    if not revoked:
-        raise ProblemError("not-found", "there is no such access token, or it was revoked before")
-    return DoneOut(answer="revoked")
+    number = read_id(token_id)
+    [revoked] = await admin.tokens.arevoke([number], caller.by(why.reason))
+    outcome = _actions.REVOKE_TOKEN.outcome(number, revoked)
+    if outcome.is_refusal:
+        raise ProblemError("not-found", outcome.sentence)
+    return ActionResult(result=outcome.status)
 
 
 def _token(row: TokenRow) -> shapes.TokenOut:
-    own = {"id", "scopes", "queues"}
-    names = shapes.TokenOut.model_fields.keys() - own
-    return shapes.TokenOut(
-        id=str(row.id),
-        scopes=list(row.grant.scopes),
-        queues=list(row.grant.queues),
-        **{name: getattr(row, name) for name in names},
-    )
+    return shapes.TokenOut.of(row, scopes=row.grant.scopes, queues=row.grant.queues)

@@ -1,9 +1,17 @@
 """What all shapes share: unknown fields are refused in requests; durations are seconds."""
 
-from datetime import MAXYEAR, MINYEAR, UTC, datetime
-from typing import Annotated, Any
+from datetime import MAXYEAR, MINYEAR, UTC, datetime, timedelta
+from typing import Annotated, Any, Self
+from uuid import UUID
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+)
 
 
 class RequestModel(BaseModel):
@@ -16,6 +24,25 @@ class ResponseModel(BaseModel):
     """An answer's body."""
 
     model_config = ConfigDict(from_attributes=True)
+
+    @classmethod
+    def of(cls, row: object, **other: Any) -> Self:
+        """Make it of the row's fields that have the same names, and of these others."""
+        names = cls.model_fields.keys() - other.keys()
+        return cls.model_validate({name: getattr(row, name) for name in names} | other)
+
+
+def _as_text(value: object) -> object:
+    return str(value) if isinstance(value, int | UUID) else value
+
+
+def _in_seconds(value: object) -> object:
+    return value.total_seconds() if isinstance(value, timedelta) else value
+
+
+# Ids are text over the wire: not every reader has 64 bits for a number.
+IdOut = Annotated[str, BeforeValidator(_as_text)]
+SecondsOut = Annotated[float, BeforeValidator(_in_seconds)]
 
 
 def _within_the_calendar(instant: datetime) -> datetime:
@@ -48,10 +75,10 @@ class ReasonIn(RequestModel):
     reason: Reason = None
 
 
-class DoneOut(ResponseModel):
-    """What became of it."""
+class ActionResult(ResponseModel):
+    """What a command did."""
 
-    answer: str
+    result: str
 
 
 class ProblemOut(ResponseModel):

@@ -5,7 +5,17 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from tenure.server.schemas.base import Instant, Name, Reason, RequestModel, ResponseModel, Seconds
+from tenure.server.schemas.base import (
+    IdOut,
+    Instant,
+    Name,
+    Reason,
+    RequestModel,
+    ResponseModel,
+    Seconds,
+    SecondsOut,
+)
+from tenure.server.schemas.stats import CountOut
 from tenure.types import Health, Scope, TokenState, WorkerState
 
 
@@ -18,14 +28,46 @@ class QueueOut(ResponseModel):
     paused_by: str | None
     paused_reason: str | None
     max_running: int | None
-    lease: Annotated[float | None, Field(description="In seconds.")]
+    lease: Annotated[SecondsOut | None, Field(description="In seconds.")]
     max_attempts: int | None
 
 
-class QueueListOut(ResponseModel):
-    """The queues for which something is set."""
+class CountedQueueOut(QueueOut):
+    """A queue: what operators have set for it, and how much there is in it. `backlog` is what is
+    due and not running, for autoscalers."""
 
-    queues: list[QueueOut]
+    due: CountOut
+    scheduled: CountOut
+    running: CountOut
+    held: CountOut
+    failed: CountOut
+    backlog: int
+    oldest_due_age: Annotated[float | None, Field(description="In seconds.")]
+
+
+class QueueListOut(ResponseModel):
+    """Every known queue, the empty ones too; `every_queue` is what is set for all of them."""
+
+    queues: list[CountedQueueOut]
+    every_queue: QueueOut | None
+
+
+class QueueThroughputOut(ResponseModel):
+    """How many attempts of a queue completed and failed, minute by minute."""
+
+    queue: str
+    completed: list[int]
+    failed: list[int]
+
+
+class ThroughputOut(ResponseModel):
+    """The throughput of each queue over the minutes from `since` up to `until`. Nothing is counted
+    yet after `counted_until`."""
+
+    since: datetime
+    until: datetime
+    counted_until: datetime | None
+    queues: list[QueueThroughputOut]
 
 
 class PauseIn(RequestModel):
@@ -53,7 +95,7 @@ class ConfigureIn(RequestModel):
 class BlockedOut(ResponseModel):
     """Since how long a worker's event loop has not moved, and where it stands."""
 
-    seconds: float
+    seconds: SecondsOut
     stack: str
 
 
@@ -61,7 +103,7 @@ class WorkerOut(ResponseModel):
     """A worker as it was last heard of. `health` is how it fares, by that and by when it was;
     `memory` is in bytes."""
 
-    id: str
+    id: IdOut
     name: str
     host: str
     pid: int
@@ -73,8 +115,8 @@ class WorkerOut(ResponseModel):
     state: WorkerState
     drain_requested: bool
     started_at: datetime
-    beat_at: datetime
-    beat_age: float
+    last_heartbeat_at: datetime
+    heartbeat_age: SecondsOut
     health: Health
     blocked: BlockedOut | None
     unknown_tasks: list[str]
@@ -112,7 +154,7 @@ class SettingIn(RequestModel):
 class AuditOut(ResponseModel):
     """One change to one target."""
 
-    id: str
+    id: IdOut
     at: datetime
     actor: str
     source: str
@@ -145,7 +187,7 @@ class TokenIn(RequestModel):
 class TokenOut(ResponseModel):
     """An access token, without its secret; `hint` is how that begins."""
 
-    id: str
+    id: IdOut
     name: str
     hint: str
     state: TokenState

@@ -6,33 +6,50 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from tenure.admin import State
-from tenure.server.schemas.base import Instant, Name, Reason, RequestModel, ResponseModel, Seconds
+from tenure.server.schemas.base import (
+    IdOut,
+    Instant,
+    Name,
+    Reason,
+    RequestModel,
+    ResponseModel,
+    Seconds,
+    SecondsOut,
+)
 from tenure.types import ItemOutcome, OperationKind
 
+Priority = Annotated[int | None, Field(ge=0, le=9, description="9 is the most urgent.")]
+Attempts = Annotated[int | None, Field(ge=1, le=32_767)]
 
-class JobIn(RequestModel):
+
+class JobOptionsIn(RequestModel):
+    """The options of a job. What is not given is the queue's, the settings', or built in."""
+
+    args: Annotated[dict[str, Any], Field(description="By name; at most 256 KiB of JSON.")] = {}
+    queue: Name = "default"
+    priority: Priority = None
+    max_attempts: Attempts = None
+    timeout: Seconds | None = None
+    expires_in: Seconds | None = None
+    tags: Annotated[list[Name], Field(max_length=20)] = []
+
+
+class JobIn(JobOptionsIn):
     """A job to enqueue. What is not given is the queue's, the settings', or built in."""
 
     task: Name
-    args: Annotated[dict[str, Any], Field(description="By name; at most 256 KiB of JSON.")] = {}
-    queue: Name = "default"
-    priority: Annotated[int | None, Field(ge=0, le=9, description="9 is the most urgent.")] = None
     delay: Annotated[Seconds | None, Field(description="Seconds; not with run_at.")] = None
     run_at: Annotated[Instant | None, Field(description="With a time zone.")] = None
     key: Annotated[str | None, Field(min_length=1, max_length=400)] = None
     key_for: Seconds | None = None
-    max_attempts: Annotated[int | None, Field(ge=1, le=32_767)] = None
     lease: Seconds | None = None
-    timeout: Seconds | None = None
-    expires_in: Seconds | None = None
-    tags: Annotated[list[Name], Field(max_length=20)] = []
     target: Annotated[int | None, Field(ge=1, lt=2**31)] = None
 
 
 class EnqueuedOut(ResponseModel):
     """The job; `created` is false where its key already had one."""
 
-    id: str
+    id: IdOut
     created: bool
 
 
@@ -52,7 +69,7 @@ class JobsEnqueuedOut(ResponseModel):
 class JobOut(ResponseModel):
     """A job as it is now. `payload` says whether its arguments, result and reports are shown."""
 
-    id: str
+    id: IdOut
     state: State
     queue: str
     task: str
@@ -62,7 +79,7 @@ class JobOut(ResponseModel):
     losses: int
     worker_losses: int
     deaths: int
-    fence: str
+    fence: IdOut
     run_at: datetime
     created_at: datetime
     held: bool
@@ -79,7 +96,7 @@ class JobOut(ResponseModel):
     progress: Any = None
     key: str | None = None
     tags: list[str] = []
-    worker: Annotated[str | None, Field(description="Who holds it, or held it last.")] = None
+    worker: Annotated[IdOut | None, Field(description="Who holds it, or held it last.")] = None
     traceparent: str | None = None
     last_outcome: Annotated[
         str | None, Field(description="How its last attempt ended, while it has not succeeded.")
@@ -95,7 +112,7 @@ class SearchOut(ResponseModel):
     searched: int
     bounded: bool
     window: int
-    took: Annotated[float, Field(description="How long the database needed, in seconds.")]
+    took: Annotated[SecondsOut, Field(description="How long the database needed, in seconds.")]
 
 
 class JobListOut(ResponseModel):
@@ -110,7 +127,7 @@ class JobListOut(ResponseModel):
 class AttemptOut(ResponseModel):
     """One ended running period."""
 
-    fence: str
+    fence: IdOut
     attempt: int
     outcome: str
     late: bool
@@ -118,15 +135,15 @@ class AttemptOut(ResponseModel):
     started_at: datetime
     ended_at: datetime
     renewals: int
-    repeats: int
+    settle_repeats: int
     payload: bool
     error_type: str | None
     error_signature: str | None = None
     error_message: str | None = None
     error_trace: str | None = None
     log: str | None = None
-    refused: Any = None
-    worker: Annotated[str | None, Field(description="Who held it.")] = None
+    refused_result: Any = None
+    worker: Annotated[IdOut | None, Field(description="Who held it.")] = None
 
 
 class AttemptListOut(ResponseModel):
@@ -144,7 +161,7 @@ class ItemListOut(ResponseModel):
 class MembershipOut(ResponseModel):
     """An operation that the job is or was a member of, and what became of it there."""
 
-    operation_id: str
+    operation_id: IdOut
     kind: OperationKind
     outcome: ItemOutcome | None
     actor: str

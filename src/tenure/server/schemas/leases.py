@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from tenure.server.schemas.base import Name, Opaque, RequestModel, ResponseModel, Seconds
+from tenure.server.schemas.base import IdOut, Name, Opaque, RequestModel, ResponseModel, Seconds
 
 Lease = Annotated[
     str, Field(min_length=1, max_length=200, description="As the acquire gave it out.")
@@ -57,8 +57,8 @@ class WorkOut(ResponseModel):
         int, Field(description="What is left of the lease when this answer is written.")
     ]
     renew_in_ms: Annotated[int, Field(description="When it is best renewed.")]
-    id: str
-    fence: Annotated[str, Field(description="Grows with every running period of the job.")]
+    id: IdOut
+    fence: Annotated[IdOut, Field(description="Grows with every running period of the job.")]
     queue: str
     task: str
     args: Any

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from tenure.admin import State
 from tenure.server.schemas.base import (
+    IdOut,
     Instant,
     Name,
     Reason,
@@ -56,7 +57,7 @@ class OperationIn(RequestModel):
 class OperationOut(ResponseModel):
     """An operation as it is now; `schedule` is a backfill's. Of a dry run only `total` counts."""
 
-    id: str
+    id: IdOut
     kind: OperationKind
     state: OperationState
     queue: str | None
@@ -92,7 +93,7 @@ class ItemOut(ResponseModel):
     at `fire_at`, and has a job once one is made."""
 
     place: int
-    job_id: str | None
+    job_id: IdOut | None
     fire_at: datetime | None
     outcome: ItemOutcome | None
 

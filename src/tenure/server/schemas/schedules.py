@@ -3,10 +3,20 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from tenure.admin import State
-from tenure.server.schemas.base import Instant, Name, Reason, RequestModel, ResponseModel, Seconds
+from tenure.server.schemas.base import (
+    IdOut,
+    Instant,
+    Name,
+    Reason,
+    RequestModel,
+    ResponseModel,
+    Seconds,
+    SecondsOut,
+)
+from tenure.server.schemas.jobs import Attempts, JobOptionsIn, Priority
 from tenure.server.schemas.operations import Rate
 from tenure.types import Missed, Overlap, ScheduleState, TickOutcome, TickReason
 
@@ -14,11 +24,12 @@ Cron = Annotated[
     str | None, Field(min_length=1, max_length=200, description="Five fields, or `@daily`.")
 ]
 Zone = Annotated[str, Field(min_length=1, max_length=100, examples=["Europe/Berlin"])]
-Priority = Annotated[int | None, Field(ge=0, le=9, description="9 is the most urgent.")]
-Attempts = Annotated[int | None, Field(ge=1, le=32_767)]
 Most = Annotated[int, Field(ge=1, le=10_000)]
 Jitter = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 DeclaredLiteral = Literal["declared"]
+LocalTime = Annotated[
+    str, BeforeValidator(lambda at: at.isoformat() if isinstance(at, datetime) else at)
+]
 
 
 class WhenIn(RequestModel):
@@ -29,22 +40,15 @@ class WhenIn(RequestModel):
     at: Annotated[Instant | None, Field(description="With a time zone.")] = None
 
 
-class ScheduleIn(WhenIn):
+class ScheduleIn(WhenIn, JobOptionsIn):
     """A schedule to make. What is not given is the queue's, the settings', or built in."""
 
     name: Name
     timezone: Zone = "UTC"
     task: Name
-    args: Annotated[dict[str, Any], Field(description="By name; at most 256 KiB of JSON.")] = {}
-    queue: Name = "default"
-    priority: Priority = None
-    max_attempts: Attempts = None
-    timeout: Seconds | None = None
-    expires_in: Seconds | None = None
-    tags: Annotated[list[Name], Field(max_length=20)] = []
     missed: Missed = Missed.LATEST
     missed_within: Seconds | None = None
-    missed_most: Most | None = None
+    missed_limit: Most | None = None
     overlap: Overlap = Overlap.ALLOW
     jitter: Jitter = 0
     reason: Reason = None
@@ -65,7 +69,7 @@ class ScheduleChangeIn(WhenIn):
     tags: Annotated[list[Name] | None, Field(max_length=20)] = None
     missed: Missed | DeclaredLiteral | None = None
     missed_within: Seconds | DeclaredLiteral | None = None
-    missed_most: Most | DeclaredLiteral | None = None
+    missed_limit: Most | DeclaredLiteral | None = None
     overlap: Overlap | None = None
     jitter: Jitter | DeclaredLiteral | None = None
     reason: Reason = None
@@ -96,8 +100,8 @@ class ShiftOut(ResponseModel):
     """A change of the zone's clocks: the instant, what they would have shown and what they show."""
 
     at: datetime
-    shown: Annotated[str, Field(description="A local time, without an offset.")]
-    becomes: str
+    shown: Annotated[LocalTime, Field(description="A local time, without an offset.")]
+    becomes: LocalTime
 
 
 class RunOut(ResponseModel):
@@ -123,7 +127,7 @@ class TickOut(ResponseModel):
     fire_at: datetime
     outcome: TickOutcome
     reason: TickReason | None
-    job_id: str | None
+    job_id: IdOut | None
     recorded_at: datetime
 
 
@@ -143,26 +147,26 @@ class ScheduleOut(ResponseModel):
     state: ScheduleState
     words: Annotated[str, Field(description="When its ticks are, in English.")]
     cron: str | None
-    every: float | None
+    every: SecondsOut | None
     at: datetime | None
     timezone: str
     task: str
     queue: str
     priority: int
     max_attempts: int | None
-    timeout: float | None
-    expires_in: float | None
+    timeout: SecondsOut | None
+    expires_in: SecondsOut | None
     tags: list[str]
     missed: Missed
-    missed_within: float
-    missed_most: int
+    missed_within: SecondsOut
+    missed_limit: int
     overlap: Overlap
-    jitter: float
+    jitter: SecondsOut
     set_here: list[str]
     program: Annotated[str | None, Field(description="Whose code declares it.")]
     next_at: datetime | None
     last_at: datetime | None
-    last_job_id: str | None
+    last_job_id: IdOut | None
     paused_at: datetime | None
     paused_until: datetime | None
     paused_by: str | None

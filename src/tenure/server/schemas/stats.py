@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from tenure.server.schemas.base import ResponseModel
+from tenure.server.schemas.base import IdOut, ResponseModel, SecondsOut
 from tenure.types import AlertCode, Level, TargetKind
 
 
@@ -20,10 +20,10 @@ class SpreadOut(ResponseModel):
     """How long something took, in seconds; the quantiles are estimated from buckets."""
 
     count: int
-    sum: float
-    p50: float | None
-    p95: float | None
-    p99: float | None
+    sum: SecondsOut
+    p50: SecondsOut | None
+    p95: SecondsOut | None
+    p99: SecondsOut | None
 
 
 class TallyOut(ResponseModel):
@@ -37,48 +37,11 @@ class TallyOut(ResponseModel):
 
 
 class StatsOut(ResponseModel):
-    """What ended over a time, whole and step by step; after `folded_to` nothing is counted yet."""
+    """What ended over a time, whole and step by step; after `counted_until` nothing is counted."""
 
     whole: TallyOut
     steps: list[TallyOut]
-    folded_to: datetime | None
-
-
-class PaceOut(ResponseModel):
-    """How many attempts of a queue completed and failed, minute by minute."""
-
-    queue: str
-    completed: list[int]
-    failed: list[int]
-
-
-class PaceListOut(ResponseModel):
-    """The pace of each queue over the minutes from `since` up to `until`; after `folded_to` nothing
-    is counted yet."""
-
-    since: datetime
-    until: datetime
-    folded_to: datetime | None
-    queues: list[PaceOut]
-
-
-class DepthOut(ResponseModel):
-    """How much there is in a queue. `backlog` is what is due and not running, for autoscalers."""
-
-    queue: str
-    due: CountOut
-    later: CountOut
-    running: CountOut
-    held: CountOut
-    failed: CountOut
-    backlog: int
-    oldest_due_age: Annotated[float | None, Field(description="In seconds.")]
-
-
-class DepthListOut(ResponseModel):
-    """Every known queue, the empty ones too."""
-
-    queues: list[DepthOut]
+    counted_until: datetime | None
 
 
 class GroupOut(ResponseModel):
@@ -96,7 +59,7 @@ class GroupOut(ResponseModel):
             "oldest first."
         ),
     ]
-    sample: str
+    sample: IdOut
     error_type: str | None
     error_message: str | None
 
@@ -129,13 +92,13 @@ class NumbersOut(ResponseModel):
     UTC; workers are counted that have not said that they end."""
 
     due: CountOut
-    later: CountOut
+    scheduled: CountOut
     running: CountOut
     expired: CountOut
     retrying: CountOut
     held: CountOut
     failed: CountOut
-    oldest_due: Annotated[float | None, Field(description="In seconds.")]
+    oldest_due: Annotated[SecondsOut | None, Field(description="In seconds.")]
     completed_today: CountOut
     failed_day: CountOut
     workers_active: int
@@ -162,22 +125,22 @@ class AttentionOut(ResponseModel):
 class CompletionOut(ResponseModel):
     """A job that was completed lately, by its last attempt."""
 
-    job_id: str
+    job_id: IdOut
     queue: str
     task: str
     attempt: int
     started_at: datetime
     ended_at: datetime
-    ran: Annotated[float, Field(description="In seconds.")]
+    ran: Annotated[SecondsOut, Field(description="In seconds.")]
 
 
 class OverviewOut(ResponseModel):
     """The installation at the database's time `now`. `words` sums it up, also when all is well;
-    `attention` has the worst first, `left_out` says how many more there are."""
+    `attention` has the worst first, `more` says how many more there are."""
 
     now: datetime
     words: str
     numbers: NumbersOut
     attention: list[AttentionOut]
-    left_out: int
+    more: int
     completions: list[CompletionOut]

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from tenure.server.schemas.base import ResponseModel
+from tenure.server.schemas.base import IdOut, ResponseModel, SecondsOut
 from tenure.types import FindingCode, HorizonHolderKind, Level
 
 
@@ -13,16 +13,16 @@ class LeaseOut(ResponseModel):
     """The lease of a running job. `length` is what it had after its last renewal, `remaining` what
     is left of that by the database's clock, negative if it is over: in seconds."""
 
-    job_id: str
+    job_id: IdOut
     queue: str
     task: str
     attempt: int
     max_attempts: int
-    worker_id: str
+    worker_id: IdOut
     claimed_at: datetime
     expires_at: datetime
-    length: float
-    remaining: float
+    length: SecondsOut
+    remaining: SecondsOut
     renewals: int
     cancel_requested: bool
 
@@ -70,7 +70,7 @@ class HolderOut(ResponseModel):
     application: str | None
     state: str | None
     lag: int
-    age: float | None
+    age: SecondsOut | None
 
 
 class HistoryOut(ResponseModel):

@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
-from tenure._store.postgres.session_base import DEADLINE, SessionBase, label
-from tenure._store.postgres.statements import literal
-from tenure._store.runner import arun
+from tenure._store.postgres.connections import DEADLINE
+from tenure._store.postgres.sessions import SessionBase, arun, label
 from tenure._store.steps import Op, Pipeline, Query, RawSql, Rows, Step, TransactionMark
 from tenure.errors import OutcomeUnknown, QueryFailed, Unreachable
 
@@ -38,7 +37,7 @@ class AsyncpgSession(SessionBase):
             match step:
                 case Query(name, params):
                     statement = self._statements[name]
-                    arguments = [literal(v) for v in statement.arguments(params)]
+                    arguments = statement.arguments(params)
                     records = await self._connection.fetch(
                         as_texts(statement.text), *arguments, timeout=_SECONDS
                     )

@@ -17,14 +17,14 @@ WITH held AS MATERIALIZED (
     USING held AS h
     WHERE j.id = ANY (ARRAY[h.id]) AND h.state = 'queued'
 ), freed AS MATERIALIZED (
-    SELECT k.task, k.key, h.id, coalesce(h.ended_at + h.key_for, h.ended_at) AS until
+    SELECT k.task, k.key, h.id, coalesce(h.ended_at + h.key_for, h.ended_at) AS expires_at
     FROM held AS h
     JOIN /*schema.*/job_key AS k ON k.task = ANY (ARRAY[h.task]) AND k.key = ANY (ARRAY[h.key])
     WHERE h.key IS NOT NULL AND h.state = 'queued'
     ORDER BY h.task, h.key
     FOR UPDATE OF k
 ), key AS (
-    UPDATE /*schema.*/job_key AS k SET until = f.until
+    UPDATE /*schema.*/job_key AS k SET expires_at = f.expires_at
     FROM freed AS f
     WHERE k.task = ANY (ARRAY[f.task]) AND k.key = ANY (ARRAY[f.key]) AND k.job_id = f.id
 ), filed AS (

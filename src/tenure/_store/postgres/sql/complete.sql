@@ -14,7 +14,7 @@ WITH asked AS MATERIALIZED (
     RETURNING
         j.id, j.token, j.run_at, j.created_at, j.claimed_at, j.lease_expires_at, j.claimed_by,
         j.items, j.priority, j.attempt, j.max_attempts, j.losses, j.queue, j.task, j.renewals,
-        j.args, j.cursor, j.progress, j.meta, j.waited, a.reason, a.result, a.log, a.place,
+        j.args, j.cursor, j.progress, j.meta, j.awaited, a.reason, a.result, a.log, a.place,
         coalesce($8::timestamptz, clock_timestamp()) AS ended_at
 ), filed AS (
     INSERT INTO /*schema.*/job_archive (
@@ -41,7 +41,7 @@ WITH asked AS MATERIALIZED (
 )
 SELECT g.place, g.lease_expires_at <= g.ended_at AS late,
     -- A waiting caller also polls: a full NOTIFY queue must not keep a job from ending.
-    CASE WHEN g.waited AND pg_notification_queue_usage() < 0.5
+    CASE WHEN g.awaited AND pg_notification_queue_usage() < 0.5
         THEN pg_notify($9::text, g.id::text)
     END AS told
 FROM gone AS g

@@ -25,14 +25,14 @@ WITH moment AS MATERIALIZED (
     INSERT INTO /*schema.*/job_key AS k (task, key, job_id)
     SELECT a.task, a.key, a.id FROM asked AS a ORDER BY a.task, a.key
     ON CONFLICT (task, key) DO UPDATE SET
-        seen = k.seen + 1,
+        hits = k.hits + 1,
         job_id = CASE
-            WHEN k.until <= coalesce($17::timestamptz, clock_timestamp()) THEN excluded.job_id
+            WHEN k.expires_at <= coalesce($17::timestamptz, clock_timestamp()) THEN excluded.job_id
             ELSE k.job_id
         END,
-        until = CASE
-            WHEN k.until <= coalesce($17, clock_timestamp()) THEN NULL
-            ELSE k.until
+        expires_at = CASE
+            WHEN k.expires_at <= coalesce($17, clock_timestamp()) THEN NULL
+            ELSE k.expires_at
         END
     RETURNING k.task, k.key, k.job_id
 ), granted AS MATERIALIZED (

@@ -5,7 +5,7 @@ DELETE FROM /*schema.*/worker AS w
 WHERE w.id IN (
     SELECT o.id
     FROM /*schema.*/worker AS o
-    WHERE o.beat_at < coalesce($2::timestamptz, statement_timestamp()) - $1::interval
+    WHERE o.last_heartbeat_at < coalesce($2::timestamptz, statement_timestamp()) - $1::interval
     FOR UPDATE SKIP LOCKED
 )
 RETURNING w.id

@@ -2,11 +2,11 @@
 -- Make a worker's presence known.
 -- Uses worker_pkey; locks that row.
 INSERT INTO /*schema.*/worker AS w (
-    id, name, host, pid, version, language, state, queues, slots, started_at, beat_at
+    id, name, host, pid, version, language, state, queues, slots, started_at, last_heartbeat_at
 )
 VALUES (
     $1::uuid, $2::text, $3::text, $4::integer, $5::text, $6::text, 'active', $7::text[], $8::integer,
     coalesce($9::timestamptz, clock_timestamp()), coalesce($9, clock_timestamp())
 )
 ON CONFLICT (id) DO UPDATE SET state = 'active', queues = excluded.queues, slots = excluded.slots,
-    beat_at = excluded.beat_at
+    last_heartbeat_at = excluded.last_heartbeat_at

@@ -54,14 +54,14 @@ WITH expired AS MATERIALIZED (
             ' (lease expired at %s, worker %s, last seen at %s)',
             to_char(c.lease_expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"'),
             coalesce(w.name, c.claimed_by::text),
-            coalesce(to_char(w.beat_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"'), 'an unknown time')
+            coalesce(to_char(w.last_heartbeat_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"'), 'an unknown time')
         ) AS detail,
         coalesce($5, clock_timestamp()) AS ended_at,
         coalesce($4::date, (coalesce($5, clock_timestamp()) AT TIME ZONE 'UTC')::date) AS filed_on
     FROM counted AS c
     LEFT JOIN /*schema.*/worker AS w ON w.id = c.claimed_by
 ), freed AS MATERIALIZED (
-    SELECT k.task, k.key, j.id, coalesce(j.ended_at + j.key_for, j.ended_at) AS until
+    SELECT k.task, k.key, j.id, coalesce(j.ended_at + j.key_for, j.ended_at) AS expires_at
     FROM judged AS j
     JOIN /*schema.*/job_key AS k ON k.task = ANY (ARRAY[j.task]) AND k.key = ANY (ARRAY[j.key])
     WHERE j.key IS NOT NULL AND j.verdict <> 'queued'
@@ -77,7 +77,7 @@ WITH expired AS MATERIALIZED (
             WHERE k.task = ANY (ARRAY[j.task]) AND k.key = ANY (ARRAY[j.key])
         )
 ), key AS (
-    UPDATE /*schema.*/job_key AS k SET until = f.until
+    UPDATE /*schema.*/job_key AS k SET expires_at = f.expires_at
     FROM freed AS f
     WHERE k.task = ANY (ARRAY[f.task]) AND k.key = ANY (ARRAY[f.key]) AND k.job_id = f.id
 ), back AS (

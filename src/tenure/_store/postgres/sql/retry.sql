@@ -19,13 +19,13 @@ WITH dead AS MATERIALIZED (
     SELECT f.task, f.key, f.id FROM first AS f ORDER BY f.task, f.key
     ON CONFLICT (task, key) DO UPDATE SET
         job_id = CASE
-            WHEN k.until IS NULL THEN k.job_id
-            WHEN k.job_id <> excluded.job_id AND k.until > coalesce($2::timestamptz, clock_timestamp())
+            WHEN k.expires_at IS NULL THEN k.job_id
+            WHEN k.job_id <> excluded.job_id AND k.expires_at > coalesce($2::timestamptz, clock_timestamp())
                 THEN k.job_id
             ELSE excluded.job_id
         END,
-        until = CASE
-            WHEN k.job_id <> excluded.job_id AND k.until > coalesce($2, clock_timestamp()) THEN k.until
+        expires_at = CASE
+            WHEN k.job_id <> excluded.job_id AND k.expires_at > coalesce($2, clock_timestamp()) THEN k.expires_at
         END
     RETURNING k.task, k.key, k.job_id
 ), revived AS MATERIALIZED (

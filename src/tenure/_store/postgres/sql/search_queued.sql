@@ -1,5 +1,5 @@
--- $1 before, $2 window, $3 count, $4 views, $5 now, $6 queues, $7 tasks, $8 tags, $9 keys, $10 args, $11 created_after, $12 created_before, $13 due_after, $14 due_before, $15 attempt_from, $16 attempt_to, $17 errors
--- Queued jobs that match, newest first, among the newest $2 live ones below an id; with how many
+-- $1 queues, $2 tasks, $3 tags, $4 keys, $5 args, $6 created_after, $7 created_before, $8 due_after, $9 due_before, $10 attempt_from, $11 attempt_to, $12 before, $13 window, $14 count, $15 views, $16 now, $17 errors
+-- Queued jobs that match, newest first, among the newest $13 live ones below an id; with how many
 -- were searched, and down to which id.
 -- Uses job_pkey backwards, and attempt_pkey of each day; locks nothing.
 WITH found AS MATERIALIZED (
@@ -12,29 +12,19 @@ WITH found AS MATERIALIZED (
     FROM (
         SELECT *
         FROM /*schema.*/job AS n
-        WHERE n.id < $1::bigint
+        WHERE n.id < $12::bigint
         ORDER BY n.id DESC
-        LIMIT $2::integer
+        LIMIT $13::integer
     ) AS j
     WHERE j.state = 'queued'
-        AND ($4::text[] IS NULL
-            OR ('due' = ANY ($4) AND NOT j.held
-                AND j.run_at <= coalesce($5::timestamptz, statement_timestamp()))
-            OR ('scheduled' = ANY ($4) AND j.attempt = 0 AND j.deaths = 0
-                AND j.run_at > coalesce($5, statement_timestamp()))
-            OR ('retrying' = ANY ($4) AND (j.attempt > 0 OR j.deaths > 0))
-            OR ('held' = ANY ($4) AND j.held))
-        AND (j.queue = ANY ($6::text[]) OR $6 IS NULL)
-        AND (j.task = ANY ($7::text[]) OR $7 IS NULL)
-        AND (j.meta -> 'tags' ?| $8::text[] OR $8 IS NULL)
-        AND (j.key = ANY ($9::text[]) OR $9 IS NULL)
-        AND (j.args @> ANY ($10::jsonb[]) OR $10 IS NULL)
-        AND (j.created_at >= $11::timestamptz OR $11 IS NULL)
-        AND (j.created_at < $12::timestamptz OR $12 IS NULL)
-        AND (j.run_at >= $13::timestamptz OR $13 IS NULL)
-        AND (j.run_at < $14::timestamptz OR $14 IS NULL)
-        AND (j.attempt >= $15::smallint OR $15 IS NULL)
-        AND (j.attempt <= $16::smallint OR $16 IS NULL)
+        AND ($15::text[] IS NULL
+            OR ('due' = ANY ($15) AND NOT j.held
+                AND j.run_at <= coalesce($16::timestamptz, statement_timestamp()))
+            OR ('scheduled' = ANY ($15) AND j.attempt = 0 AND j.deaths = 0
+                AND j.run_at > coalesce($16, statement_timestamp()))
+            OR ('retrying' = ANY ($15) AND (j.attempt > 0 OR j.deaths > 0))
+            OR ('held' = ANY ($15) AND j.held))
+        /*include job_filter*/
         AND ($17::text[] IS NULL OR EXISTS (
             SELECT FROM (
                 SELECT t.error_type, t.error_signature
@@ -46,7 +36,7 @@ WITH found AS MATERIALIZED (
             WHERE l.error_type = ANY ($17) OR l.error_signature = ANY ($17)
         ))
     ORDER BY j.id DESC
-    LIMIT $3::integer
+    LIMIT $14::integer
 )
 SELECT s.searched, s.lowest, f.*
 FROM (
@@ -54,10 +44,10 @@ FROM (
     FROM (
         SELECT n.id
         FROM /*schema.*/job AS n
-        WHERE n.id < $1
-            AND n.id >= (SELECT CASE count(*) WHEN $3 THEN min(f.id) ELSE 0 END FROM found AS f)
+        WHERE n.id < $12
+            AND n.id >= (SELECT CASE count(*) WHEN $14 THEN min(f.id) ELSE 0 END FROM found AS f)
         ORDER BY n.id DESC
-        LIMIT $2
+        LIMIT $13
     ) AS n
 ) AS s
 LEFT JOIN found AS f ON true

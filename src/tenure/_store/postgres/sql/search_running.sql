@@ -1,5 +1,5 @@
--- $1 before, $2 window, $3 count, $4 expired, $5 now, $6 queues, $7 tasks, $8 tags, $9 keys, $10 args, $11 created_after, $12 created_before, $13 due_after, $14 due_before, $15 attempt_from, $16 attempt_to, $17 workers, $18 errors
--- Running jobs that match, newest first, among $2 below an id: those whose leases end first; with
+-- $1 queues, $2 tasks, $3 tags, $4 keys, $5 args, $6 created_after, $7 created_before, $8 due_after, $9 due_before, $10 attempt_from, $11 attempt_to, $12 before, $13 window, $14 count, $15 expired, $16 now, $17 workers, $18 errors
+-- Running jobs that match, newest first, among $13 below an id: those whose leases end first; with
 -- how many were searched.
 -- Uses job_expiry_idx, and attempt_pkey of each day; locks nothing.
 WITH found AS MATERIALIZED (
@@ -12,22 +12,12 @@ WITH found AS MATERIALIZED (
     FROM (
         SELECT *
         FROM /*schema.*/job AS n
-        WHERE n.state = 'running' AND n.id < $1::bigint
+        WHERE n.state = 'running' AND n.id < $12::bigint
         ORDER BY n.lease_expires_at
-        LIMIT $2::integer
+        LIMIT $13::integer
     ) AS j
-    WHERE (j.lease_expires_at <= coalesce($5::timestamptz, statement_timestamp()) OR NOT $4::boolean)
-        AND (j.queue = ANY ($6::text[]) OR $6 IS NULL)
-        AND (j.task = ANY ($7::text[]) OR $7 IS NULL)
-        AND (j.meta -> 'tags' ?| $8::text[] OR $8 IS NULL)
-        AND (j.key = ANY ($9::text[]) OR $9 IS NULL)
-        AND (j.args @> ANY ($10::jsonb[]) OR $10 IS NULL)
-        AND (j.created_at >= $11::timestamptz OR $11 IS NULL)
-        AND (j.created_at < $12::timestamptz OR $12 IS NULL)
-        AND (j.run_at >= $13::timestamptz OR $13 IS NULL)
-        AND (j.run_at < $14::timestamptz OR $14 IS NULL)
-        AND (j.attempt >= $15::smallint OR $15 IS NULL)
-        AND (j.attempt <= $16::smallint OR $16 IS NULL)
+    WHERE (j.lease_expires_at <= coalesce($16::timestamptz, statement_timestamp()) OR NOT $15::boolean)
+        /*include job_filter*/
         AND (j.claimed_by = ANY ($17::uuid[]) OR $17 IS NULL)
         AND ($18::text[] IS NULL OR EXISTS (
             SELECT FROM (
@@ -40,7 +30,7 @@ WITH found AS MATERIALIZED (
             WHERE l.error_type = ANY ($18) OR l.error_signature = ANY ($18)
         ))
     ORDER BY j.id DESC
-    LIMIT $3::integer
+    LIMIT $14::integer
 )
 SELECT s.searched, NULL::bigint AS lowest, f.*
 FROM (
@@ -48,9 +38,9 @@ FROM (
     FROM (
         SELECT n.id
         FROM /*schema.*/job AS n
-        WHERE n.state = 'running' AND n.id < $1
+        WHERE n.state = 'running' AND n.id < $12
         ORDER BY n.lease_expires_at
-        LIMIT $2
+        LIMIT $13
     ) AS n
 ) AS s
 LEFT JOIN found AS f ON true

@@ -17,7 +17,7 @@ WITH asked AS (
 ), held AS MATERIALIZED (
     SELECT
         j.id, j.token, j.claimed_by, j.task, j.key, j.queue, j.attempt, j.run_at, j.claimed_at,
-        j.renewals, j.cancel_requested, j.key_for, j.waited, j.max_losses,
+        j.renewals, j.cancel_requested, j.key_for, j.awaited, j.max_losses,
         j.lease_expires_at <= coalesce($16::timestamptz, clock_timestamp()) AS late,
         CASE
             WHEN a.state = 'completed' THEN 'completed'
@@ -38,7 +38,7 @@ WITH asked AS (
     ORDER BY a.id
     FOR UPDATE OF j
 ), freed AS MATERIALIZED (
-    SELECT k.task, k.key, h.id, coalesce(h.ended_at + h.key_for, h.ended_at) AS until
+    SELECT k.task, k.key, h.id, coalesce(h.ended_at + h.key_for, h.ended_at) AS expires_at
     FROM held AS h
     JOIN /*schema.*/job_key AS k ON k.task = ANY (ARRAY[h.task]) AND k.key = ANY (ARRAY[h.key])
     WHERE h.key IS NOT NULL AND h.state <> 'queued'
@@ -63,7 +63,7 @@ WITH asked AS (
 ), ended AS (
     SELECT * FROM judged AS j WHERE NOT j.busy
 ), key AS (
-    UPDATE /*schema.*/job_key AS k SET until = f.until
+    UPDATE /*schema.*/job_key AS k SET expires_at = f.expires_at
     FROM freed AS f
     WHERE k.task = ANY (ARRAY[f.task]) AND k.key = ANY (ARRAY[f.key]) AND k.job_id = f.id
 ), gone AS (
@@ -149,7 +149,7 @@ WITH asked AS (
 )
 SELECT j.id, j.token, j.claimed_by, j.late, j.task, j.key,
     CASE WHEN NOT j.busy THEN j.state END AS state, j.done_reason AS reason,
-    CASE WHEN j.waited AND NOT j.busy AND j.state <> 'queued' AND pg_notification_queue_usage() < 0.5
+    CASE WHEN j.awaited AND NOT j.busy AND j.state <> 'queued' AND pg_notification_queue_usage() < 0.5
         THEN pg_notify($17::text, j.id::text)
     END AS told
 FROM judged AS j

@@ -1,4 +1,5 @@
--- The schema's version, and the newest version whose change was breaking.
+-- The schema's version, the newest version whose change was breaking, and its first migration.
 -- Reads a table of a few rows; locks nothing.
-SELECT coalesce(max(v.version), 0) AS version, max(v.version) FILTER (WHERE v.breaking) AS breaking
+SELECT coalesce(max(v.version), 0) AS version, max(v.version) FILTER (WHERE v.breaking) AS breaking,
+    max(v.name) FILTER (WHERE v.version = 1) AS first
 FROM /*schema.*/schema_version AS v

@@ -1,4 +1,4 @@
--- $1 names, $2 versions, $3 crons, $4 everys, $5 ats, $6 zones, $7 tasks, $8 queues, $9 args, $10 priorities, $11 max_attempts, $12 max_losses, $13 leases, $14 targets, $15 metas, $16 missed, $17 missed_withins, $18 missed_mosts, $19 overlaps, $20 jitters, $21 program, $22 program_version, $23 next_ats, $24 channel, $25 wake, $26 now
+-- $1 names, $2 versions, $3 crons, $4 everys, $5 ats, $6 timezones, $7 tasks, $8 queues, $9 args, $10 priorities, $11 max_attempts, $12 max_losses, $13 leases, $14 targets, $15 metas, $16 missed, $17 missed_withins, $18 missed_limits, $19 overlaps, $20 jitters, $21 program, $22 program_version, $23 next_ats, $24 channel, $25 wake, $26 now
 -- Write definitions: new ones, and those in the place of the version named. One that is there
 -- already, or is not that version, is left alone and not in the answer.
 -- Uses schedule_pkey; locks in name order.
@@ -6,15 +6,15 @@ WITH moment AS MATERIALIZED (
     SELECT coalesce($26::timestamptz, clock_timestamp()) AS now
 ), written AS (
     INSERT INTO /*schema.*/schedule AS s (
-        name, cron, every, at, zone,
+        name, cron, every, at, timezone,
         task, queue, args, priority, max_attempts, max_losses, lease, target, meta,
-        missed, missed_within, missed_most, overlap, jitter,
+        missed, missed_within, missed_limit, overlap, jitter,
         program, program_version, next_at, created_at, changed_at
     )
     SELECT
-        a.name, a.cron, a.every, a.at, a.zone,
+        a.name, a.cron, a.every, a.at, a.timezone,
         a.task, a.queue, a.args, a.priority, a.max_attempts, a.max_losses, a.lease, a.target, a.meta,
-        a.missed, a.missed_within, a.missed_most, a.overlap, a.jitter,
+        a.missed, a.missed_within, a.missed_limit, a.overlap, a.jitter,
         $21::text, $22::bigint[], a.next_at, m.now, m.now
     FROM moment AS m
     CROSS JOIN unnest(
@@ -24,19 +24,19 @@ WITH moment AS MATERIALIZED (
         $16::text[], $17::interval[], $18::integer[], $19::text[], $20::interval[],
         $23::timestamptz[]
     ) AS a (
-        name, cron, every, at, zone,
+        name, cron, every, at, timezone,
         task, queue, args, priority, max_attempts, max_losses, lease, target, meta,
-        missed, missed_within, missed_most, overlap, jitter, next_at
+        missed, missed_within, missed_limit, overlap, jitter, next_at
     )
     ORDER BY a.name
     ON CONFLICT (name) DO UPDATE SET
         version = s.version + 1,
-        cron = excluded.cron, every = excluded.every, at = excluded.at, zone = excluded.zone,
+        cron = excluded.cron, every = excluded.every, at = excluded.at, timezone = excluded.timezone,
         task = excluded.task, queue = excluded.queue, args = excluded.args,
         priority = excluded.priority, max_attempts = excluded.max_attempts,
         max_losses = excluded.max_losses, lease = excluded.lease, target = excluded.target,
         meta = excluded.meta, missed = excluded.missed, missed_within = excluded.missed_within,
-        missed_most = excluded.missed_most, overlap = excluded.overlap, jitter = excluded.jitter,
+        missed_limit = excluded.missed_limit, overlap = excluded.overlap, jitter = excluded.jitter,
         program = excluded.program, program_version = excluded.program_version,
         retired_at = NULL, next_at = excluded.next_at, changed_at = excluded.changed_at
     WHERE s.version = (

@@ -1,4 +1,4 @@
-// The keyboard: `g` and a letter for a page, `/` to search, j and k along the rows, x r p for deeds.
+// The keyboard: `g` and a letter for a page, `/` to search, j and k along the rows, x r p for actions.
 let going = -Infinity;
 
 function rows() { return [...document.querySelectorAll("#live [data-row-link]")]; }
@@ -10,9 +10,9 @@ function step(by) {
   all[Math.min(Math.max(at + by, 0), all.length - 1)].focus();
 }
 
-function deed(name) {
+function action(name) {
   const near = document.activeElement?.closest("[data-entry]") ?? document;
-  const at = `[data-deed="${name}"] :is(summary, a, button)`;
+  const at = `[data-action="${name}"] :is(summary, a, button)`;
   const found = near.querySelector(at) ?? document.querySelector(`#live ${at}`);
   if (!found) return false;
   found.click();
@@ -26,8 +26,8 @@ const ACTS = {
   j: () => { step(1); return true; },
   k: () => { step(-1); return true; },
   x: () => { const box = document.activeElement?.closest("[data-entry]")?.querySelector("input[data-row]"); box?.click(); return Boolean(box); },
-  r: () => deed("retry"),
-  p: () => deed("pause"),
+  r: () => action("retry"),
+  p: () => action("pause"),
 };
 
 export const keys = {

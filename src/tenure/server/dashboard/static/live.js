@@ -16,7 +16,7 @@ function say(name, words) {
 function busy() {
   if (document.hidden) return "paused: hidden";
   if (document.querySelector("#live input[data-row]:checked")) return "paused: rows chosen";
-  if (document.querySelector("#live details.deed[open]")) return "paused: a form is open";
+  if (document.querySelector("#live details.action[open]")) return "paused: a form is open";
   if (!window.getSelection().isCollapsed) return "paused: text marked";
   return "";
 }

@@ -32,7 +32,7 @@ async def groups(
     after: Annotated[str | None, Query(max_length=2000)] = None,
 ) -> Response:
     """The groups, of all queues or of one."""
-    depths = (await stats.depths(caller, request)).queues
+    depths = (await installation.queues(caller, admin, request)).queues
     page = None
     if caller.may(Scope.READ, queue or EVERY_QUEUE):
         page = await stats.groups(
@@ -40,11 +40,11 @@ async def groups(
         )
     about: dict[str, Any] = {"depth": None, "pause": None, "serving": []}
     if queue:
-        set_for = (await installation.queues(caller, admin)).queues
+        shown = next((one for one in depths if one.name == queue), None)
         found = (await installation.workers(caller, admin)).workers
         about = {
-            "depth": next((one for one in depths if one.queue == queue), None),
-            "pause": queues.paused(next((one for one in set_for if one.name == queue), None)),
+            "depth": shown,
+            "pause": queues.paused(shown),
             "serving": _serving(queues.takers(found, queue)),
         }
     return render(
@@ -56,7 +56,7 @@ async def groups(
         task=task,
         first=after is None,
         failures=failures,
-        queues=[one for one in depths if one.failed.value or one.queue == queue],
+        queues=[one for one in depths if one.failed.value or one.name == queue],
         asking=lambda **said: urlencode({name: text for name, text in said.items() if text}),
         **about,
     )

@@ -1,12 +1,13 @@
 """One job: its life, its lease, why it does not run, what it carries, what can be done to it."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from tenure._actions import JOB_ACTIONS
 from tenure.admin import Admin
 from tenure.server.auth import Caller
 from tenure.server.dashboard import filters, forms, timeline
@@ -23,7 +24,6 @@ from tenure.types import EVERY_QUEUE, Scope
 router: APIRouter = APIRouter()
 TABS = ("arguments", "result", "items", "errors", "log", "events", "raw")
 _ITEMS = 100
-_DELETED = "The job is deleted."
 
 
 @router.get("/jobs/{job_id}")
@@ -117,43 +117,24 @@ def _events(
     return sorted(events, key=lambda event: event["at"])
 
 
-_JOB_ACTIONS: Mapping[str, tuple[Callable[..., Awaitable[Any]], str]] = {
-    "retry": (jobs.retry, "It is back in its queue."),
-    "cancel": (jobs.cancel, "It is cancelled, or its holder is asked to end it."),
-    "revoke": (jobs.revoke, "It was taken from its holder, and has ended."),
-    "hold": (jobs.hold, "It is held."),
-    "resume": (jobs.resume, "It is no longer held."),
-}
-
-
-@router.post("/jobs/{job_id}/{deed}")
+@router.post("/jobs/{job_id}/{action}")
 async def act(
-    request: Request, job_id: str, deed: str, caller: Operating, admin: AdminDep, fields: Sent
+    request: Request, job_id: str, action: str, caller: Operating, admin: AdminDep, fields: Sent
 ) -> Response:
-    """Do something to the job, and show what became of it."""
+    """Act on the job, and show the outcome."""
+    if action not in JOB_ACTIONS:
+        raise ProblemError("not-found", "that cannot be done to a job")
     try:
-        said = await _do(deed, job_id, caller, admin, fields)
+        if action == "move":
+            outcome = await jobs.move(job_id, _move(fields), caller, admin)
+        else:
+            reason = forms.why(fields).reason
+            outcome = await jobs.act(JOB_ACTIONS[action], job_id, caller, admin, reason)
     except ProblemError as problem:
         if problem.code != "wrong-state":
             raise
-        said = f"Nothing was done: {problem.detail}."
-    return back(request, "/jobs" if said == _DELETED else f"/jobs/{job_id}", said)
-
-
-async def _do(
-    deed: str, job_id: str, caller: Caller, admin: Admin, fields: Mapping[str, str]
-) -> str:
-    if deed == "move":
-        await jobs.move(job_id, _move(fields), caller, admin)
-        return "It was moved."
-    if deed == "delete":
-        await jobs.delete(job_id, caller, admin, forms.why(fields).reason)
-        return _DELETED
-    if deed not in _JOB_ACTIONS:
-        raise ProblemError("not-found", "that cannot be done to a job")
-    do, said = _JOB_ACTIONS[deed]
-    await do(job_id, caller, admin, forms.why(fields))
-    return said
+        return back(request, f"/jobs/{job_id}", f"Nothing was done: {problem.detail}.")
+    return back(request, "/jobs" if action == "delete" else f"/jobs/{job_id}", outcome.sentence)
 
 
 def _move(fields: Mapping[str, str]) -> MoveIn:

@@ -25,15 +25,16 @@ from tenure.server.dashboard.rendering import SAFE, back, render
 from tenure.server.dashboard.session import Looking
 from tenure.server.dependencies import AdminDep, RedactorDep
 from tenure.server.problems import KINDS, ProblemError, read
-from tenure.server.routes import installation, stats
+from tenure.server.routes import installation
 from tenure.server.routes import jobs as routes
+from tenure.server.schemas.installation import CountedQueueOut
 from tenure.server.schemas.jobs import JobListOut, JobOut
-from tenure.server.schemas.stats import CountOut, DepthOut
+from tenure.server.schemas.stats import CountOut
 from tenure.types import JobView, Selector
 
-_COUNTED: Mapping[JobView, Callable[[DepthOut], Sequence[CountOut]]] = {
+_COUNTED: Mapping[JobView, Callable[[CountedQueueOut], Sequence[CountOut]]] = {
     JobView.DUE: lambda depth: [depth.due],
-    JobView.QUEUED: lambda depth: [depth.due, depth.later, depth.held],
+    JobView.QUEUED: lambda depth: [depth.due, depth.scheduled, depth.held],
     JobView.HELD: lambda depth: [depth.held],
     JobView.RUNNING: lambda depth: [depth.running],
     JobView.FAILED: lambda depth: [depth.failed],
@@ -54,9 +55,9 @@ class Facet:
     chosen: bool
 
 
-def states(meant: Selector, depths: Sequence[DepthOut]) -> list[Facet]:
+def states(meant: Selector, depths: Sequence[CountedQueueOut]) -> list[Facet]:
     """The states, counted in the queues that are chosen."""
-    within = [one for one in depths if not meant.queue or one.queue in meant.queue]
+    within = [one for one in depths if not meant.queue or one.name in meant.queue]
     return [
         _facet(
             meant,
@@ -70,11 +71,11 @@ def states(meant: Selector, depths: Sequence[DepthOut]) -> list[Facet]:
     ]
 
 
-def queues(meant: Selector, depths: Sequence[DepthOut]) -> list[Facet]:
+def queues(meant: Selector, depths: Sequence[CountedQueueOut]) -> list[Facet]:
     """The queues, with how many of the chosen states there are in each; the fullest first."""
     views = [view for view in meant.state or _ALL if view in _COUNTED]
     counted = [
-        (one.queue, _sum([count for view in views for count in _COUNTED[view](one)]))
+        (one.name, _sum([count for view in views for count in _COUNTED[view](one)]))
         for one in depths
     ]
     counted.sort(key=lambda one: (one[0] not in meant.queue, -one[1].value, one[0]))
@@ -127,7 +128,7 @@ async def search(
     if text.isascii() and text.isdigit():
         return back(request, f"/jobs/{text}")
     page, meant, wrong = await _found(text, widen, after, caller, admin, hiding)
-    depths = (await stats.depths(caller, request)).queues
+    depths = (await installation.queues(caller, admin, request)).queues
     workers = (await installation.workers(caller, admin)).workers
 
     def link(**said: Any) -> str:

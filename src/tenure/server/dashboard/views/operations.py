@@ -6,13 +6,14 @@ many are destroyed.
 
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from typing import Literal
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
+from tenure._actions import OPERATION_ACTIONS
 from tenure.admin import Admin
 from tenure.server.auth import Caller
 from tenure.server.dashboard import forms
@@ -203,20 +204,20 @@ async def _lines(operation_id: str, caller: Caller, admin: Admin) -> AsyncIterat
             return
 
 
-_OPERATION_ACTIONS: Mapping[str, tuple[Callable[..., Awaitable[OperationOut]], str]] = {
-    "pause": (routes.pause, "It is paused; what is done stays done."),
-    "resume": (routes.resume, "It goes on."),
-    "abort": (routes.abort, "It has ended; the rest is left as it was."),
-}
-
-
-@router.post("/operations/{operation_id}/{deed}")
-async def steer(
-    request: Request, operation_id: str, deed: str, caller: Operating, admin: AdminDep, fields: Sent
+@router.post("/operations/{operation_id}/{action}")
+async def act(
+    request: Request,
+    operation_id: str,
+    action: str,
+    caller: Operating,
+    admin: AdminDep,
+    fields: Sent,
 ) -> Response:
-    """Pause it, let it go on, or end it."""
-    if deed not in _OPERATION_ACTIONS:
+    """Pause it, resume it, or end it."""
+    if action not in OPERATION_ACTIONS:
         raise ProblemError("not-found", "that cannot be done to an operation")
-    do, said = _OPERATION_ACTIONS[deed]
-    await do(operation_id, caller, admin, forms.why(fields))
-    return back(request, f"/operations/{operation_id}", said)
+    described, reason = OPERATION_ACTIONS[action], forms.why(fields).reason
+    row = await routes.act(described, operation_id, caller, admin, reason)
+    facts = {"state": row.state, "done": row.done, "total": row.total}
+    outcome = described.outcome(row.id, **facts)
+    return back(request, f"/operations/{operation_id}", outcome.sentence)

@@ -8,7 +8,8 @@ from starlette.responses import Response
 from tenure.server.dashboard.charts import SPANS
 from tenure.server.dashboard.rendering import render
 from tenure.server.dashboard.session import Looking
-from tenure.server.routes import stats
+from tenure.server.dependencies import AdminDep
+from tenure.server.routes import installation, stats
 from tenure.types import EVERY_QUEUE, Scope
 
 if TYPE_CHECKING:
@@ -21,10 +22,12 @@ router: APIRouter = APIRouter()
 
 
 @router.get("/")
-async def overview(request: Request, caller: Looking, over: str = "1h") -> Response:
+async def overview(
+    request: Request, caller: Looking, admin: AdminDep, over: str = "1h"
+) -> Response:
     """The installation at a glance; who may see some queues alone is shown those."""
     if not caller.may(Scope.READ, EVERY_QUEUE):
-        some = await stats.depths(caller, request)
+        some = await installation.queues(caller, admin, request)
         return render(request, caller, "overview-some.html", depths=some.queues)
     found = await stats.overview(caller, request)
     charts: Mapping[str, SingleFlightCache[Charts]] = request.app.state.charts

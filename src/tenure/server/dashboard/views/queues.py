@@ -8,6 +8,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from tenure import _actions
 from tenure.admin import Admin, accepts_jobs_from, is_paused
 from tenure.server.auth import Caller
 from tenure.server.dashboard import forms
@@ -18,11 +19,14 @@ from tenure.server.dashboard.rendering import back, render
 from tenure.server.dashboard.session import Looking, Operating, Sent
 from tenure.server.dependencies import AdminDep, RedactorDep
 from tenure.server.routes import installation, stats, system
-from tenure.server.schemas.installation import LimitIn, QueueOut, WorkerOut
-from tenure.server.schemas.stats import CountOut, DepthOut, PaceOut
+from tenure.server.schemas.installation import (
+    CountedQueueOut,
+    LimitIn,
+    QueueOut,
+    QueueThroughputOut,
+    WorkerOut,
+)
 from tenure.types import EVERY_QUEUE, Scope
-
-_NONE = CountOut(value=0, more=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +34,10 @@ class Queue:
     """A queue as a page shows it. `pause` is what is set for it where that holds now."""
 
     name: str
-    depth: DepthOut
+    depth: CountedQueueOut
     pause: QueueOut | None
-    limit: int | None
     workers: Sequence[WorkerOut]
-    pace: PaceOut | None
+    pace: QueueThroughputOut | None
 
     @property
     def is_served(self) -> bool:
@@ -77,12 +80,6 @@ def takers(workers: Iterable[WorkerOut], queue: str) -> list[WorkerOut]:
     return [one for one in workers if accepts_jobs_from(one.health, one.queues, queue)]
 
 
-def empty(name: str) -> DepthOut:
-    """The figures of a queue that nobody knows."""
-    counts = dict.fromkeys(("due", "later", "running", "held", "failed"), _NONE)
-    return DepthOut(queue=name, backlog=0, oldest_due_age=None, **counts)
-
-
 router: APIRouter = APIRouter()
 _ERRORS = 5
 _LEASES = 20
@@ -93,37 +90,30 @@ _MINUTES = 30
 class _Known:
     """What is known of all queues that the visitor may see."""
 
-    depths: Mapping[str, DepthOut]
-    set_for: Mapping[str, QueueOut]
-    paces: Mapping[str, PaceOut]
+    counted: Mapping[str, CountedQueueOut]
+    every_queue: QueueOut | None
+    paces: Mapping[str, QueueThroughputOut]
     workers: list[WorkerOut]
 
     def queue(self, name: str) -> Queue:
         """One of them."""
-        row = self.set_for.get(name)
+        one = self.counted.get(name) or installation.counted(name)
         return Queue(
             name=name,
-            depth=self.depths.get(name) or empty(name),
-            pause=paused(row),
-            limit=None if row is None else row.max_running,
+            depth=one,
+            pause=paused(one),
             workers=takers(self.workers, name),
             pace=self.paces.get(name),
         )
 
-    @property
-    def all(self) -> QueueOut | None:
-        """What is set for the whole installation."""
-        return self.set_for.get(EVERY_QUEUE)
-
 
 async def _known(request: Request, caller: Caller, admin: Admin) -> _Known:
-    depths = await stats.depths(caller, request)
-    paces = await stats.paces(caller, admin, request, minutes=_MINUTES)
-    rows = await installation.queues(caller, admin)
+    found = await installation.queues(caller, admin, request)
+    paces = await installation.throughput(caller, admin, request, minutes=_MINUTES)
     workers = await installation.workers(caller, admin)
     return _Known(
-        {one.queue: one for one in depths.queues},
-        {one.name: one for one in rows.queues},
+        {one.name: one for one in found.queues},
+        found.every_queue,
         {one.queue: one for one in paces.queues},
         workers.workers,
     )
@@ -137,9 +127,9 @@ async def queues(request: Request, caller: Looking, admin: AdminDep) -> Response
         request,
         caller,
         "queues.html",
-        queues=[known.queue(name) for name in known.depths],
-        all_paused=paused(known.all),
-        all_limit=None if known.all is None else known.all.max_running,
+        queues=[known.queue(name) for name in known.counted],
+        all_paused=paused(known.every_queue),
+        all_limit=None if known.every_queue is None else known.every_queue.max_running,
         minutes=_MINUTES,
     )
 
@@ -158,8 +148,8 @@ async def queue(
         caller,
         "queue.html",
         queue=known.queue(name),
-        known=name in known.depths,
-        all_paused=paused(known.all),
+        known=name in known.counted,
+        all_paused=paused(known.every_queue),
         errors=sorted(groups.groups, key=lambda one: -one.count.value)[:_ERRORS],
         leases=[lease_countdown(one) for one in leases.leases],
         names={one.id: one.name for one in known.workers},
@@ -173,7 +163,7 @@ async def pause(
 ) -> Response:
     """Let nothing be claimed from a queue."""
     await installation.pause(name, caller, admin, forms.pause(fields))
-    return back(request, to(fields, _path(name)), f"{_named(name)} paused.")
+    return back(request, to(fields, _path(name)), _actions.PAUSE_QUEUE.outcome(name).sentence)
 
 
 @router.post("/queues/{name:path}:resume")
@@ -182,7 +172,7 @@ async def resume(
 ) -> Response:
     """Let a paused queue go on."""
     await installation.resume(name, caller, admin, why(fields))
-    return back(request, to(fields, _path(name)), f"{_named(name)} let go on.")
+    return back(request, to(fields, _path(name)), _actions.RESUME_QUEUE.outcome(name).sentence)
 
 
 @router.post("/queues/{name:path}:limit")
@@ -193,13 +183,10 @@ async def limit(
     most = written(fields, "max_running")
     body = asked(LimitIn, max_running=most, reason=written(fields, "reason"))
     await installation.limit(name, body, caller, admin)
-    said = "no limit any more" if most is None else f"at most {most} at once"
-    return back(request, _path(name), f"{_named(name)} limited: {said}.")
+    status = "unlimited" if most is None else "limited"
+    outcome = _actions.LIMIT_QUEUE.outcome(name, status, limit=most)
+    return back(request, _path(name), outcome.sentence)
 
 
 def _path(name: str) -> str:
     return "/queues" if name == EVERY_QUEUE else f"/queues/{quote(name)}"
-
-
-def _named(name: str) -> str:
-    return "All queues are" if name == EVERY_QUEUE else f"Queue {name} is"

@@ -7,6 +7,7 @@ from uuid import UUID
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from tenure._actions import DRAIN_WORKER
 from tenure.server.dashboard.filters import lease_countdown
 from tenure.server.dashboard.forms import why
 from tenure.server.dashboard.rendering import back, render
@@ -74,6 +75,7 @@ async def drain(
     try:
         worker = UUID(worker_id)
     except ValueError:
-        raise ProblemError("not-found", "there is no such worker") from None
+        sentence = DRAIN_WORKER.outcome(worker_id, result=False).sentence
+        raise ProblemError("not-found", sentence) from None
     await installation.drain(worker, caller, admin, why(fields))
-    return back(request, "/workers", "The worker is asked to end; it learns of it within seconds.")
+    return back(request, "/workers", DRAIN_WORKER.outcome(worker_id).sentence)

@@ -36,8 +36,8 @@ class Command(BaseCommand):
                 self.stderr.write(str(error), lambda text: text)
                 sys.exit(error.returncode)
         # Where manage.py is, as its own process finds the project.
-        found = sys.path[: 2 if ours.pythonpath else 1]
-        path = [*found, *filter(None, [os.environ.get("PYTHONPATH")])]
+        project_path = sys.path[: 2 if ours.pythonpath else 1]
+        path = [*project_path, *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(path)}
         command = [sys.executable, "-m", "tenure", "worker", _TARGET, *options]
         os.execve(sys.executable, command, environment)  # noqa: S606 - without a shell, on purpose

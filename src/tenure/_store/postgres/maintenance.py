@@ -1,0 +1,122 @@
+"""Maintenance: partitions ahead, retention behind. Nothing here is on the way of a job."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from tenure._model.ids import Json
+from tenure._model.results import MaintenanceReport
+from tenure._store.postgres.settings import SettingQueries
+from tenure._store.postgres.statements import QueryBase
+from tenure._store.steps import Op, RawSql, Rows
+from tenure.config import DEFAULTS
+from tenure.errors import QueryFailed
+
+DAYS_AHEAD = 14
+_BATCH = 1000
+_ROUNDS = 1000
+# Another upkeep was faster (duplicate table, already a partition, already gone), or a reader
+# is in the way and this is left for the next time.
+_BENIGN = frozenset({"23505", "42P07", "42809", "42P01", "55000", "55P03", "57014"})
+
+
+@dataclass(eq=False)
+class MaintenanceQueries(QueryBase):
+    """The part of the store that makes room ahead and clears it behind."""
+
+    settings: SettingQueries
+
+    def maintain(self) -> Op[MaintenanceReport]:
+        """Make the partitions ahead, drop what is past its retention.
+
+        Each step is a statement of its own: a detach runs concurrently, behind long readers
+        it gives up, and settling goes on all the while.
+        """
+        set_days = yield from self.settings.changed()
+        done, left = yield from self._partitions(set_days)
+        failed = yield from self._prune("prune_failed", keep=kept(set_days, "keep_failed_days"))
+        keys = yield from self._prune("prune_keys")
+        ticks = yield from self._prune("prune_ticks", keep=kept(set_days, "keep_ticks_days"))
+        rollups = yield from self._prune("prune_rollups", keep=kept(set_days, "keep_rollups_days"))
+        workers = yield self._query("prune_workers", keep=DEFAULTS.keep_workers)
+        as_long = DEFAULTS.keep_operations
+        yield from self._prune("prune_operation_items", keep=as_long)
+        operations = yield from self._prune("prune_operations", keep=as_long)
+        answers = yield from self._prune("prune_answers", keep=DEFAULTS.keep_answers)
+        return MaintenanceReport(
+            done, left, failed, keys, len(workers), ticks, operations, answers, rollups
+        )
+
+    def clear(self) -> Op[None]:
+        """Remove everything but the schema itself: for tests, between one and the next."""
+        plan = yield self._query("plan_clear", schema=self.schema)
+        yield RawSql("; ".join(row["statement"] for row in plan))
+
+    def planned(
+        self,
+        set_days: Mapping[str, Json],
+        *,
+        ahead: int = DAYS_AHEAD,
+        patience: timedelta = timedelta(0),
+    ) -> Op[Rows]:
+        """The steps to do, in order; `patience` leaves alone what is past its retention by less."""
+        return (
+            yield self._query(
+                "plan_partitions",
+                ahead=ahead,
+                archive_days=(kept(set_days, "keep_archive_days") + patience).days,
+                attempt_days=(kept(set_days, "keep_attempts_days") + patience).days,
+            )
+        )
+
+    def _partitions(self, set_days: Mapping[str, Json]) -> Op[tuple[list[str], list[str]]]:
+        plan = yield from self.planned(set_days)
+        done: list[str] = []
+        left: list[str] = []
+        stuck: set[tuple[str, date]] = set()
+        for row in plan:
+            statement, place = row["statement"], (row["parent"], row["day"])
+            if place in stuck:
+                # To drop a day that is still attached would lock the parent, and every
+                # settle behind it.
+                continue
+            try:
+                if "DETACH" in statement and row["parent"] == "job_archive":
+                    yield from self._prune_items(row["day"])
+                yield RawSql(statement)
+            except QueryFailed as error:
+                if error.sqlstate not in _BENIGN:
+                    raise
+                stuck.add(place)
+                left.append(f"{statement}: {error}")
+            else:
+                done.append(statement)
+        return done, left
+
+    def _prune_items(self, day: date) -> Op[None]:
+        """Delete the items of a day's archived jobs, a stretch at a time."""
+        after = 0
+        while rows := (yield self._query("prune_items", day=day, after=after, count=10 * _BATCH)):
+            after = rows[0]["id"]
+
+    def _prune(self, verb: str, **params: object) -> Op[int]:
+        """Delete in bounded batches until one is not full."""
+        pruned = 0
+        for _ in range(_ROUNDS):
+            rows = yield self._query(verb, count=_BATCH, **params)
+            pruned += len(rows)
+            if len(rows) < _BATCH:
+                break
+        return pruned
+
+
+def kept(set_days: Mapping[str, Json], name: str) -> timedelta:
+    """How long something is kept: as it was set at run time, or as built in."""
+    builtin = {
+        "keep_archive_days": DEFAULTS.keep_archive,
+        "keep_attempts_days": DEFAULTS.keep_attempts,
+        "keep_failed_days": DEFAULTS.keep_failed,
+        "keep_ticks_days": DEFAULTS.keep_ticks,
+        "keep_rollups_days": DEFAULTS.keep_rollups,
+    }
+    return timedelta(days=set_days[name]) if name in set_days else builtin[name]

@@ -1,0 +1,448 @@
+-- All tables of the first release.
+-- breaking: no
+
+CREATE SEQUENCE /*schema.*/job_id_seq AS bigint;
+
+-- Queued and running jobs only. The table is small and changes all the time, so it is vacuumed early
+-- and often. Columns that are never NULL come first: PostgreSQL finds them at a fixed offset.
+CREATE TABLE /*schema.*/job (
+    id               bigint      NOT NULL DEFAULT nextval('/*schema.*/job_id_seq'),
+    token            bigint      NOT NULL DEFAULT 0,
+    run_at           timestamptz NOT NULL,
+    created_at       timestamptz NOT NULL,
+    renewals         integer     NOT NULL DEFAULT 0,
+    items            integer     NOT NULL DEFAULT 0,
+    priority         smallint    NOT NULL,
+    attempt          smallint    NOT NULL DEFAULT 0,
+    max_attempts     smallint    NOT NULL,
+    losses           smallint    NOT NULL DEFAULT 0,
+    max_losses       smallint    NOT NULL,
+    worker_losses    smallint    NOT NULL DEFAULT 0,
+    deaths           smallint    NOT NULL DEFAULT 0,
+    suspect          boolean     NOT NULL DEFAULT false,
+    returned         boolean     NOT NULL DEFAULT false,
+    held             boolean     NOT NULL DEFAULT false,
+    limited          boolean     NOT NULL DEFAULT false,
+    cancel_requested boolean     NOT NULL DEFAULT false,
+    awaited          boolean     NOT NULL DEFAULT false,
+    state            text        NOT NULL DEFAULT 'queued',
+    queue            text        NOT NULL,
+    task             text        NOT NULL,
+    args             jsonb       NOT NULL,
+    claimed_at       timestamptz,
+    renewed_at       timestamptz,
+    lease_expires_at timestamptz,
+    claimed_by       uuid,
+    lease            interval,
+    target           integer,
+    key              text,
+    key_for          interval,
+    cursor           jsonb,
+    progress         jsonb,
+    meta             jsonb,
+    CONSTRAINT job_pkey PRIMARY KEY (id),
+    CONSTRAINT job_priority_check CHECK (priority BETWEEN 0 AND 9),
+    CONSTRAINT job_state_check CHECK (
+        CASE state
+            WHEN 'queued' THEN claimed_by IS NULL AND lease_expires_at IS NULL
+            WHEN 'running' THEN claimed_by IS NOT NULL AND lease_expires_at IS NOT NULL AND NOT held
+            ELSE false
+        END
+    )
+) WITH (
+    fillfactor = 85,
+    autovacuum_vacuum_scale_factor = 0.01,
+    autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_insert_scale_factor = 0.2,
+    autovacuum_vacuum_cost_delay = 1,
+    autovacuum_analyze_scale_factor = 0.1
+);
+
+ALTER SEQUENCE /*schema.*/job_id_seq OWNED BY /*schema.*/job.id;
+
+-- A lane is one (queue, priority) of this index. Released jobs with their old run_at come first: they
+-- are few, and claims read them without a floor. Claims read the rest from a floor (run_at, id) on.
+CREATE INDEX job_lane_idx ON /*schema.*/job (queue, priority DESC, returned DESC, run_at, id)
+    WHERE NOT held AND state = 'queued';
+CREATE INDEX job_expiry_idx ON /*schema.*/job (lease_expires_at)
+    WHERE state = 'running';
+-- Claims from limited queues count by this index. It is empty where no limit is set.
+CREATE INDEX job_limited_idx ON /*schema.*/job (queue)
+    WHERE limited AND state = 'running';
+
+CREATE TABLE /*schema.*/job_archive (
+    id               bigint      NOT NULL,
+    token            bigint      NOT NULL,
+    run_at           timestamptz NOT NULL,
+    created_at       timestamptz NOT NULL,
+    claimed_at       timestamptz,
+    lease_expires_at timestamptz,
+    ended_at         timestamptz NOT NULL,
+    claimed_by       uuid,
+    filed_on         date        NOT NULL,
+    items            integer     NOT NULL,
+    priority         smallint    NOT NULL,
+    attempt          smallint    NOT NULL,
+    max_attempts     smallint    NOT NULL,
+    losses           smallint    NOT NULL,
+    state            text        NOT NULL,
+    queue            text        NOT NULL,
+    task             text        NOT NULL,
+    key              text,
+    done_reason      text        NOT NULL,
+    args             jsonb       NOT NULL,
+    result           jsonb,
+    cursor           jsonb,
+    progress         jsonb,
+    meta             jsonb,
+    CONSTRAINT job_archive_pkey PRIMARY KEY (id, filed_on),
+    CONSTRAINT job_archive_state_check CHECK (state IN ('completed', 'cancelled'))
+) PARTITION BY RANGE (filed_on);
+
+-- The dead letters. A retry moves a row back to job, with the same id.
+CREATE TABLE /*schema.*/job_failed (
+    id               bigint      NOT NULL,
+    token            bigint      NOT NULL,
+    run_at           timestamptz NOT NULL,
+    created_at       timestamptz NOT NULL,
+    claimed_at       timestamptz,
+    lease_expires_at timestamptz,
+    ended_at         timestamptz NOT NULL,
+    claimed_by       uuid,
+    lease            interval,
+    items            integer     NOT NULL,
+    target           integer,
+    priority         smallint    NOT NULL,
+    attempt          smallint    NOT NULL,
+    max_attempts     smallint    NOT NULL,
+    losses           smallint    NOT NULL,
+    max_losses       smallint    NOT NULL,
+    worker_losses    smallint    NOT NULL DEFAULT 0,
+    deaths           smallint    NOT NULL DEFAULT 0,
+    queue            text        NOT NULL,
+    task             text        NOT NULL,
+    key              text,
+    key_for          interval,
+    done_reason      text        NOT NULL,
+    error_type       text,
+    error_message    text,
+    error_signature  text,
+    args             jsonb       NOT NULL,
+    cursor           jsonb,
+    progress         jsonb,
+    meta             jsonb,
+    history          jsonb,
+    CONSTRAINT job_failed_pkey PRIMARY KEY (id)
+);
+
+CREATE INDEX job_failed_signature_idx ON /*schema.*/job_failed (task, error_signature, id);
+CREATE INDEX job_failed_ended_idx ON /*schema.*/job_failed (ended_at);
+
+-- One row per attempt that has ended. (job_id, token) identifies it.
+CREATE TABLE /*schema.*/attempt (
+    job_id          bigint      NOT NULL,
+    token           bigint      NOT NULL,
+    due_at          timestamptz NOT NULL,
+    started_at      timestamptz NOT NULL,
+    ended_at        timestamptz NOT NULL,
+    claimed_by      uuid        NOT NULL,
+    filed_on        date        NOT NULL,
+    renewals        integer     NOT NULL,
+    settle_repeats  integer     NOT NULL DEFAULT 0,
+    attempt         smallint    NOT NULL,
+    late            boolean     NOT NULL,
+    outcome         text        NOT NULL,
+    queue           text        NOT NULL,
+    task            text        NOT NULL,
+    error_type      text,
+    error_message   text,
+    error_trace     text,
+    error_signature text,
+    log             text,
+    refused_result  jsonb,
+    CONSTRAINT attempt_pkey PRIMARY KEY (job_id, token, filed_on),
+    CONSTRAINT attempt_outcome_check CHECK (outcome IN (
+        'completed', 'failed', 'timed_out', 'snoozed', 'released', 'cancelled', 'lost', 'revoked'
+    ))
+) PARTITION BY RANGE (filed_on);
+
+CREATE TABLE /*schema.*/job_item (
+    job_id bigint NOT NULL,
+    key    text   NOT NULL,
+    data   jsonb,
+    CONSTRAINT job_item_pkey PRIMARY KEY (job_id, key)
+);
+
+-- The keys of deduplication. expires_at is NULL while the job lives, then its end + key_for.
+CREATE TABLE /*schema.*/job_key (
+    task       text    NOT NULL,
+    key        text    NOT NULL,
+    job_id     bigint  NOT NULL,
+    hits       integer NOT NULL DEFAULT 1,
+    expires_at timestamptz,
+    CONSTRAINT job_key_pkey PRIMARY KEY (task, key)
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
+
+CREATE INDEX job_key_expires_idx ON /*schema.*/job_key (expires_at) WHERE expires_at IS NOT NULL;
+
+-- A queue without a row has the defaults. The row '*' applies to the whole installation.
+CREATE TABLE /*schema.*/queue (
+    name          text    NOT NULL,
+    paused_at     timestamptz,
+    paused_until  timestamptz,
+    paused_by     text,
+    paused_reason text,
+    max_running   integer,
+    limited_at    timestamptz,
+    adopted       boolean NOT NULL DEFAULT true,
+    lease         interval,
+    max_attempts  smallint,
+    changed_at    timestamptz NOT NULL,
+    CONSTRAINT queue_pkey PRIMARY KEY (name),
+    CONSTRAINT queue_max_running_check CHECK (max_running >= 0)
+);
+
+CREATE TABLE /*schema.*/worker (
+    id                uuid        NOT NULL,
+    name              text        NOT NULL,
+    host              text        NOT NULL,
+    pid               integer     NOT NULL,
+    version           text        NOT NULL,
+    language          text        NOT NULL,
+    state             text        NOT NULL,
+    drain_requested   boolean     NOT NULL DEFAULT false,
+    queues            text[]      NOT NULL,
+    slots             integer     NOT NULL,
+    running           integer     NOT NULL DEFAULT 0,
+    started_at        timestamptz NOT NULL,
+    last_heartbeat_at timestamptz NOT NULL,
+    meta              jsonb,
+    CONSTRAINT worker_pkey PRIMARY KEY (id),
+    CONSTRAINT worker_state_check CHECK (state IN ('active', 'draining', 'offline'))
+) WITH (fillfactor = 70);
+
+CREATE TABLE /*schema.*/setting (
+    name       text        NOT NULL,
+    value      jsonb       NOT NULL,
+    changed_at timestamptz NOT NULL,
+    changed_by text        NOT NULL,
+    CONSTRAINT setting_pkey PRIMARY KEY (name)
+);
+
+CREATE TABLE /*schema.*/audit (
+    id     bigint      NOT NULL GENERATED ALWAYS AS IDENTITY,
+    at     timestamptz NOT NULL,
+    actor  text        NOT NULL,
+    source text        NOT NULL,
+    action text        NOT NULL,
+    target text        NOT NULL,
+    reason text,
+    before jsonb,
+    after  jsonb,
+    CONSTRAINT audit_pkey PRIMARY KEY (id)
+);
+
+CREATE INDEX audit_target_idx ON /*schema.*/audit (target, id);
+
+-- The definition (when, what, policy) belongs to the program that declares it, or to the caller that
+-- created it at run time. An operator's overrides have columns of their own (set_…). A change of the
+-- definition raises version. next_at is the first tick that has no row in schedule_tick.
+CREATE TABLE /*schema.*/schedule (
+    name              text        NOT NULL,
+    version           integer     NOT NULL DEFAULT 1,
+    cron              text,
+    every             interval,
+    at                timestamptz,
+    timezone          text        NOT NULL,
+    task              text        NOT NULL,
+    queue             text        NOT NULL,
+    args              jsonb       NOT NULL,
+    priority          smallint    NOT NULL,
+    max_attempts      smallint,
+    max_losses        smallint,
+    lease             interval,
+    target            integer,
+    meta              jsonb,
+    missed            text        NOT NULL,
+    missed_within     interval    NOT NULL,
+    missed_limit       integer     NOT NULL,
+    overlap           text        NOT NULL,
+    jitter            interval    NOT NULL,
+    program           text,
+    program_version   bigint[]    NOT NULL DEFAULT '{}',
+    set_missed        text,
+    set_missed_within interval,
+    set_missed_limit   integer,
+    set_jitter        interval,
+    paused_at         timestamptz,
+    paused_until      timestamptz,
+    paused_by         text,
+    paused_reason     text,
+    retired_at        timestamptz,
+    next_at           timestamptz,
+    last_at           timestamptz,
+    last_job_id       bigint,
+    created_at        timestamptz NOT NULL,
+    changed_at        timestamptz NOT NULL,
+    CONSTRAINT schedule_pkey PRIMARY KEY (name),
+    CONSTRAINT schedule_when_check CHECK (num_nonnulls(cron, every, at) = 1),
+    CONSTRAINT schedule_missed_check CHECK (missed IN ('skip', 'latest', 'all')),
+    CONSTRAINT schedule_set_missed_check CHECK (set_missed IN ('skip', 'latest', 'all')),
+    CONSTRAINT schedule_overlap_check CHECK (overlap IN ('allow', 'skip')),
+    CONSTRAINT schedule_retired_check CHECK (retired_at IS NULL OR next_at IS NULL)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 500);
+
+CREATE INDEX schedule_due_idx ON /*schema.*/schedule (next_at) WHERE next_at IS NOT NULL;
+CREATE INDEX schedule_program_idx ON /*schema.*/schedule (program) WHERE retired_at IS NULL;
+
+-- One row per tick, fired or skipped. Its primary key keeps a tick from making two jobs. Rows outlive
+-- their schedule, so that a new schedule with the same name repeats nothing.
+CREATE TABLE /*schema.*/schedule_tick (
+    schedule    text        NOT NULL,
+    fire_at     timestamptz NOT NULL,
+    recorded_at timestamptz NOT NULL,
+    job_id      bigint,
+    outcome     text        NOT NULL,
+    reason      text,
+    CONSTRAINT schedule_tick_pkey PRIMARY KEY (schedule, fire_at),
+    CONSTRAINT schedule_tick_outcome_check CHECK (
+        CASE outcome
+            WHEN 'fired' THEN job_id IS NOT NULL AND (reason IS NULL OR reason IN ('late', 'backfill'))
+            WHEN 'skipped' THEN job_id IS NULL AND reason IN ('missed', 'overlap', 'paused')
+            ELSE false
+        END
+    )
+);
+
+-- done is the place of the last item that has an outcome. next_at is when the next chunk is due: it
+-- keeps the rate, whichever process runs the chunks. chunk_limit is the size of the next chunk after a
+-- larger one met a locked row or a value that the database refused.
+CREATE TABLE /*schema.*/operation (
+    id          bigint      NOT NULL GENERATED ALWAYS AS IDENTITY,
+    kind        text        NOT NULL,
+    state       text        NOT NULL,
+    filter      jsonb       NOT NULL,
+    changes     jsonb,
+    rate        integer     NOT NULL,
+    total       integer     NOT NULL DEFAULT 0,
+    done        integer     NOT NULL DEFAULT 0,
+    chunk_limit integer,
+    outcomes    jsonb       NOT NULL DEFAULT '{}',
+    actor       text        NOT NULL,
+    source      text        NOT NULL,
+    reason      text,
+    created_at  timestamptz NOT NULL,
+    started_at  timestamptz,
+    ended_at    timestamptz,
+    next_at     timestamptz,
+    CONSTRAINT operation_pkey PRIMARY KEY (id),
+    CONSTRAINT operation_kind_check
+        CHECK (kind IN ('retry', 'cancel', 'discard', 'delete', 'move', 'backfill')),
+    CONSTRAINT operation_rate_check CHECK (rate > 0),
+    CONSTRAINT operation_state_check CHECK (
+        CASE state
+            WHEN 'pending' THEN started_at IS NULL AND ended_at IS NULL AND next_at IS NOT NULL
+            WHEN 'running' THEN started_at IS NOT NULL AND ended_at IS NULL AND next_at IS NOT NULL
+            WHEN 'paused' THEN ended_at IS NULL AND next_at IS NULL
+            WHEN 'done' THEN ended_at IS NOT NULL AND next_at IS NULL AND done = total
+            WHEN 'aborted' THEN ended_at IS NOT NULL AND next_at IS NULL
+            ELSE false
+        END
+    )
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 500);
+
+CREATE INDEX operation_due_idx ON /*schema.*/operation (next_at) WHERE next_at IS NOT NULL;
+CREATE INDEX operation_ended_idx ON /*schema.*/operation (ended_at) WHERE ended_at IS NOT NULL;
+
+-- The members of an operation, in the order of their processing. outcome is NULL until then. Each row
+-- changes once, and the fillfactor leaves room for that on its page.
+CREATE TABLE /*schema.*/operation_item (
+    operation_id bigint      NOT NULL,
+    job_id       bigint,
+    place        integer     NOT NULL,
+    outcome      text,
+    fire_at      timestamptz,
+    CONSTRAINT operation_item_pkey PRIMARY KEY (operation_id, place)
+) WITH (fillfactor = 50);
+
+CREATE INDEX operation_item_job_idx ON /*schema.*/operation_item (job_id, operation_id);
+
+-- The access tokens of the server. Of a secret, only its SHA-256 and its beginning are stored. A token
+-- allows each of its scopes in each queue that one of its patterns matches.
+CREATE TABLE /*schema.*/api_token (
+    id           bigint      NOT NULL GENERATED ALWAYS AS IDENTITY,
+    name         text        NOT NULL,
+    hint         text        NOT NULL,
+    hash         bytea       NOT NULL,
+    scopes       text[]      NOT NULL,
+    queues       text[]      NOT NULL,
+    created_at   timestamptz NOT NULL,
+    created_by   text        NOT NULL,
+    expires_at   timestamptz,
+    last_used_at timestamptz,
+    revoked_at   timestamptz,
+    revoked_by   text,
+    CONSTRAINT api_token_pkey PRIMARY KEY (id),
+    CONSTRAINT api_token_hash_check CHECK (octet_length(hash) = 32),
+    CONSTRAINT api_token_revoked_check CHECK ((revoked_at IS NULL) = (revoked_by IS NULL))
+) WITH (fillfactor = 70);
+
+CREATE UNIQUE INDEX api_token_hash_idx ON /*schema.*/api_token (hash);
+
+-- The first answer to each request with an idempotency key, written in the transaction of the request.
+-- answer is NULL only inside that transaction.
+CREATE TABLE /*schema.*/idempotency (
+    actor      text        NOT NULL,
+    key        text        NOT NULL,
+    digest     text        NOT NULL,
+    answer     jsonb,
+    created_at timestamptz NOT NULL,
+    CONSTRAINT idempotency_pkey PRIMARY KEY (actor, key)
+);
+
+CREATE INDEX idempotency_created_idx ON /*schema.*/idempotency (created_at);
+
+-- Counts per minute in which attempts ended: by queue and task, by queue, by task, and of all ('' stands
+-- for all). Waits (from due to claimed) and running times are summed in seconds and counted in buckets.
+-- The bounds of the buckets are in the code and never change.
+CREATE TABLE /*schema.*/rollup_minute (
+    minute    timestamptz      NOT NULL,
+    queue     text             NOT NULL,
+    task      text             NOT NULL,
+    completed integer          NOT NULL,
+    failed    integer          NOT NULL,
+    timed_out integer          NOT NULL,
+    snoozed   integer          NOT NULL,
+    released  integer          NOT NULL,
+    cancelled integer          NOT NULL,
+    lost      integer          NOT NULL,
+    revoked   integer          NOT NULL,
+    wait_sum  double precision NOT NULL,
+    run_sum   double precision NOT NULL,
+    waits     integer[]        NOT NULL,
+    runs      integer[]        NOT NULL,
+    CONSTRAINT rollup_minute_pkey PRIMARY KEY (queue, task, minute)
+);
+
+CREATE INDEX rollup_minute_minute_idx ON /*schema.*/rollup_minute (minute);
+
+-- The progress of the counts, in one row that one process at a time locks. Minutes before final_to are
+-- complete. Those up to marked_to are counted once more when every transaction before mark has ended.
+-- Those up to counted_until may lack attempts that commit late.
+CREATE TABLE /*schema.*/rollup_state (
+    singleton     boolean     NOT NULL DEFAULT true,
+    final_to      timestamptz NOT NULL,
+    marked_to     timestamptz NOT NULL,
+    counted_until timestamptz NOT NULL,
+    mark          xid8        NOT NULL,
+    CONSTRAINT rollup_state_pkey PRIMARY KEY (singleton),
+    CONSTRAINT rollup_state_check CHECK (singleton AND final_to <= marked_to AND marked_to <= counted_until)
+) WITH (fillfactor = 50);
+
+CREATE INDEX attempt_ended_at_idx ON /*schema.*/attempt (ended_at);
+CREATE INDEX job_held_idx ON /*schema.*/job (queue) WHERE held AND state = 'queued';
+CREATE INDEX job_failed_queue_idx ON /*schema.*/job_failed (queue);
+-- No signature counts as an empty one: the planner cannot use the order of an index behind IS NULL.
+CREATE INDEX job_failed_group_idx
+    ON /*schema.*/job_failed (task, coalesce(error_signature, ''), ended_at, id);
+CREATE INDEX job_suspect_idx ON /*schema.*/job (queue) WHERE suspect AND NOT held AND state = 'queued';

@@ -1,0 +1,12 @@
+-- The jobs `j` that a selector matches, by the parameters that all tables of jobs have in common.
+        AND (j.queue = ANY ($1::text[]) OR $1 IS NULL)
+        AND (j.task = ANY ($2::text[]) OR $2 IS NULL)
+        AND (j.meta -> 'tags' ?| $3::text[] OR $3 IS NULL)
+        AND (j.key = ANY ($4::text[]) OR $4 IS NULL)
+        AND (j.args @> ANY ($5::jsonb[]) OR $5 IS NULL)
+        AND (j.created_at >= $6::timestamptz OR $6 IS NULL)
+        AND (j.created_at < $7::timestamptz OR $7 IS NULL)
+        AND (j.run_at >= $8::timestamptz OR $8 IS NULL)
+        AND (j.run_at < $9::timestamptz OR $9 IS NULL)
+        AND (j.attempt >= $10::smallint OR $10 IS NULL)
+        AND (j.attempt <= $11::smallint OR $11 IS NULL)

@@ -1,0 +1,7 @@
+-- Make the row that says how far minutes are folded, unless there is one. Not left to the conflict
+-- alone, which would wait for a folder that is at it.
+-- Uses rollup_state_pkey; locks nothing.
+INSERT INTO /*schema.*/rollup_state (final_to, marked_to, counted_until, mark)
+SELECT 'epoch', 'epoch', 'epoch', pg_snapshot_xmax(pg_current_snapshot())
+WHERE NOT EXISTS (SELECT FROM /*schema.*/rollup_state AS s WHERE s.singleton)
+ON CONFLICT DO NOTHING
