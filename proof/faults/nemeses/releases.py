@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from proof.faults.crew import Post
     from proof.faults.harness import Bed
 
-# v0.1.0, by its commit: a clone need not have the tags.
-LAST_RELEASE = "c5d9fb36c0232466ad30339631a99f71225625fc"
+# The first commit whose schema is the one first migration. Later ones must run next to it.
+LAST_RELEASE = "e236a623ae1263a06287fa4fcf7acce55427e0c7"
 _PATH = "PYTHONPATH"
 _UP_WITHIN = 30.0
 
