@@ -31,10 +31,7 @@ SELECT id, state, token, task, (args ->> 'label')::bigint, result, NULL,
 FROM tenure.job_archive
 UNION ALL
 SELECT id, 'failed', token, task, (args ->> 'label')::bigint, NULL, done_reason,
-    -- A worker of the last release files a dead letter without its history and the other counters.
-    attempt, losses,
-    CASE WHEN history IS NOT NULL THEN worker_losses END,
-    CASE WHEN history IS NOT NULL THEN deaths END
+    attempt, losses, worker_losses, deaths
 FROM tenure.job_failed
 UNION ALL
 SELECT id, state, token, task, (args ->> 'label')::bigint, NULL, NULL,
