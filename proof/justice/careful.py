@@ -1,7 +1,6 @@
-"""Handlers that must not begin twice: `on_loss="fail"` with one attempt, where that exists."""
+"""Handlers that must not begin twice: `on_loss="fail"` with one attempt."""
 
 import asyncio
-import inspect
 import time
 from typing import Any
 
@@ -9,9 +8,12 @@ from proof.justice.jobs import QUEUE, STEP, app, mark
 from proof.justice.ledger import BEAT, END, START
 from tenure import AsyncJob, Job
 
-HAS_ON_LOSS = "on_loss" in inspect.signature(app.task).parameters
-_ONCE: dict[str, Any] = {"on_loss": "fail"} if HAS_ON_LOSS else {}
-_OPTIONS: dict[str, Any] = {"queue": QUEUE, "timeout": None, "max_attempts": 1, **_ONCE}
+_OPTIONS: dict[str, Any] = {
+    "queue": QUEUE,
+    "timeout": None,
+    "max_attempts": 1,
+    "on_loss": "fail",
+}
 
 
 @app.task(name="pay_on_loop", **_OPTIONS)

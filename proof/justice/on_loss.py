@@ -128,8 +128,6 @@ class Careful:
         report, bed = self._stage.report, self._bed
         fates, marks = bed.fates(), bed.ledger.marks
         report.jobs += len(self._jobs)
-        missing = [] if careful.HAS_ON_LOSS else ["@app.task(on_loss=…)"]
-        report.none("options that this release does not have", missing)
         report.at_least("jobs", len(self._jobs), self._count)
         begun = {mark.job for mark in marks if mark.kind == START}
         report.note("  whose handler began", len(begun))
