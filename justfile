@@ -24,6 +24,8 @@ cli := "tests/cli tests/doctor"
 integrations := "tests/contrib tests/drivers tests/testing"
 docs := "tests/docs/test_snippets.py tests/docs/test_first_minutes.py"
 mutations := "tests/proof tests/mutations"
+# Suites that use the dependencies: `just test-minimums` runs them on the lowest versions.
+minimums := "tests/rules tests/services tests/conformance tests/settings tests/app tests/connections tests/redis tests/cli tests/server tests/dashboard tests/contrib tests/drivers tests/testing"
 pg18 := "tests/conformance tests/races tests/query_plans tests/migrations tests/roles"
 
 # List the recipes.
@@ -115,11 +117,18 @@ test-docs *args:
 test18 *args:
     {{ pytest }} {{ parallel }} --postgres=18 {{ pg18 }} "$@"
 
+# Suites on the lowest versions that pyproject.toml declares, in .cache/minimums. Arguments replace the suites.
+test-minimums *args:
+    uv venv --quiet --allow-existing .cache/minimums
+    uv pip sync --quiet --python .cache/minimums --require-hashes support/minimums/requirements.lock
+    uv pip install --quiet --python .cache/minimums --no-deps --no-build-isolation --editable .
+    .cache/minimums/bin/python -m pytest {{ if args == "" { waiting + " --dist=loadfile " + minimums } else { "-m 'not timing'" } }} "$@"
+
 # The tests that measure time, alone and one after the other.
 test-timing *args:
     {{ pytest }} -m timing --numprocesses=0 $(grep -rl --include='test_*.py' '^@pytest.mark.timing' tests) "$@"
 
-# The README as a new user types it, from the built wheel to the third minute.
+# The README as a new user types it, from the built wheel to a killed worker.
 test-readme:
     {{ bin }}/python -m support.first_minutes
 
@@ -136,11 +145,28 @@ docs-names:
     {{ bin }}/python -m support.surfaces --page > .cache/names.md
     mv .cache/names.md docs/reference/names.md
 
+# Write docs/reference/commands.md from the help of the commands, with outputs from a private PostgreSQL.
+docs-commands:
+    {{ bin }}/python -m support.commands > .cache/commands.md
+    mv .cache/commands.md docs/reference/commands.md
+
+# Write docs/reference/openapi.json and docs/reference/http.md from the routes of the server.
+docs-http: openapi
+    {{ bin }}/python -m support.http_page
+
 # Build the site into .cache/docs/html; a warning fails it.
 docs:
     # Fresh each time: pages that were read before would keep their warnings to themselves.
     {{ bin }}/sphinx-build --fail-on-warning --keep-going --fresh-env --quiet \
         --doctree-dir .cache/docs/doctrees docs .cache/docs/html
+
+# Hold the texts to plain English: `just language [PATH …]` prints what to write instead.
+language *args:
+    {{ bin }}/python -m support.language "$@"
+
+# Count the hand-written prose of the user docs, page by page: `just docs-words [--at COMMIT]`.
+docs-words *args:
+    {{ bin }}/python -m support.language --words "$@"
 
 # Take the pictures of docs/pictures again, from the demo's dashboard in Chromium; about six minutes.
 docs-screenshots *args:
@@ -173,10 +199,25 @@ lock:
                 --output-file $lock; \
         done; \
     done
+    {{ bin }}/python -m support.minimums > .cache/minimums.constraints
+    {{ compile }} pyproject.toml support/minimums/tools.in --all-extras --resolution lowest-direct --no-annotate --upgrade \
+        --constraints .cache/minimums.constraints --output-file support/minimums/requirements.lock
+
+# Build a release of HEAD into dist: sdist, wheel, SBOM (CycloneDX) and SHA256SUMS.
+release-files directory="dist":
+    {{ bin }}/python -m support.release build "{{ directory }}"
+
+# Check the sums of a release, and build its commit again: every file must be the same.
+verify-release directory="dist":
+    {{ bin }}/python -m support.release verify "{{ directory }}"
 
 # Fuzz every route by its schema: `just fuzz [--cases N] [--seconds S] [--seed N]` (default: 20,000 cases).
 fuzz *args:
     {{ bin }}/python -m support.fuzz "$@"
+
+# Try every route as every role on another tenant's things: `just rights [--cases N] [--seed N]` (default: 20,000 cases).
+rights *args:
+    {{ bin }}/python -m support.rights "$@"
 
 # At a release: what this one promises, the next one keeps.
 openapi-baseline:

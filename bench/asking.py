@@ -30,8 +30,8 @@ def questions(job: int) -> dict[str, str]:
     now = datetime.now(UTC)
     day, week = ((now - timedelta(days=d)).strftime("%Y-%m-%dT%H:%M:%SZ") for d in (1, 7))
     jobs = {
-        f"jobs {said.replace('&', ', ').replace('=', ' ')}": f"/v1/jobs?{said}"
-        for said in (
+        f"jobs {text.replace('&', ', ').replace('=', ' ')}": f"/v1/jobs?{text}"
+        for text in (
             "state=queued",
             "state=queued&queue=q3",
             "state=queued&queue=q3&task=t3",
@@ -91,7 +91,7 @@ def pages(job: int) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Asking:
-    """Somebody with an access token, and the processes whose time they take."""
+    """A client with an access token, and the processes whose time it takes."""
 
     serving: Serving
     database: int
@@ -105,7 +105,8 @@ class Asking:
 
     def pages(self, job: int) -> None:
         """Every page."""
-        with self._caller(cookies={"tenure": self.secret}) as caller:
+        with self._caller() as caller:
+            caller.post("/sign-in", data={"token": self.secret})
             self._ask(caller, "pages", pages(job), PAGE)
 
     def tab(self, short: bool) -> None:
@@ -113,7 +114,8 @@ class Asking:
         server has to learn first what an answer costs."""
         seconds = _SHORT_SECONDS if short else _SECONDS
         idle = self._database_over(seconds, lambda: None)
-        with self._caller(cookies={"tenure": self.secret}) as caller:
+        with self._caller() as caller:
+            caller.post("/sign-in", data={"token": self.secret})
             self._database_over(_SHORT_SECONDS, lambda: caller.get("/").raise_for_status())
             busy = self._database_over(seconds, lambda: caller.get("/").raise_for_status())
         share = max(busy - idle, 0) / seconds
@@ -131,17 +133,17 @@ class Asking:
             time.sleep(_EVERY)
         return family_seconds(self.database) - before
 
-    def _caller(
-        self, *, headers: Mapping[str, str] | None = None, cookies: dict[str, str] | None = None
-    ) -> httpx.Client:
-        return httpx.Client(base_url=self.serving.url, headers=headers, cookies=cookies, timeout=60)
+    def _caller(self, *, headers: Mapping[str, str] | None = None) -> httpx.Client:
+        return httpx.Client(base_url=self.serving.url, headers=headers, timeout=60)
 
-    def _ask(self, caller: httpx.Client, kind: str, asked: Mapping[str, str], bar: float) -> None:
+    def _ask(
+        self, caller: httpx.Client, kind: str, requested: Mapping[str, str], bar: float
+    ) -> None:
         """Wall time by request; processor time as a mean, which holds still on a shared machine."""
         heads = ("p50", "p95", "max", "database", "server")
         print(f"  {'':<44} {' '.join(f'{head:>8}' for head in heads)}  ms")
         worst = 0.0
-        for name, path in asked.items():
+        for name, path in requested.items():
             times = []
             before = family_seconds(self.database), family_seconds(self.serving.pid)
             for _ in range(REQUESTS):

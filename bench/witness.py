@@ -22,7 +22,7 @@ NAP, STALL = 0.005, 0.050
 
 
 class Stalls:
-    """The times at which the machine ran nobody, or not those who were due: from, to."""
+    """The periods in which the machine ran no process that was due: from, to."""
 
     def __init__(self) -> None:
         self.spans: list[tuple[float, float]] = []

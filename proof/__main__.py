@@ -19,8 +19,10 @@ SUBJECTS = {
     "bugs": "proof.mutations.suite",
     "schedules": "proof.schedules.suite",
     "operations": "proof.operations",
+    "erase": "proof.erase",
     "horizon": "proof.horizon",
     "forged": "proof.forged",
+    "abuse": "proof.abuse.suite",
     "peers": "proof.peers.suite",
     "crowd": "proof.crowd.suite",
     "innocents": "proof.justice.innocents",
@@ -40,8 +42,8 @@ OURSELVES: tuple[str, ...] = (sys.executable, "-m", "proof")
 
 def main() -> int:
     """Hand over to the subject; what follows its name is its own. Without one, to all of them.
-    Whoever is told to end meanwhile leaves by the way on which everything is ended."""
-    shutdown.leave_when_told()
+    A signal meanwhile leaves through the same cleanup."""
+    shutdown.leave_on_signal()
     subject, *rest = sys.argv[1:] or [""]
     if subject in SUBJECTS:
         return _prove(subject, rest)

@@ -53,20 +53,20 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="just prove batteries", description=__doc__)
     parser.add_argument("parts", nargs="*", help="cut_off, draining, poison, … (all, and crowd)")
     parser.add_argument("--short", action="store_true", help="with the counts of every commit")
-    said = parser.parse_args(argv)
-    form = "short" if said.short else "full"
-    suites = [f"tests/crash/test_{part}.py" for part in said.parts if part != "crowd"]
-    suites = suites if said.parts else _all()
+    options = parser.parse_args(argv)
+    form = "short" if options.short else "full"
+    suites = [f"tests/crash/test_{part}.py" for part in options.parts if part != "crowd"]
+    suites = suites if options.parts else _all()
     missed = 0
-    if suites and said.short:
+    if suites and options.short:
         missed = _short(suites)
         if missed:
             print("\nfailed once; if it was the machine, it passes now:", flush=True)
             missed = _pytest(form, "--last-failed", *suites)
     elif suites:
         missed = _pytest(form, *suites)
-    if "crowd" in said.parts or not said.parts:
-        missed = crowd.main(["--short"] if said.short else []) or missed
+    if "crowd" in options.parts or not options.parts:
+        missed = crowd.main(["--short"] if options.short else []) or missed
     return missed
 
 

@@ -43,7 +43,7 @@ SELECT md5(string_agg(t.line, '' ORDER BY t.line)) FROM (
 
 
 class Forger:
-    """Somebody who holds true leases, and tries others. `tried` is how often, by kind."""
+    """A client that holds true leases, and tries forged ones. `tried` is how often, by kind."""
 
     def __init__(self, caller: httpx.Client) -> None:
         self.caller = caller
@@ -55,16 +55,16 @@ class Forger:
         """A true lease on a new job."""
         made = {"task": "task", "queue": _QUEUE, "lease": 3600}
         self._post("jobs", made)
-        asked = {"queues": [_QUEUE], "worker": {"name": "forger"}, "session": self._session}
-        answer = self._post("leases:acquire", asked)
+        request = {"queues": [_QUEUE], "worker": {"name": "forger"}, "session": self._session}
+        answer = self._post("leases:acquire", request)
         self._session = answer["session"]
         return str(answer["jobs"][0]["lease"])
 
     def ended(self, verb: str) -> str:
         """A lease that has ended so; of a job that was given back, the next lease is held."""
         lease = self.acquire()
-        said = attempt(self.caller, verb, lease)
-        assert said is not None, verb
+        answer = attempt(self.caller, verb, lease)
+        assert answer is not None, verb
         if verb == "release":
             self._post("leases:acquire", {"queues": [_QUEUE], "worker": {"name": "other"}})
         return lease
@@ -72,10 +72,10 @@ class Forger:
     def revoked(self) -> str:
         """A lease that an operator took back; the job is held by another session now."""
         made = self._post("jobs", {"task": "task", "queue": _QUEUE})
-        asked = {"queues": [_QUEUE], "worker": {"name": "forger"}}
-        lease = str(self._post("leases:acquire", asked)["jobs"][0]["lease"])
+        request = {"queues": [_QUEUE], "worker": {"name": "forger"}}
+        lease = str(self._post("leases:acquire", request)["jobs"][0]["lease"])
         self._post(f"jobs/{made['id']}:revoke", None)
-        self._post("leases:acquire", asked | {"wait": 10})
+        self._post("leases:acquire", request | {"wait": 10})
         return lease
 
     def attempt(self, kind: str, texts: Iterable[str], *, by: httpx.Client | None = None) -> None:
@@ -83,10 +83,10 @@ class Forger:
         for text in texts:
             for verb in VERBS:
                 self.tried[kind] += 1
-                said = attempt(by or self.caller, verb, text)
+                answer = attempt(by or self.caller, verb, text)
                 # Who says again what was heard is told so, and nothing is done.
-                if said is not None and '"repeated"' not in said:
-                    self.accepted.append(f"{kind}, {verb}: {said}: {text!r}")
+                if answer is not None and '"repeated"' not in answer:
+                    self.accepted.append(f"{kind}, {verb}: {answer}: {text!r}")
 
     def _post(self, path: str, body: Any) -> Any:
         answer = self.caller.post(f"/v1/{path}", json=body)
@@ -158,6 +158,6 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="just prove forged", description=__doc__)
     parser.add_argument("--short", action="store_true", help="the same; there is no shorter form")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000))
-    said = parser.parse_args(argv)
+    options = parser.parse_args(argv)
     path = _DIRECTORY.with_suffix(".json")
-    return tried(lambda: prove(seed=said.seed), path, short=said.short)
+    return tried(lambda: prove(seed=options.seed), path, short=options.short)

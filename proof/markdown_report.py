@@ -19,14 +19,14 @@ _VERDICTS = {None: "", True: "ok", False: "**missed**"}
 def versions() -> dict[str, str]:
     """Of everything that a figure may depend on."""
     server = binaries.find(15) / "postgres"
-    said = subprocess.run(  # noqa: S603 - the server that the proofs run on
+    output = subprocess.run(  # noqa: S603 - the server that the proofs run on
         [server, "--version"], check=True, capture_output=True, text=True, timeout=10
     ).stdout
     return {
         "tenure": version("tenure"),
         "source": _source(),
         "python": platform.python_version(),
-        "postgresql": said.split()[2],
+        "postgresql": output.split()[2],
         "kernel": platform.release(),
     }
 
@@ -39,7 +39,7 @@ def _source() -> str:
 
 
 def _git(*words: str) -> str:
-    said = subprocess.run(  # noqa: S603 - words of our own
+    output = subprocess.run(  # noqa: S603 - words of our own
         ["git", *words],  # noqa: S607 - whichever it is
         cwd=binaries.ROOT,
         check=False,
@@ -47,7 +47,7 @@ def _git(*words: str) -> str:
         text=True,
         timeout=10,
     )
-    return said.stdout.strip()
+    return output.stdout.strip()
 
 
 def markdown(subject: str, about: Mapping[str, Any], whole: Mapping[str, Any]) -> str:

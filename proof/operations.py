@@ -44,7 +44,7 @@ _LOOK = 0.25
 _SETTLED = 2.0
 _COME_BACK = 15.0
 _STRETCH = 5.0
-_BY = Operator("prover", source="proof", reason="what broke them is mended")
+_BY = Operator("prover", source="proof", reason="the cause is fixed")
 _TARGET = "proof.operations:app"
 _FILE = ROOT / ".cache/proof/operations.json"
 _SETTINGS = {"max_connections": "100", "shared_buffers": "256MB"}
@@ -55,10 +55,11 @@ SELECT n, %(token)s, now(), now(), now(), 0, 5, 3, 3, 0, 3, 'letters', 'send', '
     'ConnectionError: refused', '{"to": 1}'
 FROM generate_series(1, %(count)s) AS n
 """
-# One snapshot: what the operation says of itself, what its items say, and what became of the jobs.
+# One snapshot: the operation's own counts, its items, and the state of the jobs.
 _TRUTH = """
 SELECT o.done, o.total, o.state, clock_timestamp() AS at,
-    (SELECT count(i.outcome) FROM tenure.operation_item AS i WHERE i.operation_id = o.id) AS told,
+    (SELECT count(i.outcome) FROM tenure.operation_item AS i WHERE i.operation_id = o.id)
+        AS reported,
     (SELECT count(*) FROM tenure.job AS j WHERE j.token = %(token)s + 1) AS alive,
     (SELECT count(*) FROM tenure.job_failed) AS dead
 FROM tenure.operation AS o
@@ -102,12 +103,12 @@ class Run:
         self.report.note("seconds to freeze the members", time.monotonic() - began, " s")
         self.report.at_least("members", started.total, count)
         kills = [int(count * share) for share in KILL_AT]
-        came_back = [self._killed(started, at) for at in kills]
+        returned = [self._killed(started, at) for at in kills]
         self._until(started, lambda truth: truth["state"] == OperationState.DONE)
-        self._judge(started, came_back)
+        self._judge(started, returned)
 
     def _killed(self, started: OperationRow, done: int) -> float:
-        """Kill the worker once so many are done; seconds until a new one has gone on."""
+        """Kill the worker once this many are done; return the seconds until a new one continues."""
         self._until(started, lambda truth: truth["done"] >= done)
         self.worker.kill()
         self.report.fault("the worker that does an operation is killed")
@@ -120,19 +121,19 @@ class Run:
         deadline = time.monotonic() + _COME_BACK + started.total / RATE * 2
         while not there(self._look(started)):
             if time.monotonic() > deadline:
-                raise RuntimeError(f"it does not go on; see {self.directory}")
+                raise RuntimeError(f"it does not continue; see {self.directory}")
             time.sleep(_LOOK)
 
     def _look(self, started: OperationRow) -> dict[str, Any]:
         """The progress now, which must be what can be counted."""
         [truth] = self.rows(_TRUTH, id=started.id, token=_TOKEN)
         whole = truth["alive"] + truth["dead"] == truth["total"]
-        if not whole or not truth["done"] == truth["told"] == truth["alive"]:
+        if not whole or not truth["done"] == truth["reported"] == truth["alive"]:
             self.untrue.append(truth)
         self.seen.append((truth["at"].timestamp(), truth["done"]))
         return truth
 
-    def _judge(self, started: OperationRow, came_back: list[float]) -> None:
+    def _judge(self, started: OperationRow, returned: list[float]) -> None:
         report, ended = self.report, self.admin.operations.get(started.id)
         if ended is None or ended.started_at is None or ended.ended_at is None:
             raise AssertionError("it has ended")
@@ -143,8 +144,10 @@ class Run:
         # Who comes late may make up for a second; and a chunk is done at once.
         most = RATE * (_STRETCH + 1) + RATE / 2
         report.at_most("jobs done in the fastest 5 s", self._fastest(), most)
-        for number, wait in enumerate(came_back, 1):
-            report.at_most(f"seconds until a new worker goes on, death {number}", wait, 15.0, " s")
+        for number, wait in enumerate(returned, 1):
+            report.at_most(
+                f"seconds until a new worker continues, death {number}", wait, 15.0, " s"
+            )
         report.at_least("looks at the progress", len(self.seen), 10)
         report.none("looks at which it was not what can be counted", self.untrue)
         report.none("items not retried", self.rows(_OUTCOMES, id=started.id))
@@ -168,8 +171,8 @@ class Run:
     def abort(self) -> None:
         """Move all jobs, and abort that in the middle."""
         changes = Changes(queue="elsewhere")
-        said = Filter(queue="letters")
-        started = self.admin.operations.start("move", said, _BY, rate=RATE, changes=changes)
+        answer = Filter(queue="letters")
+        started = self.admin.operations.start("move", answer, _BY, rate=RATE, changes=changes)
         while self._read(started).done < RATE:
             time.sleep(_LOOK)
         began = time.monotonic()
@@ -221,6 +224,6 @@ def main(argv: list[str]) -> int:
     """Run it; 0 if no bar was missed."""
     parser = argparse.ArgumentParser(prog="just prove operations", description=__doc__)
     parser.add_argument("--short", action="store_true", help=f"{SHORT:,} dead letters")
-    said = parser.parse_args(argv)
-    count = SHORT if said.short else FULL
-    return tried(lambda: prove(count=count), _FILE, short=said.short)
+    options = parser.parse_args(argv)
+    count = SHORT if options.short else FULL
+    return tried(lambda: prove(count=count), _FILE, short=options.short)

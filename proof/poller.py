@@ -18,7 +18,7 @@ OFTEN = 2.0
 
 
 class Looking:
-    """From entering it to leaving it, on a connection of its own; anew where that is lost."""
+    """From entering it to leaving it, on its own connection; on a new one where that is lost."""
 
     def __init__(
         self, url: str, look: Callable[[psycopg.Connection[Any]], None], *, every: float

@@ -28,7 +28,7 @@ class Report:
     jobs: int = 0
     faults: list[tuple[str, float, float]] = field(default_factory=list)
     parts: list[tuple[str, float]] = field(default_factory=list)
-    # Jobs that ended per second, by seconds since the beginning, if somebody watches.
+    # Jobs that ended per second, by seconds since the beginning, if recorded.
     pace: list[tuple[float, float]] = field(default_factory=list)
     began_at: float = field(default_factory=time.monotonic)
     # Of what was on trial when it began, whatever is committed meanwhile.
@@ -63,7 +63,7 @@ class Report:
     ) -> None:
         """A figure that must not be above its bar. A bar of 0 says what must not be: missed, it is
         final. Unless it is `timed`: a wait, a lease or a slack that a slow machine alone can
-        outlast is part of it; whoever says so says which."""
+        outlast is part of it; the caller says which."""
         ok = value <= bar
         self._line(what, value, bar, "<=", unit, ok=ok)
         if not ok and bar == 0 and not timed:

@@ -17,9 +17,9 @@ _REQUESTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _END_WITHIN = 60.0
 
 
-def leave_when_told() -> None:
+def leave_on_signal() -> None:
     """Leave by SystemExit at the first of these signals. Those that follow would cut short what is
-    being ended, and are not heard. Whoever ignores one (nohup) goes on ignoring it."""
+    being ended, and are not handled. A process that ignores one (nohup) keeps ignoring it."""
     for request in _REQUESTS:
         if signal.getsignal(request) is not signal.SIG_IGN:
             signal.signal(request, _leave)
@@ -39,7 +39,7 @@ def run(
     environment: Mapping[str, str] | None = None,
     within: float = _END_WITHIN,
 ) -> int:
-    """Run a program that cleans up after itself when it gets this signal; its exit code. Whoever
+    """Run a program that cleans up after itself on this signal; return its exit code. A caller that
     leaves meanwhile, for whatever reason, ends the program first."""
     process = subprocess.Popen(  # noqa: S603 - ourselves, or our own tests
         command,

@@ -60,11 +60,11 @@ def _lines(report: Report) -> Iterator[str]:
 
 
 def _words(counts: Counter[str], seconds: float, pace: list[tuple[float, float]]) -> str:
-    told = f"{counts.total():,} faults of {len(counts)} kinds in {seconds:,.0f} s"
+    text = f"{counts.total():,} faults of {len(counts)} kinds in {seconds:,.0f} s"
     if not pace:
-        return told
+        return text
     rates = [rate for _, rate in pace]
-    return f"{told}; {min(rates):,.0f} to {max(rates):,.0f} jobs ended per second"
+    return f"{text}; {min(rates):,.0f} to {max(rates):,.0f} jobs ended per second"
 
 
 def _x(at: float, seconds: float) -> float:

@@ -1,8 +1,8 @@
 """`just prove totals`: keeps the reports of the runs in .cache/proof, and adds up all that are kept
 into the tables of docs/evidence/proof.md.
 
-They are kept in proof/results, which is committed, so that whoever reads a figure can look where
-it comes from. Runs with a seeded bug, short forms, and first runs that were tried again do not
+They are kept in proof/results, which is committed, so that a reader can check where each
+figure comes from. Runs with a seeded bug, short forms, and first runs that were tried again do not
 count.
 """
 
@@ -23,8 +23,19 @@ from support.markdown import fill, table
 _RUNS = ROOT / ".cache/proof"
 _KEPT = ROOT / "proof/results"
 PAGE = ROOT / "docs/evidence/proof.md"
-# In the reports before 2026-11-17 this took a lock that nobody waits for.
+# In the reports before 2026-11-17 this took a lock that no session waits for.
 _NEVER_STRUCK = "a migration behind a long transaction"
+# Names of figures in kept reports, and the words of the page.
+_SHOWN = {
+    r"jobs that \w+ asked for": "jobs that no client enqueued",
+    r"workers that ended and \w+ had ended": "workers that ended without being stopped",
+    r"workers that ended by themselves": "workers that ended on their own",
+    r"innocents interrupted by nothing that was done": "innocents interrupted without a fault",
+    r"nemeses that never struck": "fault injectors that never acted",
+    r"pills (.*)": r"poison jobs \1",
+    r"jobs more or fewer than keys asked for": "jobs more or fewer than keys",
+    r"ledger rows that no handler says it wrote": "ledger rows that no handler reported",
+}
 _SIGNALS = {
     "SIGKILLs": "kill -9 of a worker or its child",
     "SIGSTOPs past the lease": "SIGSTOP past the lease",
@@ -53,8 +64,8 @@ def runs() -> list[dict[str, Any]]:
 def _jobs(run: dict[str, Any]) -> int:
     """How many jobs were judged; some subjects tell it part by part."""
     ends = (": jobs that were to complete", ": innocents completed")
-    told = [figure["value"] for key, figure in run["figures"].items() if key.endswith(ends)]
-    return int(run.get("jobs") or sum(told))
+    parts = [figure["value"] for key, figure in run["figures"].items() if key.endswith(ends)]
+    return int(run.get("jobs") or sum(parts))
 
 
 def _faults(run: dict[str, Any]) -> Counter[str]:
@@ -69,7 +80,7 @@ def _faults(run: dict[str, Any]) -> Counter[str]:
 
 
 def of_runs(found: list[dict[str, Any]]) -> str:
-    """Each run: when, how long, how much, and what it missed."""
+    """List each run with its time, its size and its result."""
     rows = [
         [
             run["name"],
@@ -79,11 +90,11 @@ def of_runs(found: list[dict[str, Any]]) -> str:
             f"{_jobs(run):,}",
             f"{_faults(run).total():,}",
             run.get("source", "–"),
-            "; ".join(run["missed"]) or "no bar",
+            "failed: " + "; ".join(run["missed"]) if run["missed"] else "passed",
         ]
         for run in found
     ]
-    head = ["run", "when, UTC", "seed", "minutes", "jobs", "faults", "source", "missed"]
+    head = ["run", "when, UTC", "seed", "minutes", "jobs", "faults", "source", "result"]
     return table(head, rows)
 
 
@@ -93,11 +104,11 @@ def of_faults(found: list[dict[str, Any]]) -> str:
     for run in found:
         counted.update(_faults(run))
     rows = [[kind, f"{count:,}"] for kind, count in counted.most_common()]
-    return table(["fault", "times"], [*rows, ["**in all**", f"**{counted.total():,}**"]])
+    return table(["fault", "times"], [*rows, ["**total**", f"**{counted.total():,}**"]])
 
 
 def of_zeros(found: list[dict[str, Any]]) -> str:
-    """What must not be, by its words, summed over all runs that looked for it."""
+    """List each violation with its count, summed over all runs that checked for it."""
     sums: Counter[str] = Counter()
     looked: Counter[str] = Counter()
     for run in found:
@@ -110,8 +121,16 @@ def of_zeros(found: list[dict[str, Any]]) -> str:
                     continue
                 sums[what] += figure["value"]
                 looked[what] += 1
-    rows = [[what, f"{sums[what]:,}", f"{looked[what]:,}"] for what in sorted(sums)]
-    return table(["what must not be", "found", "runs that looked"], rows)
+    rows = [[_shown(what), f"{sums[what]:,}", f"{looked[what]:,}"] for what in sorted(sums)]
+    return table(["violation", "found", "runs that checked"], rows)
+
+
+def _shown(figure: str) -> str:
+    """Return the name of a figure in the words of the page."""
+    for pattern, shown in _SHOWN.items():
+        if match := re.fullmatch(pattern, figure):
+            return match.expand(shown)
+    return figure
 
 
 def in_all(found: list[dict[str, Any]]) -> str:
@@ -120,8 +139,8 @@ def in_all(found: list[dict[str, Any]]) -> str:
     faults = sum(_faults(run).total() for run in found)
     hours = sum(run["seconds"] for run in found) / 3600
     return (
-        f"{len(found)} runs of {hours:.1f} hours in all: **{jobs:,} jobs, {faults:,} injected "
-        f"faults**, {jobs / hours:,.0f} jobs and {faults / hours:,.0f} faults an hour."
+        f"{len(found)} runs, {hours:.1f} hours: **{jobs:,} jobs, {faults:,} injected faults**, "
+        f"or {jobs / hours:,.0f} jobs and {faults / hours:,.0f} faults an hour."
     )
 
 

@@ -48,7 +48,7 @@ def chromium() -> Iterator[Browser]:
 
 @dataclass
 class Seat:
-    """Somebody at a browser. What goes wrong in it is noted in `wrong`."""
+    """A user at a browser. Errors in the browser are collected in `wrong`."""
 
     service: Service
     context: BrowserContext
@@ -60,7 +60,7 @@ class Seat:
         return self.page.goto(self.service.url + path)
 
     def sign_in(self, secret: str | None = None) -> None:
-        """By the access token; the first one unless said."""
+        """Sign in with this access token (default: the first one)."""
         self.go("/sign-in")
         self.page.get_by_label("Access token").fill(secret or self.service.secret)
         self.page.get_by_role("button", name="Sign in").click()
@@ -101,7 +101,7 @@ def seated(
     secret: str | None = None,
     signed_in: bool = True,
 ) -> Iterator[Seat]:
-    """Somebody who has signed in, before an empty page; afterwards nothing may have gone wrong in
+    """A signed-in user with an empty page; afterwards nothing may have gone wrong in
     their browser."""
     width, height = size
     context = browser.new_context(
@@ -132,9 +132,9 @@ def _watched(context: BrowserContext, service: Service) -> Iterator[Seat]:
     page.on("pageerror", lambda error: seat.wrong.append(str(error)))
     page.on(
         "console",
-        lambda said: (
-            seat.wrong.append(said.text)
-            if said.type in ("error", "warning") and _REFUSED not in said.text
+        lambda message: (
+            seat.wrong.append(message.text)
+            if message.type in ("error", "warning") and _REFUSED not in message.text
             else None
         ),
     )

@@ -205,7 +205,7 @@ class Cluster:
         if self._process is None or self._process.poll() is not None:
             return True
         try:
-            # By the socket in our own directory: nobody else can answer there.
+            # By the socket in our own directory: no other server can answer there.
             psycopg.connect(
                 host=str(self.directory), port=self.port, user="postgres", dbname="postgres"
             ).close()

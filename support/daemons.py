@@ -87,7 +87,7 @@ class Daemon:
             raise DaemonError(f"{self.program} did not start:\n{self.log()[-2000:]}")
 
     def stop(self, request: signal.Signals = signal.SIGTERM) -> None:
-        """End the server, by SIGKILL if it does not heed."""
+        """End the server, by SIGKILL if it ignores SIGTERM."""
         if self._process is None:
             return
         self._process.send_signal(request)
@@ -189,7 +189,7 @@ class Sentinel(Daemon):
 
 
 class PgBouncer(Daemon):
-    """A PgBouncer before a database, in transaction mode unless told otherwise."""
+    """A PgBouncer in front of a database (default: transaction mode)."""
 
     program = "pgbouncer"
     package = "pgbouncer"

@@ -18,7 +18,7 @@ _WITHIN = 60.0
 
 
 class Disk:
-    """An ext4 of so many megabytes, mounted at `path` while it is in use.
+    """An ext4 of this many megabytes, mounted at `path` while it is in use.
 
     End what writes on it first. It is unmounted lazily if something still has files open
     there; its loop device then goes when the last of them is closed.

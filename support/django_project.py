@@ -36,8 +36,8 @@ def configure() -> None:
     sys.path.insert(0, str(SHOP))
     from project import settings as example  # noqa: PLC0415 - found only now
 
-    said = {name: getattr(example, name) for name in dir(example) if name.isupper()}
-    settings.configure(**said)
+    values = {name: getattr(example, name) for name in dir(example) if name.isupper()}
+    settings.configure(**values)
     django.setup()
 
 
@@ -58,14 +58,14 @@ def default_database(url: str) -> Iterator[None]:
     """Let this be the database `default` of this process for a while."""
     configure()
     connections["default"].close()
-    said = connections.settings["default"]
-    before = dict(said)
-    said.update(as_django_says(url))
+    answer = connections.settings["default"]
+    before = dict(answer)
+    answer.update(as_django_says(url))
     try:
         yield
     finally:
         connections["default"].close()
-        said.update(before)
+        answer.update(before)
 
 
 class Shop:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """A driver with a way to open a transaction: one in the sync world, or one in the async."""
+    """A driver with a way to open a transaction, sync or async."""
 
     name: str
     opened: Callable[[str], Opened] | None = None

@@ -7,7 +7,7 @@ from support.daemons import Daemon
 
 
 class Etcd(Daemon):
-    """Enough for one machine: nobody votes but itself."""
+    """A cluster of one: enough for one machine."""
 
     program = "etcd"
     package = "etcd-server"
@@ -18,7 +18,7 @@ class Etcd(Daemon):
         self._peers = free_port()
 
     def arguments(self) -> list[str]:
-        """On loopback, known to nobody."""
+        """On loopback, on a free port."""
         clients, peers = f"http://127.0.0.1:{self.port}", f"http://127.0.0.1:{self._peers}"
         return [
             *("--name", "one", "--data-dir", str(self.directory / "data")),

@@ -1,8 +1,8 @@
-"""The README as a new user types it: from the installed wheel to the first result, and on to the
-third minute. Its commands are read from the page; what each costs is measured.
+"""Type the README as a new user does: from the install to the first result and a killed worker.
 
-Run by `just test-readme`. It builds the wheel, makes a fresh virtual environment, and installs from
-whatever index pip is set to; only the name `tenure` means the wheel.
+The commands are read from the page, and the cost of each is measured. Run by `just test-readme`. It
+builds the wheel, creates a virtual environment, and installs from the index that pip is set to.
+Where the page installs from the checkout, the wheel is installed instead.
 """
 
 from __future__ import annotations
@@ -26,41 +26,46 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
+FIRST_RESULT = ("Install", "Quickstart")
+CRASH = "Kill a worker"
+FROM_CHECKOUT, FROM_WHEEL = 'pip install ".[', 'pip install "tenure['
 MOST_COMMANDS = 5
 MOST_SECONDS = 60.0
 PATIENCE = 300.0
-READY = "Ctrl-C ends all of it"
+READY = "Press Ctrl-C to stop"
 STEERED_BY = ("TENURE_", "DATABASE_URL", "PG", "PYTHON", "VIRTUAL_ENV")
 _BLOCK = re.compile(r"^```sh\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 
 
 class Typed(NamedTuple):
-    """One command as the page shows it, and what the page says it prints."""
+    """One command as the page shows it, and the output that the page shows."""
 
     line: str
     prints: str | None
 
 
 class Cost(NamedTuple):
-    """What a command took: of the machine, and of the user's time."""
+    """The processor time and the wall time of a command, in seconds."""
 
     machine: float
     wall: float
 
 
-def commands(title: str) -> Iterator[Typed]:
-    """The commands of one section of the README, in order."""
-    text = (ROOT / "README.md").read_text().partition(f"\n## {title}\n")[2].partition("\n## ")[0]
-    for shown, prints in _BLOCK.findall(text):
-        # What a block prints is printed by its first command that prints.
-        lines = shown.splitlines()
-        speaking = next((line for line in lines if line.startswith("python")), lines[-1])
-        for line in lines:
-            yield Typed(line, prints if prints and line == speaking else None)
+def commands(*titles: str) -> Iterator[Typed]:
+    """Yield the commands of these sections of the README, in order."""
+    page = (ROOT / "README.md").read_text()
+    for title in titles:
+        section = page.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+        for block, prints in _BLOCK.findall(section):
+            # The output of a block comes from its first Python command.
+            lines = block.splitlines()
+            printing = next((line for line in lines if line.startswith("python")), lines[-1])
+            for line in lines:
+                yield Typed(line, prints if prints and line == printing else None)
 
 
 class User:
-    """Somebody with an empty directory, a fresh virtual environment and two terminals."""
+    """A new user with an empty directory, a fresh virtual environment and two terminals."""
 
     def __init__(self, home: Path) -> None:
         self._directory = home / "project"
@@ -78,13 +83,14 @@ class User:
         }
 
     def types(self, typed: Typed) -> Cost:
-        """Do what one line says; fails if it does, or if it prints something else."""
+        """Run one line. Exit if it fails, or if it prints something else than the page shows."""
         started = time.monotonic()
+        line = typed.line.replace(FROM_CHECKOUT, FROM_WHEEL)
         if typed.line.startswith("tenure dev"):
             self._start(typed.line)
             return Cost(0.0, time.monotonic() - started)
         process = subprocess.Popen(
-            ["/bin/bash", "-c", typed.line],
+            ["/bin/bash", "-c", line],
             cwd=self._directory,
             env=self._environment,
             stdin=subprocess.DEVNULL,
@@ -94,12 +100,12 @@ class User:
             preexec_fn=die_with_parent(signal.SIGKILL),  # noqa: PLW1509 - it takes no lock
         )
         if process.stdout is None:
-            raise AssertionError("it has a pipe")
+            raise AssertionError("the process has no pipe")
         printed = process.stdout.read()
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode != 0:
-            raise SystemExit(f"$ {typed.line}\n{printed}\n`tenure dev` says:\n{self.said()}")
+            raise SystemExit(f"$ {typed.line}\n{printed}\n`tenure dev` printed:\n{self.output()}")
         if typed.prints is not None and printed != typed.prints:
             raise SystemExit(f"$ {typed.line}\nprinted {printed!r}, not {typed.prints!r}")
         if typed.line.startswith("kill -9") and self._dev is not None:
@@ -117,38 +123,38 @@ class User:
                 stderr=log,
                 preexec_fn=die_with_parent(signal.SIGKILL),  # noqa: PLW1509 - it takes no lock
             )
-        if not wait_for(lambda: READY in self.said(), PATIENCE):
-            raise SystemExit(f"$ {line}\n{self.said()}")
+        if not wait_for(lambda: READY in self.output(), PATIENCE):
+            raise SystemExit(f"$ {line}\n{self.output()}")
 
-    def said(self) -> str:
-        """What `tenure dev` has said so far."""
+    def output(self) -> str:
+        """Return what `tenure dev` has printed so far."""
         return self._log.read_text() if self._log.exists() else ""
 
     def in_the_background(self) -> float:
-        """What `tenure dev` and all that it started have used of the machine so far."""
+        """Return the processor time of `tenure dev` and its children so far."""
         return _used_by(self._dev.pid) if self._dev is not None else 0.0
 
     def presses_ctrl_c(self) -> None:
-        """End `tenure dev`; fails if it does not end well, or leaves something running."""
+        """Stop `tenure dev`. Exit if it fails, or if a process of it keeps running."""
         if self._dev is None:
             return
         family = _family(self._dev.pid)
         self._dev.send_signal(signal.SIGINT)
         code = self._dev.wait(PATIENCE)
-        if code != 0 or "Traceback" in self.said():
-            raise SystemExit(f"`tenure dev` ended with {code}:\n{self.said()}")
+        if code != 0 or "Traceback" in self.output():
+            raise SystemExit(f"`tenure dev` ended with {code}:\n{self.output()}")
         if not wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in family), 10):
-            raise SystemExit(f"of the processes {family} one is left")
+            raise SystemExit(f"one of the processes {family} is still running")
 
     def leaves(self) -> None:
-        """End what still runs, however it went."""
+        """Kill `tenure dev` if it still runs."""
         if self._dev is not None:
             self._dev.kill()
             self._dev.wait()
 
 
 def _wheel(home: Path) -> Path:
-    """Build the wheel there; answers with a file of constraints by which `tenure` means it."""
+    """Build the wheel into `home`, and return a constraints file that pins `tenure` to it."""
     subprocess.run(
         [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", home, ROOT],
         check=True,
@@ -161,8 +167,8 @@ def _wheel(home: Path) -> Path:
 
 
 def _stat(pid: int) -> tuple[int, float]:
-    """A process' parent, and the seconds that it and its ended children have used."""
-    # The name, in parentheses, may hold spaces; what follows it does not.
+    """Return a process's parent, and the processor time of it and its ended children."""
+    # The name is in parentheses and may contain spaces. The fields after it do not.
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return int(fields[1]), sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
@@ -172,10 +178,10 @@ def _family(root: int) -> list[int]:
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             parents[int(entry.name)] = _stat(int(entry.name))[0]
-    found = [root]
-    for pid in found:
-        found += [child for child, parent in parents.items() if parent == pid]
-    return found
+    family = [root]
+    for pid in family:
+        family += [child for child, parent in parents.items() if parent == pid]
+    return family
 
 
 def _used_by(root: int) -> float:
@@ -191,9 +197,9 @@ def _show(line: str, cost: Cost) -> None:
 
 
 def main() -> None:
-    """Type it all, and say what it cost; ends with 1 if that is more than promised."""
+    """Type the page and print the costs. Exit with 1 if they exceed the limits."""
     home = Path(tempfile.mkdtemp(prefix="tenure-first-"))
-    # As root, the private server is another user's, who has to get there.
+    # If root runs this, the private server belongs to another user, who needs access.
     home.chmod(0o755)
     print("machine      wall  command")
     try:
@@ -209,7 +215,7 @@ def main() -> None:
 
 def _type_all(user: User) -> None:
     total, count = 0.0, 0
-    for typed in commands("The first five minutes"):
+    for typed in commands(*FIRST_RESULT):
         cost = user.types(typed)
         _show(typed.line, cost)
         total += cost.machine
@@ -218,10 +224,10 @@ def _type_all(user: User) -> None:
     print(f"{background:6.2f} s            of it in the background")
     total += background
     print(f"first result after {count} commands and {total:.1f} s of machine time")
-    for typed in commands("The third minute"):
+    for typed in commands(CRASH):
         _show(typed.line, user.types(typed))
     if count > MOST_COMMANDS or total > MOST_SECONDS:
-        raise SystemExit(f"promised are {MOST_COMMANDS} commands and {MOST_SECONDS:g} s")
+        raise SystemExit(f"the limits are {MOST_COMMANDS} commands and {MOST_SECONDS:g} s")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Freezes processes by the kernel's freezer (cgroup v1), and lets them go on."""
+"""Freezes processes by the kernel's freezer (cgroup v1), and thaws them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Freezer:
         return (self._path / "freezer.state").read_text().strip()
 
     def thaw(self) -> None:
-        """Let all go on at once, in the root group, and remove this one."""
+        """Thaw all at once, in the root group, and remove this one."""
         if not self._path.exists():
             return
         (self._path / "freezer.state").write_text("THAWED")

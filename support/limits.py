@@ -64,7 +64,7 @@ class _Limit:
 
 
 class MemoryLimit(_Limit):
-    """So many bytes together; the kernel kills who goes beyond."""
+    """Limit the processes to this many bytes together; the kernel kills one that exceeds them."""
 
     root = _ROOT / "memory"
     setting = "memory.limit_in_bytes"
@@ -82,13 +82,13 @@ class MemoryLimit(_Limit):
 
 
 class ProcessLimit(_Limit):
-    """So many processes and threads together; a fork beyond that fails."""
+    """Limit processes and threads to this many together; a fork beyond that fails."""
 
     root = _ROOT / "pids"
     setting = "pids.max"
 
     def remove(self) -> None:
-        """End whoever is in it, and remove the group."""
+        """End the processes in it, and remove the group."""
         (self.path / self.setting).write_text("0")
         for pid in self.members:
             send(pid, signal.SIGKILL)
@@ -96,7 +96,7 @@ class ProcessLimit(_Limit):
 
 
 class ProcessorLimit(_Limit):
-    """So many microseconds of every tenth of a second together; who has used them up waits."""
+    """Limit the processes to this many microseconds of every tenth of a second together."""
 
     root = _ROOT / "cpu"
     setting = "cpu.cfs_quota_us"
@@ -113,7 +113,7 @@ class ProcessorLimit(_Limit):
 
     @property
     def waits(self) -> int:
-        """In how many tenths of a second somebody had to wait so far."""
+        """Return in how many tenths of a second a process had to wait so far."""
         words = (self.path / "cpu.stat").read_text().split()
         return int(words[words.index("nr_throttled") + 1])
 

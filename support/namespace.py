@@ -51,7 +51,7 @@ class Namespace:
     def __init__(self) -> None:
         number = next(_numbers)
         self.name = f"tenure-{os.getpid()}-{number}"
-        # Names of links have 15 characters at the most.
+        # Names of links have at most 15 characters.
         self._link = f"tn{os.getpid()}-{number}"
         self.host = self.inside = ""
         self.fault: str | None = None
@@ -102,18 +102,18 @@ class Namespace:
         self.fault = None
 
     def _rules(self, text: str) -> None:
-        _run(*self.command, "nft", "-f", "-", said=text)
+        _run(*self.command, "nft", "-f", "-", output=text)
 
     def remove(self) -> None:
-        """Remove it; what runs in it goes on without a link."""
+        """Remove it; processes in it continue without a link."""
         for words in (("link", "delete", self._link), ("netns", "delete", self.name)):
             with contextlib.suppress(NamespaceError):
                 _run("ip", *words)
 
 
-def _run(*words: str, said: str | None = None) -> str:
+def _run(*words: str, output: str | None = None) -> str:
     done = subprocess.run(
-        words, check=False, capture_output=True, text=True, input=said, timeout=_WITHIN
+        words, check=False, capture_output=True, text=True, input=output, timeout=_WITHIN
     )
     if done.returncode != 0:
         raise NamespaceError(f"{' '.join(words)}: {done.stderr.strip()}")
@@ -121,7 +121,7 @@ def _run(*words: str, said: str | None = None) -> str:
 
 
 def _addresses() -> tuple[str, str]:
-    """Two addresses of a network that nobody here has a route to yet."""
+    """Two addresses of a network that has no route here yet."""
     routes = json.loads(_run("ip", "-j", "-4", "route", "show"))
     taken = [ipaddress.ip_network(r["dst"]) for r in routes if r["dst"] != "default"]
     for number in range(64):

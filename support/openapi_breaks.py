@@ -1,7 +1,7 @@
 """What a change of an OpenAPI document breaks for those who use the API as it was.
 
-Additions are no break: a route, a field of an answer, a field of a request that may be left away, a
-word of an enum, a wider limit. Whoever reads an answer is expected to pass over what is new to it.
+Additions do not break clients: a route, a field of an answer, an optional field of a request, a
+value of an enum, a wider limit. Clients ignore unknown fields of an answer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _EXACT = ("pattern", "format", "const")
 
 
 def breaks(old: Schema, new: Schema) -> list[str]:
-    """Each break in words; none if whoever used the old API can use the new one."""
+    """List each break in words; an empty list if clients of the old API can use the new one."""
     return list(_Compared(old, new).routes())
 
 
@@ -55,7 +55,7 @@ class _Compared:
                 yield f"{label} {name} is gone"
             else:
                 there = after[name]["schema"]
-                yield from self._asked(f"{label} {name}", parameter["schema"], there)
+                yield from self._requested(f"{label} {name}", parameter["schema"], there)
 
     def _body(self, label: str, was: Schema, now: Schema) -> Iterator[str]:
         before, after = was.get("requestBody"), now.get("requestBody")
@@ -70,7 +70,7 @@ class _Compared:
                 yield f"{label} takes no {kind} any more"
             else:
                 there = after["content"][kind]["schema"]
-                yield from self._asked(f"{label} body", content["schema"], there)
+                yield from self._requested(f"{label} body", content["schema"], there)
 
     def _answers(self, label: str, was: Schema, now: Schema) -> Iterator[str]:
         for status, answer in was["responses"].items():
@@ -86,7 +86,7 @@ class _Compared:
                     place = f"{label} {status}"
                     yield from self._answered(place, content.get("schema", {}), other)
 
-    def _asked(self, place: str, old: Schema, new: Schema) -> Iterator[str]:
+    def _requested(self, place: str, old: Schema, new: Schema) -> Iterator[str]:
         """What was accepted must be accepted."""
         accepted = self._alternatives(new, self._new)
         for one in self._alternatives(old, self._old):
@@ -110,7 +110,7 @@ class _Compared:
                 yield f"{place} has another {limit}"
         for name in sorted(set(new.get("required", ())) - set(old.get("required", ()))):
             yield f"{place}.{name} must be given now"
-        yield from self._inside(place, old, new, self._asked)
+        yield from self._inside(place, old, new, self._requested)
 
     def _answered(self, place: str, old: Schema, new: Schema) -> Iterator[str]:
         """What is answered must be what was expected."""
@@ -125,7 +125,7 @@ class _Compared:
         yield from _fewer_words(place, old, new)
         for name in sorted(set(old.get("required", ())) - set(new.get("required", ()))):
             if name in new.get("properties", {}):
-                yield f"{place}.{name} may be left away now"
+                yield f"{place}.{name} is optional now"
         yield from self._inside(place, old, new, self._answered)
 
     def _inside(self, place: str, old: Schema, new: Schema, compare: Any) -> Iterator[str]:
@@ -168,11 +168,11 @@ def _fewer_words(place: str, old: Schema, new: Schema) -> Iterator[str]:
 
 def _types(schema: Schema) -> frozenset[str]:
     """The types that a value may have; a number may be an integer."""
-    said = schema.get("type")
-    if said is None:
+    answer = schema.get("type")
+    if answer is None:
         every = {"null", "boolean", "integer", "number", "string", "array", "object"}
         return frozenset({_type(schema["const"])} if "const" in schema else every)
-    types = {said} if isinstance(said, str) else set(said)
+    types = {answer} if isinstance(answer, str) else set(answer)
     return frozenset(types | {"integer"} if "number" in types else types)
 
 

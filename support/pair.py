@@ -50,7 +50,7 @@ class Pair:
     """Two servers. Leave it, and both have ended.
 
     With `synchronous` a commit waits for the standby whenever there is one; while the standby is
-    being made the primary goes on alone, and what it confirms then is part of the copy.
+    being promoted continues alone, and what it confirms then is part of the copy.
     """
 
     def __init__(self, *, synchronous: bool) -> None:
@@ -86,12 +86,12 @@ class Pair:
         self._links.close()
 
     def url(self, database: str = "postgres") -> str:
-        """The libpq URL that finds whoever can be written to."""
+        """The libpq URL that finds the writable server."""
         hosts = ",".join(f"127.0.0.1:{port}" for port in self._ports)
         return f"postgresql://postgres@{hosts}/{database}?target_session_attrs=read-write"
 
     def build(self) -> None:
-        """Make the standby anew from the primary, and wait until it follows."""
+        """Make the standby again from the primary, and wait until it follows."""
         self.link = self._links.enter_context(Proxy(self.primary.url()))
         [port] = {*self._ports} - {self.primary.port}
         self.standby = Node(port, of=self.link.url)
@@ -113,18 +113,18 @@ class Pair:
         if self.link is not None:
             self.link.cut()
 
-    def mend(self) -> None:
+    def restore(self) -> None:
         """Let everything pass again, also what was held up."""
         if self.link is not None:
-            self.link.mend()
+            self.link.restore()
 
     def promote(self) -> Node:
         """Make the standby a primary, with what it has; the old primary is left as it is, cut off,
-        and answered with, to be ended by whoever asked."""
+        and returned; the caller ends it."""
         if self.standby is None:
             raise ClusterError("there is no standby to promote; call build()")
         self.standby.ask("SELECT pg_promote(true, 60)")
-        # The copy has the setting of the primary; nobody follows it yet.
+        # The copy has the setting of the primary; no standby follows it yet.
         self.standby.ask("SELECT pg_reload_conf()")
         old, self.primary, self.standby = self.primary, self.standby, None
         self._name_standbys("")

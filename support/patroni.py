@@ -56,7 +56,7 @@ class Member(Daemon):
 
     @property
     def postmaster(self) -> int | None:
-        """Its server's process id; None while there is none."""
+        """Its server's process id; None while no server runs."""
         try:
             pid = int((self.directory / "data" / "postmaster.pid").read_text().split()[0])
         except (OSError, ValueError, IndexError):
@@ -170,7 +170,7 @@ class Patroni:
         self._stack.close()
 
     def url(self, database: str = "postgres") -> str:
-        """The libpq URL that finds whoever leads."""
+        """The libpq URL that finds the leader."""
         hosts = ",".join(f"127.0.0.1:{member.sql_port}" for member in self.members)
         return f"postgresql://postgres@{hosts}/{database}?target_session_attrs=read-write"
 
@@ -187,11 +187,11 @@ class Patroni:
         return {}
 
     def leader(self) -> Member | None:
-        """Who leads; None while nobody does."""
+        """The leader; None while there is no leader."""
         return self._with("leader")
 
     def standby(self) -> Member | None:
-        """The synchronous standby; None while there is none."""
+        """The synchronous standby; None while no standby is synchronous."""
         return self._with("sync_standby")
 
     def formed(self, members: int, seconds: float) -> bool:

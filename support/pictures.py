@@ -1,6 +1,6 @@
 """The pictures of the documentation: the demo's dashboard, page by page, in a real browser.
 
-Run by `just docs-screenshots [SECONDS]`: so long the demo runs before anything is looked at. Writes
+Run by `just docs-screenshots [SECONDS]`: the demo runs this long before the first picture. Writes
 docs/pictures/PAGE-THEME-WIDTH.png; a test holds them against the pages that show them.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ import httpx
 from support.browsing import DESK, PHONE, chromium
 from support.png_palette import shrunk
 from support.processes import die_with_parent, wait_for
+from tenure.admin import By, connect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,13 +46,14 @@ PAGES = {
     "system": "/system",
 }
 PATIENCE = 60.0
-_LINK = re.compile(r"dashboard: (http://\S+)/sign-in#(\S+)")
+_LINK = re.compile(r"dashboard: (http://\S+)/sign-in#\S+")
+_DATABASE = re.compile(r"--database-url (.+)")
 # What has been folded by then fills a few minutes of the charts.
 _SECONDS = 240.0
 
 
 def main() -> None:
-    """Take all pictures anew."""
+    """Take all pictures again."""
     seconds = float(sys.argv[1]) if sys.argv[1:] else _SECONDS
     for old in PICTURES.glob("*.png"):
         old.unlink()
@@ -60,7 +63,7 @@ def main() -> None:
         paths = {name: path.format(job=long_job(url, secret)) for name, path in PAGES.items()}
         for theme in THEMES:
             for width in SIZES:
-                with visit(browser, f"{url}/sign-in#{secret}", theme, width) as page:
+                with visit(browser, url, secret, theme, width) as page:
                     for name, path in paths.items():
                         taken = shrunk(blank, picture(page, url + path))
                         (PICTURES / f"{name}-{theme}-{width}.png").write_bytes(taken)
@@ -89,8 +92,11 @@ def demo() -> Iterator[tuple[str, str]]:
         try:
             if not wait_for(lambda: _LINK.search(words.read_text()) is not None, PATIENCE):
                 raise TimeoutError(words.read_text())
-            [(url, secret)] = _LINK.findall(words.read_text())
-            yield url, secret
+            [url] = _LINK.findall(words.read_text())
+            [[database]] = map(shlex.split, _DATABASE.findall(words.read_text()))
+            with connect(database) as admin:
+                made = admin.tokens.create("pictures", By("pictures"), scopes=["admin"])
+            yield url, made.secret
         finally:
             process.send_signal(signal.SIGINT)
             process.wait(PATIENCE)
@@ -98,9 +104,9 @@ def demo() -> Iterator[tuple[str, str]]:
 
 def long_job(url: str, secret: str) -> str:
     """An import that runs now; one that was lost before, if there is one."""
-    asked = {"state": "running", "task": "imports.catalogue"}
+    request = {"state": "running", "task": "imports.catalogue"}
     headers = {"Authorization": f"Bearer {secret}"}
-    answer = httpx.get(f"{url}/v1/jobs", params=asked, headers=headers, timeout=30)
+    answer = httpx.get(f"{url}/v1/jobs", params=request, headers=headers, timeout=30)
     found: list[dict[str, Any]] = answer.raise_for_status().json()["jobs"]
     best = max(found, key=lambda job: job["losses"])
     return str(best["id"])
@@ -108,7 +114,7 @@ def long_job(url: str, secret: str) -> str:
 
 @contextmanager
 def visit(
-    browser: Browser, link: str, theme: Literal["light", "dark"], width: int
+    browser: Browser, url: str, secret: str, theme: Literal["light", "dark"], width: int
 ) -> Iterator[Page]:
     """A browser of this width that has signed in."""
     across, down = SIZES[width]
@@ -118,7 +124,9 @@ def visit(
     context.set_default_timeout(PATIENCE * 1000)
     try:
         page = context.new_page()
-        page.goto(link)
+        page.goto(f"{url}/sign-in")
+        page.get_by_label("Access token").fill(secret)
+        page.keyboard.press("Enter")
         page.wait_for_selector("header nav")
         yield page
     finally:

@@ -1,4 +1,4 @@
-"""A picture in 256 colours: a third of the size, and on pages like ours nobody sees it.
+"""A picture in 256 colors: a third of the size, without a visible difference on our pages.
 
 The browser reads the pixels and picks the colours, which it does quickly; the file is written here.
 """

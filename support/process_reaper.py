@@ -1,8 +1,8 @@
 """Runs a program and, when told to end, ends all that came of it, also what has moved away.
 
-Patroni lets its server go on without it, as it should in production; here nothing may stay
-behind. Run by the system's Python as a text (`python3 -c TEXT COMMAND …`), because whoever runs
-it may not be able to read this file; so it stands alone. A SIGTERM is the word to end.
+Patroni lets its server continue without it, as it should in production; here nothing may stay
+behind. Run by the system's Python as a text (`python3 -c TEXT COMMAND …`), because the user that
+runs it may not be able to read this file; so it stands alone. A SIGTERM is the word to end.
 """
 
 import ctypes
@@ -32,7 +32,7 @@ def _offspring(ancestor: int) -> list[int]:
 
 
 def _reap() -> bool:
-    """Bury whoever has ended; whether anybody is left."""
+    """Reap the processes that have ended; return whether any is left."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -42,7 +42,7 @@ def _reap() -> bool:
 
 
 def _end(*_: object) -> None:
-    # Orphans become ours, so that nobody escapes between two looks.
+    # Orphans become ours, so that no process escapes between two looks.
     while _reap():
         for pid in _offspring(os.getpid()):
             try:

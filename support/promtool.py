@@ -15,5 +15,5 @@ def promtool(*arguments: str, given: str = "") -> str:
         timeout=60,
         check=False,
     )
-    said = done.stdout.decode()
-    return said if done.returncode == 0 else f"exit code {done.returncode}: {said}"
+    output = done.stdout.decode()
+    return output if done.returncode == 0 else f"exit code {done.returncode}: {output}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -16,6 +15,8 @@ import httpx
 from support.processes import wait_for
 from tenure import Tenure
 from tenure.admin import By
+from tenure.server.dashboard.session import csrf_token
+from tenure.types import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from tenure.admin import Admin
 
-_SECRET = re.compile(r"lasts a day: (\S+)")
 OPS = By("ops")
 
 
@@ -39,7 +39,7 @@ class Service:
     admin: Admin
 
     def caller(self, *scopes: str, queues: tuple[str, ...] = ("*",)) -> httpx.Client:
-        """Somebody with a token of these scopes; without any, with the first token."""
+        """A client with a token of these scopes (default: the first token)."""
         secret = self.secret
         if scopes:
             made = self.admin.tokens.create("test", OPS, scopes=scopes, queues=queues)
@@ -47,6 +47,21 @@ class Service:
         return httpx.Client(
             base_url=self.url, headers={"Authorization": f"Bearer {secret}"}, timeout=30
         )
+
+    @contextmanager
+    def browser(self, secret: str | None = None) -> Iterator[httpx.Client]:
+        """A client with a session of this token (default: the first token), as a browser has."""
+        with httpx.Client(base_url=self.url, timeout=30) as client:
+            answer = client.post("/sign-in", data={"token": secret or self.secret})
+            if answer.status_code != 303:
+                raise RuntimeError(f"sign-in: {answer.status_code}")
+            yield client
+
+    @staticmethod
+    def mark(client: httpx.Client) -> str:
+        """The forms' CSRF token of a client that `browser` made."""
+        [secret] = client.cookies.values()
+        return csrf_token(secret)
 
     def enqueue(self, queue: str, **options: Any) -> str:
         """A job, by the first token."""
@@ -69,6 +84,7 @@ def serving(database: str, directory: Path, *options: str) -> Iterator[Service]:
     port = free_port()
     words = directory / f"server-{port}.log"
     app = Tenure(database)
+    secret = app.admin.tokens.create("first", OPS, scopes=list(Scope)).secret
     with (
         words.open("wb") as file,
         subprocess.Popen(
@@ -83,8 +99,6 @@ def serving(database: str, directory: Path, *options: str) -> Iterator[Service]:
         try:
             if not wait_for(lambda: process.poll() is not None or _answers(url), 60):
                 raise TimeoutError(words.read_text())
-            found = _SECRET.search(words.read_text())
-            secret = "" if found is None else found[1]
             yield Service(url, database, secret, words, process, app.admin)
         finally:
             app.close()

@@ -235,12 +235,12 @@ def page() -> str:
 
 _HEAD = """# Every public name
 
-What each public module exports, with the first sentence of its docstring. Names that are not here
-are internal and can change in any release. The guides and the other pages of the reference explain
-how to use them: begin with [Python](python.md).
+This page lists what each public module exports, with the first sentence of its docstring. Names
+that aren't listed here are internal and can change in any release. To learn how to use these names,
+start with [Python](python.md), or read the guides.
 
-A member of `tenure.admin` whose name begins with an additional `a` is the coroutine of the member
-without it, and is not listed.
+Most members of `tenure.admin` have an async version whose name starts with an extra `a`. Those
+versions aren't listed.
 
 <!-- `just docs-names` writes this page. -->
 """

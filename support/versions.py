@@ -43,13 +43,13 @@ def fetch(ref: str, repository: Path = ROOT) -> Version:
     if not directory.exists():
         archive = _git(repository, "archive", "--format=tar", commit, "src")
         if archive.returncode:
-            raise VersionNotFoundError(f"{ref} has no src/: {_said(archive)}")
+            raise VersionNotFoundError(f"{ref} has no src/: {_output(archive)}")
         VERSIONS.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix="unpacking-", dir=VERSIONS))
         try:
             with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
                 tar.extractall(fresh, filter="data")
-            # Whole or not at all. Somebody else may have been quicker.
+            # Whole or not at all. Another process may have been quicker.
             try:
                 fresh.rename(directory)
             except OSError:
@@ -67,7 +67,7 @@ def _resolve(ref: str, repository: Path) -> str:
     shallow = _git(repository, "rev-parse", "--is-shallow-repository")
     if shallow.returncode:
         raise VersionNotFoundError(
-            f"no history to take {ref} from: {_said(shallow)}; "
+            f"no history to take {ref} from: {_output(shallow)}; "
             "work in a clone, not in an unpacked release"
         )
     if shallow.stdout.strip() == b"true":
@@ -86,5 +86,5 @@ def _git(repository: Path, *arguments: str) -> subprocess.CompletedProcess[bytes
     )
 
 
-def _said(done: subprocess.CompletedProcess[bytes]) -> str:
+def _output(done: subprocess.CompletedProcess[bytes]) -> str:
     return done.stderr.decode(errors="replace").strip()

@@ -1,6 +1,6 @@
 """Measure how long something takes, for tests that carry the mark `timing`.
 
-One measurement can be late by chance, so a test judges the median of three. These tests run
+One measurement can be late at random, so a test judges the median of three. These tests run
 alone and one after the other (`just test-timing`). A bound that only ends a test which hangs is
 not a measurement and needs no mark.
 """

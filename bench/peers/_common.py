@@ -66,7 +66,7 @@ def stamp(number: int) -> None:
 
 
 async def one_by_one(jobs: int, send: Callable[[], Awaitable[object]]) -> float:
-    """Return the seconds that so many calls took, each after the other."""
+    """Return the seconds that this many calls took, one after the other."""
     began = time.perf_counter()
     for _ in range(jobs):
         await send()
@@ -140,7 +140,7 @@ def main(program: Program, run: Callable[[Coroutine[Any, Any, Any]], Any] = asyn
 
 
 def in_processes(children: int, work: Callable[[], None]) -> None:
-    """Run `work` in this process, or in so many of its own, until SIGTERM."""
+    """Run `work` in this process, or in this many child processes, until SIGTERM."""
     if children == 1:
         work()
         return

@@ -38,7 +38,7 @@ def _groups(project: Path) -> dict[str, tuple[Store, Sequence[str]]]:
 
 
 PYTHON: Mapping[str, tuple[Store, Sequence[str]]] = _groups(_ROOT / "bench")
-# Not measured; `just prove peers` asks them what becomes of a job.
+# Not measured; `just prove peers` runs the crash tests with them.
 UNMEASURED: Mapping[str, tuple[Store, Sequence[str]]] = _groups(_ROOT / "proof")
 NODE = ("pg-boss", "graphile-worker")  # Their versions are in node/package.json.
 
@@ -138,5 +138,5 @@ def _run(*command: str) -> None:
     except (FileNotFoundError, subprocess.TimeoutExpired) as error:
         raise _NotInstalled(str(error)) from error
     if done.returncode:
-        said = " ".join((done.stderr or done.stdout).split())
-        raise _NotInstalled(said[-400:])
+        output = " ".join((done.stderr or done.stdout).split())
+        raise _NotInstalled(output[-400:])

@@ -61,7 +61,7 @@ class Serviced:
 
 @contextmanager
 def serviced(server: Server, url: str, *, clients: int, count: int) -> Iterator[Serviced]:
-    """A server on this database, with so many clients, as long as the block lasts."""
+    """Serve this database to this many clients while the block lasts."""
     app = Tenure(url)
     secret = app.admin.tokens.create("bench", By("bench"), scopes=["work"]).secret
     app.close()

@@ -1,4 +1,4 @@
-"""`python -m bench.serving.clients URL CLIENTS COUNT`: so many clients that acquire and settle in
+"""`python -m bench.serving.clients URL CLIENTS COUNT`: clients that acquire and settle in
 batches until they are told to stop. The access token is in BENCH_TOKEN."""
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ async def _client(url: str, number: int, count: int) -> None:
 
 
 async def _work(http: httpx.AsyncClient, number: int, count: int) -> None:
-    asked: dict[str, Any] = {
+    request: dict[str, Any] = {
         "queues": [QUEUE],
         "worker": {"name": f"client-{number}", "slots": count},
         "count": count,
@@ -50,8 +50,8 @@ async def _work(http: httpx.AsyncClient, number: int, count: int) -> None:
     while True:
         # A server that is being asked for more than it can do answers late, not never.
         with contextlib.suppress(httpx.HTTPError):
-            acquired = (await http.post("/v1/leases:acquire", json=asked)).json()
-            asked["session"] = acquired["session"]
+            acquired = (await http.post("/v1/leases:acquire", json=request)).json()
+            request["session"] = acquired["session"]
             endings = [{"complete": {"lease": job["lease"]}} for job in acquired["jobs"]]
             if endings:
                 await http.post("/v1/leases:settle", json={"endings": endings})

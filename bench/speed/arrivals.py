@@ -38,13 +38,13 @@ def run(server: Server, report: Report) -> None:
     for held, how in ((0.0, "one by one"), (HELD, "inside transactions of 0–20 ms, from COMMIT")):
         report.title(f"Enqueue to start at {HEAVY}/s, {how}, for {seconds} s")
         with witness() as stalls:
-            spans, commits, came, shares = _heavy(server, seconds, held)
+            spans, commits, arrived, shares = _heavy(server, seconds, held)
         waits = _tell(report, f"arrive:{HEAVY}:{how}", "tenure", spans, stalls)
         report.line(
             f"arrive:{HEAVY}:{how}:shares",
-            f"    of that the call that commits: {commits}; {came:.0f}/s came; of one core: "
+            f"    of that the call that commits: {commits}; {arrived:.0f}/s came; of one core: "
             f"database {shares[0]:.0%}, worker {shares[1]:.0%}",
-            came=came,
+            came=arrived,
             database=shares[0],
             worker=shares[1],
             commit=commits.figures(),

@@ -47,12 +47,12 @@ def chart(title: str, note: str, rows: Sequence[Row], form: str) -> str:
     """An SVG of bars, the longest of which has the whole width."""
     most = max(max(sum(row.parts), row.spread[1] if row.spread else 0.0) for row in rows)
     width, height = NAMES + BARS + 130, TOP + ROW * len(rows) + 8
-    told = ". ".join(f"{row.name}: {form.format(sum(row.parts))}" for row in rows)
+    text = ". ".join(f"{row.name}: {form.format(sum(row.parts))}" for row in rows)
     named = 'role="img" aria-labelledby="title desc"'
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" {named}>',
         f'<title id="title">{escape(title)}</title>',
-        f'<desc id="desc">{escape(f"{note}. {told}.")}</desc>',
+        f'<desc id="desc">{escape(f"{note}. {text}.")}</desc>',
         f"<style>{_STYLE}</style>",
         f'<text class="head" x="8" y="22">{escape(title)}</text>',
         f'<text class="note" x="8" y="44">{escape(note)}</text>',

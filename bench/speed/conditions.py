@@ -1,5 +1,7 @@
-"""What else may be in the tables, or going on, while jobs pass. Each is made once in a place of its
-own; what goes on meanwhile is kept up while it is measured."""
+"""Conditions for a drain: what else the tables hold or the server does.
+
+Each is made once in a database of its own; background load runs while it is measured.
+"""
 
 from __future__ import annotations
 
@@ -37,14 +39,14 @@ _CHURN = 5_000
 
 
 def quiet(server: Server, url: str) -> AbstractContextManager[object]:
-    """Nothing goes on beside."""
+    """Run no background load."""
     del server, url
     return nullcontext()
 
 
 @dataclass(frozen=True)
 class Condition:
-    """Its name, what is made before, and what goes on meanwhile."""
+    """Its name, what is made before, and what runs meanwhile."""
 
     name: str
     prepare: Callable[[Connection, ExitStack], None]
@@ -52,7 +54,7 @@ class Condition:
 
 
 def fill(connection: Connection, count: int, after: str = "0 s") -> None:
-    """So many no-op jobs that are due after so long."""
+    """Enqueue this many no-op jobs that are due after this delay."""
     connection.execute(_FILL, {"queue": QUEUE, "count": count, "after": after})
 
 
@@ -62,7 +64,7 @@ def empty() -> Condition:
 
 
 def due(count: int) -> Condition:
-    """So many wait already."""
+    """This many jobs wait already."""
 
     def prepare(connection: Connection, stack: ExitStack) -> None:
         fill(connection, count, "-1 day")
@@ -72,7 +74,7 @@ def due(count: int) -> Condition:
 
 
 def later(count: int) -> Condition:
-    """So many are due tomorrow."""
+    """This many jobs are due tomorrow."""
 
     def prepare(connection: Connection, stack: ExitStack) -> None:
         fill(connection, count, "1 day")
@@ -82,7 +84,7 @@ def later(count: int) -> Condition:
 
 
 def archived(count: int) -> Condition:
-    """So many are done, with their attempts."""
+    """This many jobs are done, with their attempts."""
 
     def prepare(connection: Connection, stack: ExitStack) -> None:
         connection.execute(ARCHIVE, {"count": count})
@@ -92,7 +94,7 @@ def archived(count: int) -> Condition:
 
 
 def pinned(count: int) -> Condition:
-    """A transaction is left open, and so many come and go over it: nothing that they leave in the
+    """A transaction is left open while this many jobs pass: nothing that they leave in the
     table and its indexes can be removed."""
 
     def prepare(connection: Connection, stack: ExitStack) -> None:

@@ -54,7 +54,7 @@ class Place:
         """When each numbered job began."""
         return dict(STAMP.iter_unpack((self.directory / "stamps").read_bytes()))
 
-    def said(self) -> str:
+    def answer(self) -> str:
         """The end of what its programs wrote to stderr."""
         return (self.directory / "log").read_text(errors="replace")[-2000:]
 
@@ -76,10 +76,10 @@ class Running:
 
     def check(self) -> None:
         if self.process.poll() is not None:
-            raise ContenderError(f"the worker has ended:\n{self.place.said()}")
+            raise ContenderError(f"the worker has ended:\n{self.place.answer()}")
 
     def reached(self, count: int, within: float = 180.0) -> None:
-        """Wait until so many handlers have finished; looks every 20 ms, at files alone."""
+        """Wait until this many handlers have finished; looks every 20 ms, at files alone."""
 
         def there() -> bool:
             self.check()
@@ -87,7 +87,7 @@ class Running:
 
         if not wait_for(there, within):
             found = self.place.count()
-            raise ContenderError(f"{found} of {count} after {within:g} s:\n{self.place.said()}")
+            raise ContenderError(f"{found} of {count} after {within:g} s:\n{self.place.answer()}")
 
 
 @dataclass(frozen=True)
@@ -124,11 +124,11 @@ class Contender:
         except subprocess.TimeoutExpired:
             _kill(process)
             raise ContenderError(
-                f"{self.name} {verb} took over {within:g} s:\n{place.said()}"
+                f"{self.name} {verb} took over {within:g} s:\n{place.answer()}"
             ) from None
         if process.returncode != 0:
             raise ContenderError(
-                f"{self.name} {verb} ended with {process.returncode}:\n{place.said()}"
+                f"{self.name} {verb} ended with {process.returncode}:\n{place.answer()}"
             )
         lines = answer.decode().strip().splitlines()
         found: dict[str, Any] = json.loads(lines[-1]) if lines else {}

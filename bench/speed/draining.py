@@ -31,8 +31,8 @@ def run(server: Server, report: Report) -> None:
     report.forget("drain:", "bar:drain:", "about:", "absent:")
     peers, absent = field.peers()
     entries = [*field.ours(), *peers]
-    asked = counted([*field.bares(), *entries], report)
-    batch = round(asked["Tenure"]["claimed"])
+    request = counted([*field.bares(), *entries], report)
+    batch = round(request["Tenure"]["claimed"])
     entries = [*field.bares(sorted({*field.BATCHES, batch})), *entries]
     with ExitStack() as stack:
         redis = None
@@ -42,7 +42,7 @@ def run(server: Server, report: Report) -> None:
         _about(server, report, [entry for entry in entries if entry.name in rounds], redis)
     for entry in entries:
         if entry.name in rounds:
-            show(report, entry, rounds[entry.name], asked.get(entry.name, {}))
+            show(report, entry, rounds[entry.name], request.get(entry.name, {}))
     for name, why in absent.items():
         report.line(f"absent:{name}", f"  {name}: not measured: {why}", name=name, why=why)
     _judge(report, rounds, f"bare loop, batches of {batch}")
@@ -73,7 +73,7 @@ def measure(
     return found
 
 
-def show(report: Report, entry: Entry, rounds: list[Round], asked: dict[str, float]) -> None:
+def show(report: Report, entry: Entry, rounds: list[Round], requested: dict[str, float]) -> None:
     spreads = {
         name: Spread.of([asdict(once)[name] for once in rounds]) for name in asdict(rounds[0])
     }
@@ -85,7 +85,7 @@ def show(report: Report, entry: Entry, rounds: list[Round], asked: dict[str, flo
         name=entry.name,
         children=entry.children,
         **{name: asdict(spread) for name, spread in spreads.items()},
-        **asked,
+        **requested,
     )
 
 
@@ -98,8 +98,8 @@ def _about(server: Server, report: Report, entries: list[Entry], redis: Keeping 
     """What each says of itself, once for each program; and the server's version."""
     for contender in {tuple(e.contender.command): e.contender for e in entries}.values():
         with contender.place(server, redis) as place:
-            told = contender.call(place, "about")
-        report.figures[f"about:{told['name']}"] = told
+            reported = contender.call(place, "about")
+        report.figures[f"about:{reported['name']}"] = reported
     with psycopg.connect(server.cluster.url()) as connection:
         row = connection.execute("SHOW server_version").fetchone()
     report.figures["postgresql"] = row[0] if row else "?"

@@ -1,4 +1,4 @@
-"""A second kind of hour: ten minutes of jobs that come and go on two workers, of which one is
+"""Endurance: ten minutes of jobs on two workers, of which one is
 killed every minute, with a transaction held open in the middle. How long each waited, whether any
 was lost, and whether memory grows."""
 

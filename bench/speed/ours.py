@@ -65,7 +65,7 @@ async def sleep() -> None:
 
 @app.task(name="stamp", queue=QUEUE)
 async def stamp(number: int, seconds: float = 0.0) -> None:
-    """Say when the first line of the handler ran, and take so long."""
+    """Record when the first line of the handler ran, and take this long."""
     stamps.add(number)
     if seconds:
         await asyncio.sleep(seconds)
@@ -85,7 +85,7 @@ if os.environ.get("BENCH_PLAIN") != "1":
         yield
 
     @app.on("completed")
-    def told(event: JobEvent) -> None:
+    def reported(event: JobEvent) -> None:
         seen["completed"] += event.attempt
 
 

@@ -17,7 +17,7 @@ _WITHIN = 300.0
 
 @dataclass(frozen=True)
 class Passed:
-    """So many jobs in so many seconds, and what they took."""
+    """A number of jobs, the seconds they took, and their processor time."""
 
     jobs: int
     seconds: float
@@ -42,7 +42,7 @@ class Passed:
 
 
 def passed(running: Running, jobs: int) -> Passed:
-    """Wait for so many more to be counted, from the first that is."""
+    """Wait until this many more are counted, from the first one on."""
     place = running.place
     before = place.count()
     until(lambda: place.count() > before, 60)

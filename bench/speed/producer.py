@@ -1,6 +1,6 @@
 """Enqueues `stamp` jobs at a pace, in a process of its own, and writes down what was acknowledged.
 
-`batches RATE BATCH SECONDS LEASE LONG`: so many at once, as often as it takes; one of a hundred
+`batches RATE BATCH SECONDS LEASE LONG`: batches at this rate; one of a hundred
 takes LONG seconds.
 `callers RATE SECONDS SEED HELD PRIORITY`: Poisson arrivals, one by one; each inside a transaction
 of up to HELD seconds, unless that is 0.
@@ -74,9 +74,9 @@ def _caller(
             _commit(begun, free, at)
             time.sleep(max(0.0, at - time.monotonic()))
             if not held:
-                asked = now()
+                started = now()
                 handle = stamp.using(priority=priority).enqueue(number)
-                os.write(FILE, SENT.pack(number, handle.id, asked, now()))
+                os.write(FILE, SENT.pack(number, handle.id, started, now()))
                 continue
             while not free:
                 _commit(begun, free, begun[0][0])
@@ -95,9 +95,9 @@ def _commit(
     while begun and begun[0][0] <= until:
         due, number, job, connection = heapq.heappop(begun)
         time.sleep(max(0.0, due - time.monotonic()))
-        asked = now()
+        started = now()
         connection.commit()
-        os.write(FILE, SENT.pack(number, job, asked, now()))
+        os.write(FILE, SENT.pack(number, job, started, now()))
         free.append(connection)
 
 

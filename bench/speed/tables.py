@@ -60,7 +60,7 @@ def enqueue(figures: dict[str, Any]) -> str:
 def bars(figures: dict[str, Any]) -> str:
     rows = [value for key, value in figures.items() if key.startswith("bar:")]
     return table(
-        ["bar", "measured", "wanted", "met"],
+        ["target", "measured", "wanted", "met"],
         [
             [
                 value["what"],
@@ -91,8 +91,8 @@ def versions(figures: dict[str, Any]) -> str:
 
 def charts(_: dict[str, Any]) -> str:
     """What bench.speed.chart draws."""
-    rates = "![No-op jobs worked off per second](../pictures/drain.svg)"
-    return f"{rates}\n\n![Processor time of a job](../pictures/processor.svg)"
+    rates = "![No-op jobs per second](../pictures/drain.svg)"
+    return f"{rates}\n\n![Processor time per job](../pictures/processor.svg)"
 
 
 def machine(figures: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ _WAITS = ["p50", "p95", "p99", "worst"]
 
 
 def arrivals(figures: Figures) -> str:
-    """Jobs that come one by one, at rates a worker has no trouble with."""
+    """Jobs that arrive one by one, at low rates."""
     subjects = {"tenure": "Tenure", "PgQueuer": "PgQueuer"}
     rows = []
     for key, value in _under(figures, "arrive:"):
@@ -25,12 +25,19 @@ def arrivals(figures: Figures) -> str:
             continue
         how = f"{rate}/s" if what in subjects else f"{rate}/s, {what}"
         rows.append([how, subjects.get(what, "Tenure"), *_waits(value)])
-    return table(["jobs come at", "", *_WAITS], rows, words=2)
+    return table(["jobs arrive at", "", *_WAITS], rows, words=2)
 
 
 def steady(figures: Figures) -> str:
-    """Inserts and work at once."""
-    head = ["of the drain rate", "came", "left at the end", *_WAITS, "database, µs", "worker, µs"]
+    """Inserts and work at the same time."""
+    head = [
+        "share of the drain rate",
+        "arrived",
+        "left at the end",
+        *_WAITS,
+        "database, µs",
+        "worker, µs",
+    ]
     return table(
         head,
         [
@@ -52,15 +59,15 @@ def slots(figures: Figures) -> str:
     one, rate = figures["slots:1"], figures["slots"]["rate"]
     return (
         f"{rate['median']:,.0f} jobs/s ({rate['low']:,.0f}–{rate['high']:,.0f}), "
-        f"{one['worker_us']:.0f} µs of the worker for each: its core is full, and "
-        f"{figures['slots']['busy']:.0f} slots are busy at a time."
+        f"{one['worker_us']:.0f} µs of worker time each. The worker's core is full, with "
+        f"{figures['slots']['busy']:.0f} slots busy at a time."
     )
 
 
 def growth(figures: Figures) -> str:
-    """What a job costs and waits beside much else."""
+    """Cost and latency in a large database."""
     return table(
-        ["what is there", "database, µs", "worker, µs", *_WAITS],
+        ["the database holds", "database, µs", "worker, µs", *_WAITS],
         [
             [name, f"{value['database_us']:.0f}", f"{value['worker_us']:.0f}", *_waits(value)]
             for name, value in _under(figures, "growth:")
@@ -69,14 +76,14 @@ def growth(figures: Figures) -> str:
 
 
 def endurance(figures: Figures) -> str:
-    """What became of the jobs of ten minutes."""
+    """The outcome of the jobs of ten minutes."""
     jobs, losses, machine = (figures[f"endure:{name}"] for name in ("jobs", "losses", "machine"))
     back = losses["returns"] or [0.0]
     return (
-        f"{jobs['acknowledged']:,} jobs were acknowledged, {jobs['archived']:,} are done, each by "
-        f"one accepted result. {losses['losses']:,} were lost with a killed worker and began again "
-        f"{statistics.median(back):.1f} s after the kill at the median, {max(back):.1f} s at the "
-        f"most. Of all others, {machine['late']:,} waited for more than 2 s.\n\n"
+        f"{jobs['acknowledged']:,} jobs were acknowledged and {jobs['archived']:,} are done, each "
+        f"with one accepted result. {losses['losses']:,} were lost with a killed worker and "
+        f"started again {statistics.median(back):.1f} s after the kill (median), {max(back):.1f} s "
+        f"at most. Of all others, {machine['late']:,} waited longer than 2 s.\n\n"
         "![Waits over ten minutes](../pictures/endurance.svg)"
     )
 

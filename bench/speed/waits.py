@@ -19,7 +19,7 @@ class Stalling(Protocol):
 
 @dataclass(frozen=True)
 class Waits:
-    """So many jobs, and what half, 95 and 99 of 100, and all of them waited at most."""
+    """A number of jobs, and the median, 95th and 99th percentile and maximum of their waits."""
 
     count: int
     p50: float
@@ -48,6 +48,6 @@ class Waits:
 
 
 def beside(spans: Iterable[tuple[float, float]], stalls: Stalling) -> Waits | None:
-    """Of those while which the machine stood still at no time; None if there are none."""
+    """Return the waits during which the machine never stood still; None without any."""
     calm = [span for span in spans if not stalls.during(*span)]
     return Waits.of(calm) if calm else None

@@ -41,11 +41,11 @@ def run(tenure_app: Tenure, tenure_database: str) -> Run:
         await tenure_app.aclose()
 
     def run(story: Callable[[httpx.AsyncClient], Coroutine[None, None, None]]) -> None:
-        async def told() -> None:
+        async def notified() -> None:
             async with opened() as client:
                 await story(client)
 
-        asyncio.run(told())
+        asyncio.run(notified())
 
     return run
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from proof.checker import exact, order
 from proof.checker.events import Violation
 from proof.checker.lifecycle import Step, courses
-from proof.checker.told import Told
+from proof.checker.reports import Reports
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,18 +30,18 @@ def check(history: JobHistory) -> list[Violation]:
     """What is wrong with it; nothing if the life cycle and real time allow every answer."""
     if _plain(history):
         return []
-    told = Told(history.events, unstorable=history.unstorable)
-    found = list(exact.faults(history, told))
+    reported = Reports(history.events, unstorable=history.unstorable)
+    found = list(exact.faults(history, reported))
     if not found and history.final.state != "gone":
-        found = _unordered(history, told)
+        found = _unordered(history, reported)
     return [Violation(invariant, history.job_id, what) for invariant, what in found]
 
 
-def _unordered(history: JobHistory, told: Told) -> list[exact.Fault]:
+def _unordered(history: JobHistory, reports: Reports) -> list[exact.Fault]:
     stuck = None
     for course in courses(history):
-        if _caused(course, told):
-            stuck = order.find(history, told, course)
+        if _caused(course, reports):
+            stuck = order.find(history, reports, course)
             if stuck is None:
                 return []
     if stuck is None:
@@ -49,13 +49,13 @@ def _unordered(history: JobHistory, told: Told) -> list[exact.Fault]:
     return [_sentence(stuck)]
 
 
-def _caused(course: Course, told: Told) -> bool:
+def _caused(course: Course, reports: Reports) -> bool:
     """Whether there was a cancel where the course needs one, and none that it cannot have."""
     if course.steps[-1].name == "cancel":
-        return bool(told.ended) or told.maybe_cancelled < math.inf
-    if told.ended:
+        return bool(reports.ended) or reports.maybe_cancelled < math.inf
+    if reports.ended:
         return False
-    return not course.by_request or told.requested or told.maybe_cancelled < math.inf
+    return not course.by_request or reports.requested or reports.maybe_cancelled < math.inf
 
 
 def _sentence(stuck: order.Stuck) -> exact.Fault:
@@ -99,10 +99,10 @@ def _plain(history: JobHistory) -> bool:
     return _runs_once(rest, token, first.since)
 
 
-def _runs_once(events: list[Event], token: int, asked: float) -> bool:
+def _runs_once(events: list[Event], token: int, requested_at: float) -> bool:
     began = offered = False
     for event in events:
-        if event.token != token or event.since < asked or event.until < event.since:
+        if event.token != token or event.since < requested_at or event.until < event.since:
             return False
         what = event.what
         if what == "began":

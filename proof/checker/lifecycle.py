@@ -2,7 +2,7 @@
 
 Written from the protocol's text, not from the code that it judges. The attempts of a job name
 every change of its state but a cancel in the queue, in their order; so the life cycle gives a
-few courses at the most, each a chain of steps with a place between any two.
+few courses at most, each a chain of steps with a place between any two.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _EITHER = _QUEUED | _FAILED
 
 class Place(NamedTuple):
     """Where a job is between two steps: its state, the tokens that a read may show there, and
-    whether a cancel there is a request that the rest of the course heeds."""
+    whether a cancel there is a request that the rest of the course respects."""
 
     state: str
     low: int
     high: int
-    heeds: bool = False
+    respects: bool = False
 
 
 class Step(NamedTuple):
@@ -67,12 +67,12 @@ class Course(NamedTuple):
     by_request: bool = False
 
 
-def leads_to(outcome: str, *, asked: bool, at_cap: bool | None) -> frozenset[str]:
+def leads_to(outcome: str, *, cancel_requested: bool, at_cap: bool | None) -> frozenset[str]:
     """The states in which a job may be after a period that ended so; `asked` to cancel or not.
     `at_cap` is None where the history does not tell."""
     if outcome in FOR_GOOD:
         return frozenset({FOR_GOOD[outcome]})
-    if asked:
+    if cancel_requested:
         return _CANCELLED
     if at_cap is None:
         return _EITHER
@@ -136,18 +136,18 @@ def courses(history: JobHistory) -> list[Course]:
         steps += (Step("claim", token), Step("end", token, outcome))
         places.append(Place("running", token, token))
         if number < len(attempts):
-            if "queued" not in leads_to(outcome, asked=False, at_cap=at_cap):
+            if "queued" not in leads_to(outcome, cancel_requested=False, at_cap=at_cap):
                 return []
             places.append(after("queued", token, outcome))
     token, outcome = attempts[-1]
     found = []
-    unasked = leads_to(outcome, asked=False, at_cap=at_cap)
-    asked = state in leads_to(outcome, asked=True, at_cap=at_cap)
-    if state in unasked or asked:
-        running = places[-1]._replace(heeds=asked)
+    without_request = leads_to(outcome, cancel_requested=False, at_cap=at_cap)
+    request = state in leads_to(outcome, cancel_requested=True, at_cap=at_cap)
+    if state in without_request or request:
+        running = places[-1]._replace(respects=request)
         ways = [*places[:-1], running, after(state, token, outcome)]
-        found.append(Course(steps, ways, by_request=state not in unasked))
-    if state == "cancelled" and "queued" in unasked:
+        found.append(Course(steps, ways, by_request=state not in without_request))
+    if state == "cancelled" and "queued" in without_request:
         found.append(_cancelled_at_the_end(steps, [*places, after("queued", token, outcome)]))
     return found
 

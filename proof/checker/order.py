@@ -16,9 +16,9 @@ from proof.checker.lifecycle import ENDED
 if TYPE_CHECKING:
     from proof.checker.events import Event, JobHistory
     from proof.checker.lifecycle import Course, Place, Step
-    from proof.checker.told import Told
+    from proof.checker.reports import Reports
 
-# Tokens begin anew, above all earlier ones, with each timeline of the server.
+# Tokens start again, above all earlier ones, with each timeline of the server.
 _TIMELINE = 40
 
 
@@ -42,15 +42,15 @@ def erased(history: JobHistory, token: int) -> bool:
     return token >> _TIMELINE < history.final.token >> _TIMELINE
 
 
-def find(history: JobHistory, told: Told, course: Course) -> Stuck | None:
+def find(history: JobHistory, reports: Reports, course: Course) -> Stuck | None:
     """None if there is an order, or where the search ended."""
-    bounds = [_bounds(step, told) for step in course.steps]
-    if course.by_request and not told.requested:
+    bounds = [_bounds(step, reports) for step in course.steps]
+    if course.by_request and not reports.requested:
         last = bounds[-1]
-        bounds[-1] = Bounds(max(last.low, told.maybe_cancelled), last.high)
-    reads = told.reads
+        bounds[-1] = Bounds(max(last.low, reports.maybe_cancelled), last.high)
+    reads = reports.reads
     if any(erased(history, token) for token, _ in history.final.attempts) or any(
-        erased(history, token) for token in told.first
+        erased(history, token) for token in reports.first
     ):
         # What was seen before a failover may be gone without having been acknowledged.
         reads = [read for read in reads if read.answer == "requested"]
@@ -61,22 +61,25 @@ def _until(event: Event) -> float:
     return event.until
 
 
-def _bounds(step: Step, told: Told) -> Bounds:
+def _bounds(step: Step, reports: Reports) -> Bounds:
     token = step.token
     if step.name == "claim":
-        return Bounds(-math.inf, told.first.get(token, math.inf))
+        return Bounds(-math.inf, reports.first.get(token, math.inf))
     if step.name == "create":
-        return Bounds(-math.inf if told.asked == math.inf else told.asked, told.acknowledged)
+        return Bounds(
+            -math.inf if reports.enqueue_sent == math.inf else reports.enqueue_sent,
+            reports.acknowledged,
+        )
     if step.name == "cancel":
-        if told.ended:
-            return Bounds(told.ended[0].since, told.ended[0].until)
-        return Bounds(told.maybe_cancelled, math.inf)
+        if reports.ended:
+            return Bounds(reports.ended[0].since, reports.ended[0].until)
+        return Bounds(reports.maybe_cancelled, math.inf)
     if step.outcome == "completed":
-        if commit := told.committed.get(token):
+        if commit := reports.committed.get(token):
             return Bounds(commit.since, commit.until)
-        return Bounds(told.offered[token], math.inf)
+        return Bounds(reports.offered[token], math.inf)
     if step.outcome == "failed":
-        return Bounds(told.failing.get(token, -math.inf), math.inf)
+        return Bounds(reports.failing.get(token, -math.inf), math.inf)
     return Bounds(-math.inf, math.inf)
 
 
@@ -106,7 +109,7 @@ def _search(course: Course, bounds: list[Bounds], reads: list[Event]) -> Stuck |
 def right(read: Event, place: Place) -> bool:
     """Whether the answer is what the life cycle gives at this place."""
     if read.answer == "requested":
-        return place.state == "running" and place.heeds
+        return place.state == "running" and place.respects
     if read.answer == "nothing":
         return place.state in ENDED or place.state == "absent"
     return place.state == read.answer and (not read.token or place.low <= read.token <= place.high)

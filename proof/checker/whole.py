@@ -25,11 +25,11 @@ def conserved(
     """I10: what was enqueued or revived is in some state, discarded or pruned.
 
     `enqueued` were acknowledged; of the `unknown` any number may have been. Each life of a job
-    counts: whoever passes `revived` counts the failure that went before it among the failed.
+    counts: a caller that passes `revived` counts the failure before it among the failed.
     """
-    came = enqueued + revived
+    arrived = enqueued + revived
     found = sum(states.values()) + discarded + pruned
-    if came <= found <= came + unknown:
+    if arrived <= found <= arrived + unknown:
         return []
     more = f" and up to {unknown:,} more" if unknown else ""
     sums = ", ".join(f"{count:,} {state}" for state, count in sorted(states.items()))

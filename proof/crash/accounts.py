@@ -49,8 +49,8 @@ def settle(
     entering: Sequence[str] | None = (*jobs.ENTERING, *through.ENTERING),
 ) -> None:
     """Hold every job to its promise: completed once, by its last token, its effect once; the
-    effects of handlers that enter nothing (None) are somebody else's to look at."""
-    report.none("workers that ended and nobody had ended", bed.fleet.deserted)
+    effects of handlers that enter nothing (None) are judged elsewhere."""
+    report.none("workers that ended by themselves", bed.fleet.deserted)
     report.note("jobs that were to complete", len(bed.enqueued))
     found = {row[0]: row[1:] for row in bed.rows(_COMPLETED)}
     live = {job for (job,) in bed.rows(_LIVE, ids=bed.enqueued)}
@@ -71,7 +71,7 @@ def settle(
     report.none("running periods begun twice", [p for p, count in begun.items() if count > 1])
     if entering is not None:
         _ledger(bed, report, entering, {(job, row[1]) for job, row in found.items()})
-    report.note("late results, accepted as nobody had taken the job", late)
+    report.note("late results, accepted as no other worker had taken the job", late)
     [(refused,)] = bed.rows("SELECT count(*) FROM tenure.attempt WHERE refused_result IS NOT NULL")
     stale = len(bed.history.periods(REFUSED))
     report.note("stale results refused (by the settler, in transactions)", refused + stale)

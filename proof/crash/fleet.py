@@ -59,19 +59,19 @@ class Worker:
         self.name = name
         self.place = place
         self.pid = process.pid
-        self._asked: set[signal.Signals] = set()
+        self._requests: set[signal.Signals] = set()
 
     def dismiss(self, request: signal.Signals) -> None:
         """Send it a signal by which it is to end."""
-        self._asked.add(request)
+        self._requests.add(request)
         send(self.pid, request)
 
     @property
     def deserted(self) -> bool:
         """Whether the parent has ended otherwise than it was asked to."""
         code = self.process.poll()
-        drained = code == 0 and signal.SIGTERM in self._asked
-        return code is not None and not drained and -code not in self._asked
+        drained = code == 0 and signal.SIGTERM in self._requests
+        return code is not None and not drained and -code not in self._requests
 
     def children(self) -> list[int]:
         """The ids of its children."""
@@ -104,7 +104,7 @@ class Fleet:
         self.shape = shape
         self.workers: list[Worker] = []
         self.outlived: list[int] = []
-        # Workers that ended and nobody had ended, with their exit codes.
+        # Workers that ended by themselves, with their exit codes.
         self.deserted: list[str] = []
         self._directory = directory
         self._environment = os.environ | environment
@@ -167,7 +167,7 @@ class Fleet:
         self._dying.append((time.monotonic() + within, family))
 
     def end(self) -> None:
-        """Drain all workers; kill by id whoever is still there after that."""
+        """Drain all workers; kill by id those that are left after that."""
         families = {pid for worker in self.workers for pid in worker.family()}
         families |= {pid for _, family in self._dying for pid in family if alive(pid)}
         for pid in families:
@@ -180,7 +180,7 @@ class Fleet:
             families |= set() if worker.gone else set(worker.family())
             worker.process.kill()
             worker.process.wait(_DIE_WITHIN)
-        # With their parents gone the kernel ends them too; nobody is left to rely on that.
+        # With their parents gone the kernel ends them too; do not rely on that.
         if not wait_for(lambda: not any(map(alive, families)), _DIE_WITHIN):
             for pid in filter(alive, families):
                 send(pid, signal.SIGKILL)

@@ -122,7 +122,7 @@ class Bed:
         return int(count)
 
     def pump(self, make: Maker, *, busy: int) -> list[Line]:
-        """Keep so many jobs open and dead workers replaced; answers with what handlers said."""
+        """Keep this many jobs open and dead workers replaced; return what handlers wrote."""
         if time.monotonic() >= self._feed_at:
             self._feed_at = time.monotonic() + _FEED_EVERY
             self.fleet.supervise()

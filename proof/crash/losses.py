@@ -63,7 +63,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """All of them, and the leases that ran out although nobody struck their holder."""
+    """All losses, and the leases that expired although no fault struck their holder."""
 
     struck: list[Loss]
     unstruck: list[str]
@@ -97,7 +97,7 @@ def find(bed: Bed, blows: Sequence[Blow]) -> Losses:
             struck_at = max(blow.at, started_at)
             rescued = (ended_at - struck_at).total_seconds()
             elsewhere = slot_free = math.inf
-            # Whoever was killed takes nothing again; whoever was stopped may.
+            # A killed worker takes nothing again; a stopped one may.
             if next_at is not None:
                 elsewhere = (next_at - struck_at).total_seconds()
                 slot_free = rescued + slots.free(ended_at, next_at)

@@ -27,7 +27,7 @@ _GRACE = 4
 
 
 class Program:
-    """A process with so many workers, which claim between `begin` and `rest`. End it.
+    """A process with this many workers, which claim between `begin` and `rest`. End it.
 
     A claim looks at as many jobs as there are slots and takes one suspect: few slots are quick.
     """

@@ -47,7 +47,7 @@ class Plan:
 
 @dataclass(slots=True)
 class Sleeper:
-    """A worker of which some processes are stopped, and when they go on, in this order."""
+    """A worker of which some processes are stopped, and when they continue, in this order."""
 
     worker: Worker
     wake: list[tuple[float, int]]
@@ -128,7 +128,7 @@ class _Stops:
         sleeper = Sleeper(worker, [(wake_at, pid) for pid in (*processes, child)])
         at = self._bed.now()
         if together:
-            # The sleeper wakes first: for a moment nobody keeps it from offering its result.
+            # The sleeper wakes first: for a moment nothing keeps it from offering its result.
             send(worker.pid, signal.SIGSTOP)
             sleeper.wake.append((wake_at + rng.uniform(0, 0.5), worker.pid))
         for pid in (child, *processes):

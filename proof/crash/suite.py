@@ -128,11 +128,13 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000))
     parser.add_argument("--via", choices=["http"], help="workers that reach a server alone")
     parser.add_argument("--bug", help="a bug of proof/mutations for the children, to see it caught")
-    said = parser.parse_args(argv)
-    http = said.via == "http"
+    options = parser.parse_args(argv)
+    http = options.via == "http"
     return tried(
-        lambda: run(short=said.short, seed=said.seed, parts=said.parts, bug=said.bug, http=http),
+        lambda: run(
+            short=options.short, seed=options.seed, parts=options.parts, bug=options.bug, http=http
+        ),
         (_DIRECTORY_VIA_HTTP if http else _DIRECTORY).with_suffix(".json"),
-        short=said.short,
-        bug=said.bug,
+        short=options.short,
+        bug=options.bug,
     )

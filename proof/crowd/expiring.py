@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _SCALE = 0.1
 _LEASE = DEFAULTS.scaled(_SCALE).lease
 _QUEUE = "held"
-# Of whoever held them and is gone, without a word.
+# Their holder is gone without a trace.
 _GONE = WorkerId(UUID(int=0xDEAD))
 _BATCH = 500
 _WORKERS, _SLOTS = 4, 20

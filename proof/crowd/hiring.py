@@ -1,5 +1,5 @@
 """A crowd of workers on one machine: `async with app.run()`, several on the event loop of each of a
-few processes. All services, links and keepers of so many workers, without as many interpreters."""
+few processes. All services and connections of these workers, without as many interpreters."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ACTIVE = "SELECT count(*) FROM tenure.worker WHERE state = 'active'"
 
 @app.task(timeout=None)
 async def sleeper(seconds: float) -> None:
-    """Hold a slot and a lease for so long."""
+    """Hold a slot and a lease for this long."""
     await asyncio.sleep(seconds)
 
 
@@ -41,8 +41,8 @@ def be() -> None:
 
 
 async def _workers(first: int, count: int, slots: int) -> None:
-    told = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
+    notified = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, notified.set)
     async with AsyncExitStack() as stack:
         for number in range(first, first + count):
             running = app.run(
@@ -51,12 +51,12 @@ async def _workers(first: int, count: int, slots: int) -> None:
             await stack.enter_async_context(running)
             # All at once they would wait for each other's connections, and give up.
             await asyncio.sleep(_PACE)
-        await told.wait()
+        await notified.wait()
 
 
 @contextmanager
 def hired(bed: Bed, *, workers: int, slots: int, scale: float = 1.0) -> Iterator[None]:
-    """So many workers, spread over the processes, and known to the registry; killed at the end, for
+    """Workers spread over the processes, and known to the registry; killed at the end, for
     they have done their part. `scale` is of every constant of the protocol."""
     share, rest = divmod(workers, _PROCESSES)
     counts = [share + (number < rest) for number in range(_PROCESSES)]

@@ -53,7 +53,7 @@ class _Crowd:
         return self._bed.count("SELECT count(*) FROM tenure.job WHERE state = 'running'")
 
     def hold(self, seconds: float) -> None:
-        """Feed and look until so long after all places were taken for the first time."""
+        """Feed and look until this long after all places were taken for the first time."""
         until = time.monotonic() + _FILL_WITHIN
         while self._look() < self._places:
             self.feed()

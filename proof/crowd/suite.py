@@ -36,9 +36,11 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("parts", nargs="*", help=f"of: {', '.join(_PARTS)} (all)")
     parser.add_argument("--short", action="store_true", help="smaller crowds")
-    said = parser.parse_args(argv)
+    options = parser.parse_args(argv)
     path = ROOT / ".cache/proof/crowd.json"
-    return tried(lambda: run(said.parts or _PARTS, short=said.short), path, short=said.short)
+    return tried(
+        lambda: run(options.parts or _PARTS, short=options.short), path, short=options.short
+    )
 
 
 def run(parts: Iterable[str], *, short: bool) -> Report:

@@ -53,7 +53,7 @@ def settle(bed: Bed, report: Report) -> None:
     report.none("acknowledged jobs lost", lost(bed, book))
     keys = Counter(key for key, _, _ in rows)
     report.none("keys with two jobs", [key for key, count in keys.items() if count > 1])
-    report.none("jobs that nobody asked for", keys.keys() - book.asked)
+    report.none("jobs without a request", keys.keys() - book.requested)
     report.none("jobs not completed", [row for row in rows if row[2] in ("failed", "cancelled")])
     # Their end was waited for, and not for ever.
     live = [row for row in rows if row[2] in ("queued", "running")]
@@ -63,10 +63,10 @@ def settle(bed: Bed, report: Report) -> None:
 
 def tell_keys(report: Report, book: Book, rows: list[tuple[Any, ...]]) -> None:
     """Every key is seen through, so what was asked for is what there is."""
-    # Whoever was told to stop asked for a minute and a half more. Of a key that nobody answered it
+    # A client that was stopped kept asking for a minute and a half. Of a key without an answer it
     # is not known whether there is a job.
     report.none("keys that were never acknowledged", book.unanswered, timed=True)
-    apart = abs(len(rows) - len(book.asked)) - len(book.unanswered)
+    apart = abs(len(rows) - len(book.requested)) - len(book.unanswered)
     report.at_most("jobs more or fewer than keys asked for", max(0, apart), 0)
 
 

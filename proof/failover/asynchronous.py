@@ -1,5 +1,5 @@
 """An asynchronous standby takes over without the last moments: the loss is listed, keys make it
-good, workers go on, and no fence is handed out a second time."""
+good, workers continue, and no fence is handed out a second time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from proof.report import Report
 
 LOSE = "asynchronous failover"
-SPLIT = "old primary goes on beside the new one"
+SPLIT = "old primary continues next to the new one"
 _SHAPE = Shape(workers=2, processes=1, slots=4)
 _FEW = Shape(workers=1, processes=1, slots=4)
 _LANES, _DEADLINE = 4, 4.0
@@ -52,7 +52,7 @@ def run(
     *,
     split: bool,
 ) -> None:
-    """Fail over so often; with `split` the old primary goes on for a while, with all its workers
+    """Fail over; with `split` the old primary continues for a while, with all its workers
     and clients, while others work on the new one."""
     found = Found()
     with Pair(synchronous=False) as pair, Bed(pair.url(), directory, bug) as bed:
@@ -103,12 +103,12 @@ def _split(pair: Pair, bed: Bed, report: Report, rng: Random) -> None:
 
 
 def _look(bed: Bed, found: Found) -> None:
-    """List what is gone, and see that claims go on above all earlier ones."""
+    """List what is gone, and check that new claims have higher fences than all earlier ones."""
     [(at, timeline)] = bed.rows(
         "SELECT clock_timestamp(), left(pg_walfile_name(pg_current_wal_lsn()), 8)"
     )
     _list(bed, found)
-    # Long enough for leases of before to run out and their jobs to be claimed anew.
+    # Long enough for earlier leases to expire and their jobs to be claimed again.
     time.sleep(4)
     found.low += bed.rows(_EARLIER, at=at, least=int(timeline, 16) << 40)
 

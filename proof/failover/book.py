@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-ASKED, ACKNOWLEDGED, UNKNOWN, REFUSED = "asked", "acknowledged", "unknown", "refused"
+REQUESTED, ACKNOWLEDGED, UNKNOWN, REFUSED = "asked", "acknowledged", "unknown", "refused"
 
 
 class Pen:
@@ -31,7 +31,7 @@ class Pen:
 class Book:
     """What the clients wrote, read in the end."""
 
-    asked: set[str] = field(default_factory=set)
+    requested: set[str] = field(default_factory=set)
     # The job that the key was last acknowledged with, and all that it ever was.
     current: dict[str, int] = field(default_factory=dict)
     acknowledged: set[tuple[str, int]] = field(default_factory=set)
@@ -43,13 +43,13 @@ class Book:
     @property
     def unanswered(self) -> set[str]:
         """Keys that were asked for and never acknowledged."""
-        return self.asked - self.current.keys()
+        return self.requested - self.current.keys()
 
     def served(self, since: float) -> int:
         """How many lanes were acknowledged something since then."""
         return len({lane for lane, at in self.lanes.items() if at > since})
 
-    def told(self, beginning: str) -> int:
+    def count_answers(self, beginning: str) -> int:
         """How often clients were told something that begins so, instead of an acknowledgement."""
         return sum(count for what, count in self.why.items() if what.startswith(beginning))
 
@@ -66,7 +66,7 @@ def read(path: Path) -> Book:
         at, what, key, *rest = line.split(" ")
         match what:
             case "asked":
-                book.asked.add(key)
+                book.requested.add(key)
             case "acknowledged":
                 book.current[key] = int(rest[0])
                 book.acknowledged.add((key, int(rest[0])))

@@ -22,8 +22,8 @@ CANCEL = "cancelled commit wait"
 CUT = "standby cut off"
 LOSE = "primary lost with writes that its standby has not"
 # What a client is told of a wait that was cancelled; counted is what clients saw.
-_TOLD = "unknown: OutcomeUnknown enqueue_keyed: written, but not confirmed"
-_DEADLINE_TOLD = "unknown: TimeoutError"
+_REFUSAL = "unknown: OutcomeUnknown enqueue_keyed: written, but not confirmed"
+_PAST_DEADLINE = "unknown: TimeoutError"
 _CLIENTS, _LANES, _DEADLINE = 2, 8, 1.5
 # Enqueues notify, and of commits that do only one at a time can wait for the standby.
 _SWEEPS, _SWEEP_EVERY = (8, 24), 0.04
@@ -34,22 +34,22 @@ _MOST_ROUNDS = 100
 
 
 def run(directory: Path, report: Report, rng: Random, waits: int, bug: str | None) -> None:
-    """Fail over until so many waits were cancelled; nobody works meanwhile, so that what was
+    """Fail over until this many waits were cancelled; no worker runs meanwhile, so that what was
     acknowledged stays where it was put."""
     false: set[str] = set()
     erased = rounds = 0
     with Pair(synchronous=True) as pair, Bed(pair.url(), directory, bug) as bed:
         for number in range(_CLIENTS):
             bed.call(f"c{number}", lanes=_LANES, deadline=_DEADLINE)
-        while bed.book().told(_TOLD) < waits and rounds < _MOST_ROUNDS and not false:
+        while bed.book().count_answers(_REFUSAL) < waits and rounds < _MOST_ROUNDS and not false:
             rounds += 1
             if rng.random() < 0.5:
                 # Some waits are cancelled, and the standby comes back before anything is lost.
                 _cancel(pair, bed, report, rng)
-                pair.mend()
+                pair.restore()
             _cancel(pair, bed, report, rng)
             if rounds % 2:
-                # Whoever waits now is not cancelled and leaves at its own deadline.
+                # A client that waits now is not cancelled and leaves at its own deadline.
                 time.sleep(2 * _DEADLINE)
             before = _there(pair, bed)
             pair.fail_over()
@@ -60,8 +60,12 @@ def run(directory: Path, report: Report, rng: Random, waits: int, bug: str | Non
         codes = bed.hush()
         false.update(_false(bed))
         book = bed.book()
-        report.at_least("cancelled commit waits, as clients saw them", book.told(_TOLD), waits)
-        report.at_least("waits ended by the client's deadline", book.told(_DEADLINE_TOLD), 1)
+        report.at_least(
+            "cancelled commit waits, as clients saw them", book.count_answers(_REFUSAL), waits
+        )
+        report.at_least(
+            "waits ended by the client's deadline", book.count_answers(_PAST_DEADLINE), 1
+        )
         report.at_least("failovers", rounds, 1)
         report.at_least("jobs erased by them before anybody was told", erased, 1)
         report.jobs += len(book.current)

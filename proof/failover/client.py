@@ -1,6 +1,6 @@
 """A client process: lanes that enqueue jobs with keys, and say in the book what they were told.
 
-`python -m proof.failover.client NAME LANES DEADLINE`. Every second lane is of the sync world. A
+`python -m proof.failover.client NAME LANES DEADLINE`. Every second lane is sync. A
 lane that gets no acknowledgement asks again with the same key until it has one. DEADLINE is how
 long an async lane waits for an answer before it shuts the socket, in seconds; Tenure's own is
 longer. SIGTERM: no new keys.
@@ -20,7 +20,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from proof.crash import jobs
-from proof.failover.book import ACKNOWLEDGED, ASKED, REFUSED, UNKNOWN, Pen
+from proof.failover.book import ACKNOWLEDGED, REFUSED, REQUESTED, UNKNOWN, Pen
 from tenure.errors import OutcomeUnknown, StoreError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Client:
             await asyncio.sleep(rng.uniform(*_PAUSE))
 
     async def _see_through(self, key: str, *, is_async: bool) -> None:
-        self._pen.write(ASKED, key)
+        self._pen.write(REQUESTED, key)
         stopped_at = None
         while stopped_at is None or time.monotonic() < stopped_at + _SEE_THROUGH_WITHIN:
             try:
@@ -86,12 +86,12 @@ class Client:
                 stopped_at = time.monotonic()
 
     async def _ask(self, key: str, *, is_async: bool) -> Handle[Any]:
-        asked, arguments = call(key)
+        request, arguments = call(key)
         if is_async:
             async with asyncio.timeout(self._deadline):
-                return await asked.aenqueue(*arguments)
+                return await request.aenqueue(*arguments)
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, partial(asked.enqueue, *arguments))
+        return await loop.run_in_executor(self._threads, partial(request.enqueue, *arguments))
 
 
 async def _main() -> None:

@@ -68,7 +68,7 @@ class Bed:
     def rows(
         self, query: str, *, url: str | None = None, **parameters: Any
     ) -> list[tuple[Any, ...]]:
-        """What a query answers at whoever can be written to, once there is one, by a connection
+        """Return what a query answers at the writable server, once there is one, by a connection
         of its own."""
         give_up_at = time.monotonic() + _UP_WITHIN
         while True:
@@ -120,7 +120,7 @@ class Bed:
             )
 
     def served(self, lanes: int) -> bool:
-        """Whether in time so many lanes are acknowledged something, from now on."""
+        """Return whether this many lanes get an acknowledgment in time, from now on."""
         since = time.monotonic()
         while self.book().served(since) < lanes:
             if time.monotonic() > since + _UP_WITHIN:
@@ -144,8 +144,8 @@ class Bed:
         engine = _wiring.engine(self.url)
         try:
             for key in keys:
-                asked, arguments = client.call(key)
-                [answer] = engine.run(engine.store.jobs.enqueue([asked.bind(*arguments).job]))
+                request, arguments = client.call(key)
+                [answer] = engine.run(engine.store.jobs.enqueue([request.bind(*arguments).job]))
                 pen.write(book.ACKNOWLEDGED, key, answer.id)
         finally:
             engine.close()

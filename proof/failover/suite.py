@@ -71,13 +71,13 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--bug", help="a bug of proof/mutations for workers and clients, to see it caught"
     )
-    said = parser.parse_args(argv)
-    size = SHORT if said.short else FULL
-    if said.failovers:
-        size = replace(size, synchronous=max(3, said.failovers))
+    options = parser.parse_args(argv)
+    size = SHORT if options.short else FULL
+    if options.failovers:
+        size = replace(size, synchronous=max(3, options.failovers))
     return tried(
-        lambda: run(size, seed=said.seed, parts=said.parts, bug=said.bug),
+        lambda: run(size, seed=options.seed, parts=options.parts, bug=options.bug),
         _DIRECTORY.with_suffix(".json"),
-        short=said.short,
-        bug=said.bug,
+        short=options.short,
+        bug=options.bug,
     )

@@ -134,8 +134,8 @@ def _tell(bed: Bed, report: Report, done: list[Done]) -> None:
     failovers = sum(kind is not Kind.STANDBY for kind, _, _ in done)
     report.note("failovers per hour", round(failovers / hours))
     for what in ("unknown", "refused"):
-        report.note(f"answers {what}, asked again with the key", book.told(what))
-        told = {text: count for text, count in book.why.items() if text.startswith(what)}
-        report.figures[f"{report.title}: answers {what}, asked again with the key"]["some"] = told
+        report.note(f"answers {what}, asked again with the key", book.count_answers(what))
+        values = {text: count for text, count in book.why.items() if text.startswith(what)}
+        report.figures[f"{report.title}: answers {what}, asked again with the key"]["some"] = values
     for outcome, count in bed.rows("SELECT outcome, count(*) FROM tenure.attempt GROUP BY 1"):
         report.note(f"running periods {outcome}", count)

@@ -14,7 +14,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from proof.faults import jobs
-from proof.faults.history import ANSWERED, ASKED, CANCELLING, GAVE_UP, UNKNOWN, Pen, now
+from proof.faults.history import ANSWERED, CANCELLING, GAVE_UP, REQUESTED, UNKNOWN, Pen, now
 from proof.faults.workload import make, shares
 from tenure._model.audit import By
 from tenure._model.results import RetryStatus
@@ -27,7 +27,7 @@ _BATCHES = (1, 10, 100, 500)
 _SMALL_BATCHES = (1, 5, 10)
 _SHARE_KEYED = 0.3
 _SHARE_LOOKED_AT = 0.5
-_SHARE_ASKED_AGAIN = 0.5
+_SHARE_REPEATED = 0.5
 _SHARE_CANCELLED = 0.5
 _PAUSE = 0.1
 _REVIVE_WITHIN = 15.0
@@ -75,11 +75,11 @@ class Client:
             for label in range(first, first + count)
         ]
         # As one does whose own caller has hung up.
-        again = keyed and self._chosen and self._rng.random() < _SHARE_ASKED_AGAIN
+        again = keyed and self._chosen and self._rng.random() < _SHARE_REPEATED
         began_at = now()
         while now() < began_at + _GIVE_UP_AFTER:
             since = now()
-            self._pen.write(ASKED, f"{since:.6f}", "-", count, "-", first)
+            self._pen.write(REQUESTED, f"{since:.6f}", "-", count, "-", first)
             try:
                 ids = [handle.id for handle in jobs.app.enqueue_many(calls)]
             except TenureError as error:

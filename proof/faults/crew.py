@@ -22,7 +22,7 @@ _DIE_WITHIN = 10.0
 
 
 class Post:
-    """A place for one worker, behind a proxy; `environment` is for whoever comes next."""
+    """A place for one worker, behind a proxy; `environment` is for the next worker."""
 
     def __init__(
         self,
@@ -37,9 +37,9 @@ class Post:
         self.proxy = Proxy(url, rng)
         self.environment: dict[str, str] = {}
         self.struck = False
-        # Workers that ended and nobody had ended.
+        # Workers that ended by themselves.
         self.deserted: list[str] = []
-        self._asked: set[signal.Signals] = set()
+        self._requests: set[signal.Signals] = set()
         self._directory = directory
         self._usual = usual
         self._slots = slots
@@ -63,7 +63,7 @@ class Post:
     def dismiss(self, request: signal.Signals) -> None:
         """Send the worker a signal by which it is to end; the next one is started by `fill`."""
         parent = self.parent
-        self._asked.add(request)
+        self._requests.add(request)
         send(parent, request)
 
     def _take_leave(self) -> None:
@@ -71,12 +71,12 @@ class Post:
         if self._worker is None:
             return
         code = self._worker.wait(0)
-        drained = code == 0 and signal.SIGTERM in self._asked
-        if not drained and -code not in self._asked:
-            asked = ", ".join(request.name for request in self._asked) or "nothing"
+        drained = code == 0 and signal.SIGTERM in self._requests
+        if not drained and -code not in self._requests:
+            requests = ", ".join(request.name for request in self._requests) or "nothing"
             words = "".join(self._worker.log().splitlines()[-1:])
-            self.deserted.append(f"{self.name}: code {code} after {asked}: {words}")
-        self._asked.clear()
+            self.deserted.append(f"{self.name}: code {code} after {requests}: {words}")
+        self._requests.clear()
 
     @property
     def parent(self) -> int:
@@ -95,7 +95,7 @@ class Post:
         return [self.parent, *offspring, *(pid for c in offspring for pid in children(c))]
 
     def end(self) -> None:
-        """Wake and drain it; kill by id whoever is still there after that."""
+        """Wake and drain it; kill by id what is left after that."""
         if self._worker is None or not self._worker.alive:
             self._take_leave()
             return

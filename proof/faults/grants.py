@@ -77,7 +77,7 @@ class Loss(NamedTuple):
 
 
 def note(url: str) -> None:
-    """Have them noted from now on; before the first worker, so that nobody waits for it."""
+    """Record them from now on; before the first worker, so that none waits for it."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(_NOTED)
 

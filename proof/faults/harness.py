@@ -140,7 +140,7 @@ class Bed:
 
     @property
     def deserted(self) -> list[str]:
-        """The workers that ended and nobody had ended."""
+        """The workers that ended by themselves."""
         return [one for post in self.posts for one in post.deserted]
 
     def _active(self) -> int:

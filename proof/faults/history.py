@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-ASKED, ANSWERED, UNKNOWN = "asked", "answered", "unknown"
-# Said before the answer can come: whoever dies in between leaves it open.
+REQUESTED, ANSWERED, UNKNOWN = "asked", "answered", "unknown"
+# Written before the answer can come: a process that dies in between leaves it open.
 OPENED, CANCELLING = "opened", "cancelling"
 # By a client that asked for something again and again.
 GAVE_UP = "gave-up"
@@ -61,7 +61,7 @@ def events(path: Path) -> dict[int, list[Event]]:
     found: dict[int, list[Event]] = defaultdict(list)
     begun: dict[tuple[str, int, int], float] = {}
     for what, since, until, token, answer, job_id in _lines(path):
-        if what in {ASKED, ANSWERED, UNKNOWN, GAVE_UP, HARM}:
+        if what in {REQUESTED, ANSWERED, UNKNOWN, GAVE_UP, HARM}:
             continue
         at = float(since)
         if what in _BEGINNINGS:
@@ -98,16 +98,16 @@ class Enqueues:
         self.acknowledged: dict[int, int] = {}
         # (label, id) of an answer that names another job than an earlier one of the label did.
         self.contradicted: list[tuple[int, int]] = []
-        self.asked: dict[int, list[Event]] = defaultdict(list)
+        self.requested: dict[int, list[Event]] = defaultdict(list)
         # A label of which no answer was read, because its client was killed, stays open.
         pending: dict[int, float] = {}
         for what, since, until, count, answer, subject in _lines(path):
-            if what not in {ASKED, ANSWERED, UNKNOWN}:
+            if what not in {REQUESTED, ANSWERED, UNKNOWN}:
                 continue
             first = int(subject)
             labels = range(first, first + int(count))
             at = float(since)
-            if what == ASKED:
+            if what == REQUESTED:
                 for label in labels:
                     self._left_open(pending, label)
                     pending[label] = at
@@ -119,16 +119,16 @@ class Enqueues:
                     job_id = int(ids[position])
                     if self.acknowledged.setdefault(label, job_id) != job_id:
                         self.contradicted.append((label, job_id))
-                    self.asked[label].append(Event("enqueue", at, float(until), answer="ok"))
+                    self.requested[label].append(Event("enqueue", at, float(until), answer="ok"))
                 else:
-                    self.asked[label].append(Event("enqueue", at, math.inf, answer=UNKNOWN))
+                    self.requested[label].append(Event("enqueue", at, math.inf, answer=UNKNOWN))
         for label in list(pending):
             self._left_open(pending, label)
 
     def _left_open(self, pending: dict[int, float], label: int) -> None:
         if label in pending:
             since = pending.pop(label)
-            self.asked[label].append(Event("enqueue", since, math.inf, answer=UNKNOWN))
+            self.requested[label].append(Event("enqueue", since, math.inf, answer=UNKNOWN))
 
 
 def _lines(path: Path) -> Iterator[list[str]]:

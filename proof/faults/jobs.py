@@ -81,7 +81,7 @@ def returned(job: Job | AsyncJob) -> int:
 
 
 def _opened(job: Job | AsyncJob) -> float:
-    """Said before, as well: whoever dies in between leaves the answer open."""
+    """Written before, as well: a process that dies in between leaves the answer open."""
     pen().instant(OPENED, job.id, job.fence)
     return now()
 

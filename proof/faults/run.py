@@ -1,4 +1,4 @@
-"""One run: jobs come and are worked on, nemeses strike, all of them are mended, all jobs end."""
+"""One run: jobs arrive and run, nemeses strike, all of them are undone, all jobs end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from proof.faults.history import ASKED
+from proof.faults.history import REQUESTED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,12 +44,12 @@ class Plan:
     longest: float = 600.0
     # Which jobs: see `workload.shares`.
     kinds: str = "rare"
-    # Stuck is what has not ended although nothing is broken and no other has ended for so long.
+    # A job is stuck if nothing is broken and no job has ended for this long.
     end_within: float = 45.0
 
 
 class Run:
-    """Lets nemeses loose until the client has asked for all jobs, then mends everything."""
+    """Runs nemeses until the client has enqueued all jobs, then undoes everything."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Run:
         try:
             self._let_loose()
         finally:
-            self._mend()
+            self._restore()
         self.caught_up = self._ticks.end(self._bed.supervise)
         self._await_end()
 
@@ -100,26 +100,26 @@ class Run:
             if self._client_done():
                 if not self.unmet:
                     break
-                # Who has not had his turn needs somebody at work.
+                # A nemesis that has not had its turn needs a worker at work.
                 self._end += int(_MORE * self._plan.rate)
                 self._send_client(self._next_label())
             self._strike()
             self._tell_pace()
             time.sleep(_STEP)
 
-    def _mend(self) -> None:
+    def _restore(self) -> None:
         """Relieve what is in force, then finish with all of them, whatever one of them raises: the
         posts end after this, and a worker that is still frozen would not even die."""
-        mends = [partial(self._over, one) for one in self._in_force]
-        mends += [partial(one.finish, self._bed) for one in (*self._light, *self._heavy)]
+        undoings = [partial(self._over, one) for one in self._in_force]
+        undoings += [partial(one.finish, self._bed) for one in (*self._light, *self._heavy)]
         errors: list[Exception] = []
-        for mend in mends:
+        for fix in undoings:
             try:
-                mend()
+                fix()
             except Exception as error:  # noqa: BLE001 - raised below
                 errors.append(error)
         if errors:
-            raise ExceptionGroup("not all could be mended", errors)
+            raise ExceptionGroup("not all faults could be undone", errors)
 
     def _send_client(self, first: int) -> None:
         plan = self._plan
@@ -137,8 +137,8 @@ class Run:
 
     def _next_label(self) -> int:
         with self._bed.history.open() as lines:
-            asked = (line.split() for line in lines if line.startswith(f"{ASKED} "))
-            return max((int(words[5]) + int(words[3]) for words in asked), default=0)
+            request = (line.split() for line in lines if line.startswith(f"{REQUESTED} "))
+            return max((int(words[5]) + int(words[3]) for words in request), default=0)
 
     def _strike(self) -> None:
         now = time.monotonic()

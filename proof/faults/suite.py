@@ -96,7 +96,7 @@ def run(world: str, plan: Plan, *, short: bool, only: Sequence[str], bug: str | 
             report.about |= dict(bed.rows(_DURABILITY))
         report.none("clients that ended by themselves with work left", course.fallen)
         report.none("enqueues by key that were given up", history.given_up(bed.history))
-        report.none("workers that ended and nobody had ended", bed.deserted)
+        report.none("workers that ended by themselves", bed.deserted)
         for kind, at in history.harms(bed.history):
             report.faults.append((kind, at - report.began_at, at - report.began_at))
         _tell(report, verdict.reach(bed, witness), course, plan, witness)
@@ -106,7 +106,7 @@ def run(world: str, plan: Plan, *, short: bool, only: Sequence[str], bug: str | 
         if all(nemesis.gentle for nemesis in nemeses):
             # Leases of 3 s, which a machine that stands still for as long takes from anybody.
             taken = bed.rows(TAKEN)
-            report.none("I9: leases lost where nobody was struck down", taken, timed=True)
+            report.none("I9: leases lost without a struck worker", taken, timed=True)
     timeline.draw(report, directory.with_suffix(".svg"))
     return report
 
@@ -119,14 +119,14 @@ def _tell(
     report.note("acknowledged to a client", found.acknowledged)
     report.note("asked for and never answered", found.unknown)
     report.note("faults", len(report.faults))
-    # They had ten minutes in which to find somebody to strike.
+    # They had ten minutes in which to find a worker to strike.
     unmet = [nemesis.name for nemesis in course.unmet]
     report.none("nemeses that never struck", unmet, timed=True)
     for name, counted in (("ended", found.states), ("attempt ended", found.endings)):
         for state, count in sorted(counted.items()):
             report.note(f"{name}: {state}", count)
     report.note("stale results refused and kept as evidence", found.refused)
-    report.note("late results, accepted as nobody had taken the job", found.late)
+    report.note("late results, accepted as no other worker had taken the job", found.late)
     # What is stuck is told from what is slow by a wait, also below.
     stuck = course.stuck
     report.at_most("jobs that do not end though nothing is broken", stuck, 0, timed=True)
@@ -135,7 +135,7 @@ def _tell(
         report.note("extensions of leases, each judged", found.extended)
     for invariant, words in INVARIANTS.items():
         broken = [one for one in found.violations if one.invariant == invariant]
-        # Where nobody looked at the leases, that nothing was found says nothing.
+        # Where no one checked the leases, an empty list proves nothing.
         if broken or invariant != "I3" or witness is not None:
             report.none(f"{invariant}: {words}", broken, timed=invariant == "I6")
 
@@ -173,22 +173,24 @@ def main(argv: list[str]) -> int:
         help="seconds from one end to the next, in the end",
     )
     parser.add_argument("--bug", help="a bug of proof/mutations for the workers, to see it caught")
-    said = parser.parse_args(argv)
-    chosen = said.worlds or ["plain", "clock", "disk"]
+    options = parser.parse_args(argv)
+    chosen = options.worlds or ["plain", "clock", "disk"]
     missed = 0
-    for number in range(len(chosen) if said.short else said.runs):
+    for number in range(len(chosen) if options.short else options.runs):
         plan = Plan(
-            seed=said.seed + number,
-            jobs=_SHORT if said.short else said.jobs,
-            rate=_SHORT_RATE if said.short else said.rate,
-            heavy_every=_heavy_every(said.every, short=said.short),
-            kinds=said.kinds,
-            end_within=said.end_within,
+            seed=options.seed + number,
+            jobs=_SHORT if options.short else options.jobs,
+            rate=_SHORT_RATE if options.short else options.rate,
+            heavy_every=_heavy_every(options.every, short=options.short),
+            kinds=options.kinds,
+            end_within=options.end_within,
         )
         world = chosen[number % len(chosen)]
-        go = partial(run, world, plan, short=said.short, only=said.only or (), bug=said.bug)
+        go = partial(
+            run, world, plan, short=options.short, only=options.only or (), bug=options.bug
+        )
         path = _directory(world, plan).with_suffix(".json")
-        missed |= tried(go, path, short=said.short, bug=said.bug)
+        missed |= tried(go, path, short=options.short, bug=options.bug)
     return missed
 
 

@@ -50,8 +50,8 @@ class Ticks:
         being paused are not looked at."""
         sure = self._sure
         runs = (r for r in rows.runs(self._url) if r.tick_at is None or r.tick_at <= sure)
-        said = (row for row in rows.said(self._url) if row.fire_at <= sure)
-        return checker.check(self._targets(), runs, said, slack=_SLACK)
+        answer = (row for row in rows.records(self._url) if row.fire_at <= sure)
+        return checker.check(self._targets(), runs, answer, slack=_SLACK)
 
     def _targets(self) -> Iterator[Target]:
         lives = rows.lives(self._url)

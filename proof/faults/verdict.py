@@ -52,7 +52,7 @@ _LATE = "SELECT count(*) FROM tenure.attempt WHERE late"
 
 @dataclass(slots=True)
 class Verdict:
-    """What a run came to."""
+    """The result of a run."""
 
     states: Counter[str] = field(default_factory=Counter)
     endings: Counter[str] = field(default_factory=Counter)
@@ -113,15 +113,15 @@ def _histories(bed: Bed, verdict: Verdict) -> Iterator[JobHistory]:
     for job_id, state, token, task, label, result, reason, *counters in bed.rows(_FINALS):
         verdict.states[state] += 1
         if label == jobs.SCHEDULED:
-            asked = [_FIRED]
+            request = [_FIRED]
         else:
             if label in labels:
                 twice = f"label {label} has two jobs"
                 verdict.violations.append(Violation("I10", job_id, twice))
-            if label not in enqueues.asked:
-                verdict.violations.append(Violation("I10", job_id, f"nobody asked for {label}"))
+            if label not in enqueues.requested:
+                verdict.violations.append(Violation("I10", job_id, f"no request for {label}"))
             labels[label] = job_id
-            asked = enqueues.asked[label]
+            request = enqueues.requested[label]
         final = Final(
             state=state,
             token=token,
@@ -140,21 +140,21 @@ def _histories(bed: Bed, verdict: Verdict) -> Iterator[JobHistory]:
                 counters[1:] = verdict.counters.get(job_id, (0, 0, 0))
             wrong = counts(final, Counts(*counters))
             verdict.violations += (Violation("I9", job_id, what) for what in wrong)
-        events = (*asked, *seen.pop(job_id, ()))
+        events = (*request, *seen.pop(job_id, ()))
         caps = jobs.CAPS.get(task, (jobs.OFTEN, jobs.OFTEN))
         yield JobHistory(job_id, events, final, *caps)
     verdict.acknowledged = len(enqueues.acknowledged)
-    verdict.unknown = len(enqueues.asked) - verdict.acknowledged
+    verdict.unknown = len(enqueues.requested) - verdict.acknowledged
     for label, job_id in enqueues.acknowledged.items():
         if labels.get(label) != job_id:
             gone = Final("gone", 0, tuple(attempts.pop(job_id, ())), None, ())
-            yield JobHistory(job_id, (*enqueues.asked[label], *seen.pop(job_id, ())), gone)
+            yield JobHistory(job_id, (*enqueues.requested[label], *seen.pop(job_id, ())), gone)
     for label, job_id in enqueues.contradicted:
         other = f"label {label} was acknowledged before, as {enqueues.acknowledged[label]}"
         verdict.violations.append(Violation("I10", job_id, other))
     # What is left belongs to no job that there is or was.
     for job_id in {*attempts, *entries, *seen}:
-        verdict.violations.append(Violation("I10", job_id, "it left traces and is no job"))
+        verdict.violations.append(Violation("I10", job_id, "it left traces without a job"))
 
 
 def excuses(final: Final, uncounted: AbstractSet[int]) -> Iterator[str]:
@@ -196,9 +196,9 @@ def counts(final: Final, counters: Counts) -> Iterator[str]:
             had = f"{low} to {high}" if low < high else f"{low}"
             yield f"{count} {name} are counted, and it had {had}: {', '.join(outcomes)}"
     if counters.worker_losses is not None and "lost" not in outcomes:
-        told = counters.losses + counters.worker_losses + outcomes.count("unbegun")
-        if told != died:
-            yield f"{told} losses of all kinds are counted, and it had {died}"
+        reported = counters.losses + counters.worker_losses + outcomes.count("unbegun")
+        if reported != died:
+            yield f"{reported} losses of all kinds are counted, and it had {died}"
 
 
 def _effects(bed: Bed) -> Iterator[Violation]:

@@ -18,7 +18,7 @@ _USUAL = {"enter": 20, "aenter": 30, "touch": 5, "stumble": 10, "slow": 10}
 _CAPPED = {"frail": 1, "weary": 5}
 _HARM = dict.fromkeys(("block", "hold", "hang", "breed", "fill"), 0.1) | dict.fromkeys(WAYS, 0.02)
 _RARE = {"apart": 1} | _HARM
-# However few jobs there are, each harmful kind is asked for: at every so many labels the next.
+# However few jobs there are, each harmful kind is used: the next one after this many labels.
 _APART = 40
 _SURELY = {_APART * number: kind for number, kind in enumerate(_HARM, start=1)}
 

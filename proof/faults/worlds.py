@@ -62,7 +62,7 @@ _SMALL = 1500
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """A server that is up, and what can be done to whoever uses it."""
+    """A server that is up, and the faults that its users can meet."""
 
     cluster: Cluster
     nemeses: list[Nemesis]
@@ -105,7 +105,7 @@ def _leases(stack: ExitStack) -> Ground:
 
 
 def _clock(stack: ExitStack) -> Ground:
-    """Nobody is killed here: a lease that was granted ten minutes ahead is not waited for."""
+    """No process is killed here: a lease that was granted ten minutes ahead is not waited for."""
     clock = stack.enter_context(Clock())
     cluster = Cluster(15, settings=_SETTINGS, environment=clock.environment)
     stack.enter_context(cluster)

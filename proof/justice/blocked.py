@@ -28,7 +28,7 @@ _SHORT = 3
 _DELAY = 0.02
 _SHAPE = Shape(workers=2, processes=2, slots=10)
 _BACKLOG = 150
-SAYS = "leases are kept"
+SAYS = "leases are renewed"
 _LOST = "SELECT job_id, token, task, renewals FROM tenure.attempt WHERE outcome = 'lost'"
 
 
@@ -81,8 +81,8 @@ def _judge(stage: Stage, bed: Bed, cast: Cast, blockers: list[int]) -> None:
     report.none("leases lost", bed.rows(_LOST))
     stage.acquit(bed, innocents, None)
     logs = [path.read_text(errors="replace") for path in bed.directory.glob("w*.log")]
-    said = sum(log.count(SAYS) for log in logs)
-    report.at_least(f"log lines that say '{SAYS}'", said, 1)
+    output = sum(log.count(SAYS) for log in logs)
+    report.at_least(f"log lines that say '{SAYS}'", output, 1)
     report.none("workers that ended by themselves", bed.fleet.deserted)
 
 

@@ -76,7 +76,7 @@ class Timeouts:
                 # Only now: children that end all the time would never be up together.
                 self._loud = self._bed.enqueue(self._made)
                 began = time.monotonic()
-                while self._goes_on() and time.monotonic() - began < self._patience:
+                while self._continues() and time.monotonic() - began < self._patience:
                     time.sleep(0.1)
                 self._bed.wait_ended(standstill(self._stage.lease), supervise=False)
             self._judge()
@@ -84,7 +84,7 @@ class Timeouts:
             self._bed.close()
             self._sink.close()
 
-    def _goes_on(self) -> bool:
+    def _continues(self) -> bool:
         bed = self._bed
         queued = bed.count("SELECT count(*) FROM tenure.job WHERE state = 'queued'")
         self._busy_until = time.time() if queued else self._busy_until

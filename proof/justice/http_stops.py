@@ -24,7 +24,7 @@ _SHORT = 2
 _SHAPE = Shape(workers=3, processes=1, slots=3)
 # Fewer than there are slots: what is lost runs elsewhere at once.
 _BUSY = 5
-# A handler takes this many leases, and a worker is stopped every so many.
+# A handler takes this many leases, and a worker is stopped after this many jobs.
 _LONG = 2.5
 _EVERY = 0.7
 _LOST = "SELECT job_id, token FROM tenure.attempt WHERE outcome = 'lost'"

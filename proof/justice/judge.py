@@ -29,7 +29,7 @@ TOGETHER = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """A job's row where the run ended. Counters that the schema does not have are None."""
+    """A job's row at the end of the run. Counters that the schema lacks have the value None."""
 
     job: int
     state: str

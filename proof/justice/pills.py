@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # Counted losses of whole workers, and deaths in all of a job whose cursor moves.
 WORKER_LOSSES, DEATHS = 10, 100
-# One loss with the whole worker may be of a job that nobody knows to have begun.
+# One loss with the whole worker may be of a job that is not known to have started.
 _UNKNOWN = 1
 _SHORT = 4
 _NEIGHBORS, _MANY = 6, 500

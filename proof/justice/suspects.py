@@ -40,7 +40,7 @@ def memory(pids: list[int]) -> float:
 
 
 def play(stage: Stage) -> None:
-    """Kill the shared process, and watch what becomes of its jobs."""
+    """Kill the shared process, and watch its jobs."""
     count, megabytes, seconds = _SHORT if stage.short else _FULL
     report, lease = stage.report, stage.lease
     report.part("suspects")

@@ -27,7 +27,7 @@ def decide(check: Check, directory: Path, *, short: bool) -> Verdict:
     verdict = tlc.check(
         check.model.module, constants, check.invariants, config, properties=check.properties
     )
-    config.with_suffix(".out").write_text(verdict.said)
+    config.with_suffix(".out").write_text(verdict.output)
     return verdict
 
 
@@ -53,8 +53,8 @@ def tell(check: Check, verdict: Verdict, report: Report) -> None:
         print(" → ".join(verdict.path), flush=True)
         return
     violated = [verdict.violated] if verdict.violated else []
-    asked = len(check.invariants) - 1 + len(check.properties)
-    report.none(f"violated of {asked} invariants", violated)
+    request = len(check.invariants) - 1 + len(check.properties)
+    report.none(f"violated of {request} invariants", violated)
     report.none("behaviours that never happen", set(check.model.behaviours) - verdict.met)
 
 
@@ -64,9 +64,9 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="just prove models", description=__doc__)
     parser.add_argument("names", nargs="*", help=f"of: {', '.join(names)} (all)")
     parser.add_argument("--short", action="store_true", help="smaller bounds")
-    said = parser.parse_args(argv)
-    if unknown := set(said.names) - set(names):
+    options = parser.parse_args(argv)
+    if unknown := set(options.names) - set(names):
         parser.error(f"no such check: {', '.join(sorted(unknown))}")
-    report = run(short=said.short, names=said.names)
+    report = run(short=options.short, names=options.names)
     report.close(_DIRECTORY.with_suffix(".json"))
     return 1 if report.missed else 0

@@ -40,7 +40,7 @@ class Verdict:
     distinct: int
     seconds: float
     processor: float
-    said: str
+    output: str
 
 
 def check(
@@ -99,21 +99,21 @@ def _value(value: object) -> str:
     return str(value)
 
 
-def _read(said: str, properties: Sequence[str], seconds: float, processor: float) -> Verdict:
-    broken = re.search(r"Invariant (\w+) is violated", said)
+def _read(output: str, properties: Sequence[str], seconds: float, processor: float) -> Verdict:
+    broken = re.search(r"Invariant (\w+) is violated", output)
     violated = broken[1] if broken else None
-    if "Temporal properties were violated" in said:
+    if "Temporal properties were violated" in output:
         violated = " or ".join(properties)  # TLC does not name the one.
-    counts = re.findall(r"([\d,]+) distinct states found", said)
-    if not counts or not (violated or "No error has been found" in said):
-        raise ModelChecker(f"TLC came to no verdict:\n{said[-4_000:]}")
-    happens = re.findall(r'^<<"happens", \{(.*?)\}>>', said, re.MULTILINE | re.DOTALL)
+    counts = re.findall(r"([\d,]+) distinct states found", output)
+    if not counts or not (violated or "No error has been found" in output):
+        raise ModelChecker(f"TLC came to no verdict:\n{output[-4_000:]}")
+    happens = re.findall(r'^<<"happens", \{(.*?)\}>>', output, re.MULTILINE | re.DOTALL)
     return Verdict(
         violated=violated,
-        path=tuple(re.findall(r"^State \d+: <(\w+) line", said, re.MULTILINE)),
+        path=tuple(re.findall(r"^State \d+: <(\w+) line", output, re.MULTILINE)),
         met=frozenset(re.findall(r'"(\w+)"', " ".join(happens))),
         distinct=int(counts[-1].replace(",", "")),
         seconds=seconds,
         processor=processor,
-        said=said,
+        output=output,
     )

@@ -8,7 +8,7 @@ from proof.mutations.bug import Bug, Edit
 _WRITTEN = """), holder AS (
     INSERT INTO /*schema.*/job_key AS k (task, key, job_id)"""
 _WRITES_AGAIN = """DO UPDATE SET
-        hits = k.hits + 1,
+        hits = least(k.hits, 2147483646) + 1,
         job_id = CASE
             WHEN k.expires_at <= coalesce($17::timestamptz, clock_timestamp()) THEN excluded.job_id
             ELSE k.job_id
@@ -47,7 +47,7 @@ OF_JOBS = (
         (
             Edit("enqueue_keyed", _WRITTEN, _WRITTEN.replace("holder", "written")),
             Edit("enqueue_keyed", _WRITES_AGAIN, _READS_BACK),
-            # Nothing new wakes nobody: a notification would make the transaction write.
+            # Without a new job there is no wakeup: a notification would make the transaction write.
             Edit(
                 "enqueue_keyed",
                 "WHERE pg_notification_queue_usage() < 0.5",

@@ -26,7 +26,7 @@ OF_LEASES = (
     ),
     Bug(
         "complete-by-id-alone",
-        "rules 1 and 10: whoever completes, also in the job's transaction, names the whole lease",
+        "rules 1 and 10: a completion, also in the job's transaction, names the whole lease",
         runs.LEASES,
         "I2",
         (Edit("complete", _WHOLE, "AND a.claimed_by IS NOT NULL"), Edit("settle", _WHOLE, "")),
@@ -110,7 +110,7 @@ OF_LEASES = (
     ),
     Bug(
         "sweep-only-above-the-floor",
-        "rule 9: a floor is a hint; once per lease somebody sweeps from zero",
+        "rule 9: a floor is a hint, and once per lease a worker sweeps from zero",
         runs.LEASES,
         "I6",
         patch=patches.sweep_only_above_the_floor,
@@ -135,7 +135,7 @@ OF_LEASES = (
     ),
     Bug(
         "claim-without-lock",
-        "rule 13: a claim locks what it takes; two never take the same",
+        "rule 13: a claim locks what it takes, and two never take the same",
         runs.CLAIMS,
         "I8",
         (Edit("claim", "LIMIT $7::integer\n        FOR UPDATE SKIP LOCKED", "LIMIT $7::integer"),),
@@ -143,7 +143,7 @@ OF_LEASES = (
     ),
     Bug(
         "renewals-stopped-by-draining",
-        "rules 7 and 14: renewals go on until the lease is settled, through draining too",
+        "rules 7 and 14: renewals continue until the lease is settled, through draining too",
         runs.DRAINING,
         "I9",
         patch=patches.stop_renewing_to_drain,

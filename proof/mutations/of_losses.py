@@ -155,7 +155,7 @@ OF_LOSSES = (
     ),
     Bug(
         "http-renewals-end-before-handlers",
-        "rule 7: renewals go on until the lease is settled, also over HTTP",
+        "rule 7: renewals continue until the lease is settled, also over HTTP",
         runs.HTTP_STOPS,
         "I3",
         patch=patches.stop_renewing_before_handlers_end,

@@ -18,7 +18,7 @@ OF_SCHEDULES = (
     ),
     Bug(
         "due-without-lock",
-        "R26: a firing locks what it fires; another passes it over",
+        "R26: a firing locks what it fires, and another one skips it",
         runs.FIRING,
         "I7",
         (Edit("lock_due_schedules", _LOCKS, ""),),
@@ -26,7 +26,7 @@ OF_SCHEDULES = (
     ),
     Bug(
         "due-waits",
-        "R27: a schedule that another one is at is passed over, not waited for",
+        "R27: a schedule that another one is at is skipped, not waited for",
         runs.FIRING,
         "I7",
         (Edit("lock_due_schedules", _LOCKS, "FOR NO KEY UPDATE"),),

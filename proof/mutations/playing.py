@@ -30,7 +30,7 @@ _WRITTEN = (".json", ".md", f"{FIRST}.json", f"{FIRST}.md")
 
 @dataclass
 class Played:
-    """What a run came to. `missed` has a sentence for each figure that missed its bar."""
+    """The result of a run. `missed` has a sentence for each figure that missed its bar."""
 
     seconds: float
     missed: dict[str, str] = field(default_factory=dict)
@@ -61,10 +61,10 @@ def play(run: Run, bug: str | None) -> Played:
     began_at = time.monotonic()
     if not run.report:
         options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider"]
-        code, said = _run(["pytest", *run.words[1:], *options], bug, KEPT / f"{name}.log")
+        code, output = _run(["pytest", *run.words[1:], *options], bug, KEPT / f"{name}.log")
         played = Played(time.monotonic() - began_at)
         if code == _PYTEST_FAILED:
-            played.missed["suite"] = _failed(said)
+            played.missed["suite"] = _failed(output)
         elif code:
             played.broken = f"the suite ended with {code}"
         return played
@@ -132,14 +132,14 @@ def _missed(whole: dict[str, Any]) -> dict[str, str]:
         if figure["ok"] is False:
             what = key.split(": ", 1)[1]
             value, some = figure["value"], figure.get("some", [])
-            said = f"{what}: {value}"
+            text = f"{what}: {value}"
             if some:
-                said = some[0] if what.startswith("I") else f"{said}, the first {some[0]}"
-            found[what] = said
+                text = some[0] if what.startswith("I") else f"{text}, the first {some[0]}"
+            found[what] = text
     return found
 
 
-def _failed(said: str) -> str:
+def _failed(output: str) -> str:
     """The test that failed, and why, in pytest's words."""
-    lines = [line for line in said.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    lines = [line for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))]
     return lines[0].rpartition("::")[2] if lines else "it failed"

@@ -25,7 +25,7 @@ LEASES = _faults(
     "--jobs 360 --rate 6 --every 3 --kinds quick,enter,aenter,slow,falter,report",
     number=0,
 )
-# Nobody is struck down: whoever drains keeps what he holds, or gives it back.
+# No worker is struck down: a draining one keeps its jobs, or returns them.
 DEPLOYS = _faults(
     "deploys", "--jobs 80 --rate 3 --every 7 --kinds long,longer", number=1, only="rolling restart"
 )
@@ -61,7 +61,7 @@ ASYNCHRONOUS = Run(
     "failover.json",
     {"I8": ("claims after a failover with a token from before", "fences handed out twice")},
 )
-# Hundreds of leases slept past, some inside an open transaction; then their holders go on.
+# Hundreds of leases slept past, some inside an open transaction; then their holders continue.
 PAUSES = Run(
     "pauses",
     ("pauses", "--leases", "600"),
@@ -92,7 +92,7 @@ OUTAGE = Run("outage", ("schedules", "outage", "--short"), "schedules.json", _TI
 OWNERS = _suite("renewing, by its suite", "tests/conformance/test_renew.py")
 # A worker stops renewing earlier than a renewal may wait: together they hide this one.
 RESCUING = _suite("rescuing, by its suite", "tests/races/test_rescuing.py")
-# Nobody loses a lease by it: a handler that would have ended in time is stopped before.
+# No lease is lost by it: a handler that would have ended in time is stopped before.
 DRAINING = _suite("draining, by its suite", "tests/worker/test_draining.py")
 LIMITS = _suite("limits, by its suite", "tests/races/test_limits.py")
 # Only a firing that comes late meets a tick that was recorded meanwhile.

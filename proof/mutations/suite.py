@@ -126,9 +126,9 @@ def tables(rows: dict[str, Any]) -> dict[str, str]:
     done = []
     for run in dict.fromkeys(_control(bug, rows) for bug in BUGS):
         row = rows.get(_title(run), {"missed": ["not run yet"], "seconds": ""})
-        missed = "; ".join(row["missed"]) or "no bar missed"
+        missed = "; ".join(row["missed"]) or "passed"
         done.append([_title(run), f"`{run}`", missed, str(row["seconds"])])
-    head = ["bug", "rule it breaks", "run", "broken", "what was found first", "seeds tried"]
+    head = ["bug", "rule it breaks", "run", "invariant", "first finding", "seeds tried"]
     return {
         "count": _count(rows),
         "bugs": table([*head, "seconds"], bugs, words=6),
@@ -139,9 +139,11 @@ def tables(rows: dict[str, Any]) -> dict[str, str]:
 def _count(rows: dict[str, Any]) -> str:
     caught = [bug for bug in BUGS if rows.get(bug.name, {}).get("found")]
     by_runs = sum(bool(bug.run.report) for bug in caught)
+    new = sum(bug.name not in rows for bug in BUGS)
+    missed = len(BUGS) - len(caught) - new
     return (
-        f"Of {len(BUGS)} bugs {by_runs} are caught by runs of the bed, "
-        f"{len(caught) - by_runs} by a suite alone."
+        f"Of {len(BUGS)} bugs, {by_runs} were caught by fault injection runs and "
+        f"{len(caught) - by_runs} by a test suite. {missed} were not caught, {new} not run yet."
     )
 
 
@@ -159,13 +161,13 @@ def main(argv: list[str]) -> int:
     which.add_argument("--short", action="store_true", help="the first bug of each run, no more")
     which.add_argument("--no-sound", action="store_true", help="leave out the runs without a bug")
     which.add_argument("--only-sound", action="store_true", help="leave out those with one")
-    said = parser.parse_args(argv)
-    chosen = [named(name) for name in said.names] or list(BUGS)
-    if said.short:
+    options = parser.parse_args(argv)
+    chosen = [named(name) for name in options.names] or list(BUGS)
+    if options.short:
         chosen = list({bug.run: bug for bug in reversed(chosen)}.values())
-    sound = not said.no_sound and not said.short
-    report = prove(chosen, seeded=not said.only_sound, sound=sound, short=said.short)
+    sound = not options.no_sound and not options.short
+    report = prove(chosen, seeded=not options.only_sound, sound=sound, short=options.short)
     report.close(PROOF / "bugs.json")
-    if not said.short:
+    if not options.short:
         write()
     return 1 if report.missed else 0

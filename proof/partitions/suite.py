@@ -1,4 +1,4 @@
-"""`just prove partitions [--short] [--seed N] [--losses N] [--bug NAME]`: so many leases lost by
+"""`just prove partitions [--short] [--seed N] [--losses N] [--bug NAME]`: N leases lost by
 partition."""
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ def prove(*, losses: int, seed: int, bug: str | None = None) -> Report:
         url = databases.create(databases.template("tenure", install))
         report.part("partitions")
         rng = Random(seed)  # noqa: S311 - to be repeated
-        said = {effects.VARIABLE: ledger}
+        values = {effects.VARIABLE: ledger}
         places = [
-            Place(network.command, said | {"TENURE_DATABASE_URL": _through(url, network)})
+            Place(network.command, values | {"TENURE_DATABASE_URL": _through(url, network)})
             for network in networks
         ]
         bed = Bed(url, _DIRECTORY, SHAPE, rng, bug, target=jobs.TARGET, places=places)
         stack.callback(bed.close)
         takers = Program(
-            jobs.TARGET, _DIRECTORY / "takers.log", bed.environment | said, count=2, slots=8
+            jobs.TARGET, _DIRECTORY / "takers.log", bed.environment | values, count=2, slots=8
         )
         stack.callback(takers.end)
         witness = Witness(url)
@@ -93,11 +93,11 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000))
     parser.add_argument("--losses", type=int, help=f"how many, instead of {FULL:,} or {SHORT:,}")
     parser.add_argument("--bug", help="a bug of proof/mutations for all workers, to see it caught")
-    said = parser.parse_args(argv)
-    losses = said.losses or (SHORT if said.short else FULL)
+    options = parser.parse_args(argv)
+    losses = options.losses or (SHORT if options.short else FULL)
     return tried(
-        lambda: prove(losses=losses, seed=said.seed, bug=said.bug),
+        lambda: prove(losses=losses, seed=options.seed, bug=options.bug),
         _DIRECTORY.with_suffix(".json"),
-        short=said.short,
-        bug=said.bug,
+        short=options.short,
+        bug=options.bug,
     )

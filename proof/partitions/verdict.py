@@ -58,7 +58,7 @@ def last_ends(
     claims: Mapping[Period, datetime], seen: Mapping[Period, datetime]
 ) -> dict[Period, float]:
     """When each lease ended, by the database's clock: as it was seen last, and not before a lease
-    after its claim. A renewal that nobody saw makes this too early, never too late."""
+    after its claim. An unseen renewal makes this too early, never too late."""
     ends = {period: at.timestamp() + LEASE for period, at in claims.items()}
     for period, at in seen.items():
         if period in ends:

@@ -16,8 +16,8 @@ TARGET = f"{__name__}:app"
 
 
 async def _wait(job: AsyncJob, seconds: float) -> None:
-    """Wait, and be deaf to a cancel two times of three: who sleeps past his lease and does not
-    heed goes on to offer his result. Of what was lost before, a third is still running when the
+    """Wait, and ignore a cancel two times of three: a handler that sleeps past its lease and does
+    not respond still offers its result. Of those lost before, a third is still running when the
     sleeper wakes, so that a stale write could hit it; the rest is brief."""
     if not first(job.fence):
         seconds = seconds / 2 if job.id % 3 == 0 else 0.0

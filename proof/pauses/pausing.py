@@ -1,4 +1,4 @@
-"""Stops a worker that holds hundreds of leases for longer than they last, and lets it go on."""
+"""Stops a worker that holds hundreds of leases for longer than they last, and resumes it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FREEZER = "a worker frozen"
 PROGRAM = "SIGSTOP of a program with a worker inside"
 KINDS = (TOGETHER, FREEZER, CHILD, PROGRAM)
 _SLEEP = (1.3, 2.0)
-# Mostly the sleeper wakes first: for a moment nobody keeps it from offering its results.
+# Mostly the sleeper wakes first: for a moment nothing keeps it from offering its results.
 _PARENT_LATER = (-0.4, 1.5)
 # What was on its way to the server when the worker was stopped has been answered by then.
 _SETTLED = 0.1
@@ -39,7 +39,7 @@ Period = tuple[int, int]
 
 @dataclass(slots=True)
 class Pause:
-    """One worker that is stopped: which leases it held, when each ended, and when it went on.
+    """One worker that is stopped: which leases it held, when each ended, and when it continued.
     `pids` are its processes that hold leases, and those below."""
 
     leader: int
@@ -99,7 +99,7 @@ def look(bed: Bed, pause: Pause, inside: set[Period]) -> None:
 
 
 def wake(bed: Bed, pause: Pause) -> bool:
-    """Let it go on when it is time; True once all of it does."""
+    """Resume it when it is time; True once all of it runs."""
     now = time.monotonic()
     if now < pause.wake_at:
         return False
@@ -119,7 +119,7 @@ def wake(bed: Bed, pause: Pause) -> bool:
 
 
 def release(pause: Pause) -> None:
-    """Let it go on now, come what may."""
+    """Resume it now."""
     if pause.freezer is not None:
         pause.freezer.thaw()
     for pid in (*pause.pids, pause.leader):

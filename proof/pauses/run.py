@@ -1,4 +1,4 @@
-"""Rounds: two workers and a program fill with leases, sleep past the end of these, and go on, while
+"""Rounds: two workers and a program fill with leases, sleep past their end, and continue, while
 others have taken their jobs over; then the accounts."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from proof.report import Report
     from tenure._model.job import NewJob
 
-# A worker is worth a stop when it holds so many of its slots.
+# A worker is worth a stop when it holds this many of its slots.
 _ENOUGH = 5 / 6
 _READY_WITHIN = 60.0
 _FILL_WITHIN = 20.0
@@ -68,7 +68,7 @@ class Way:
 
 
 def _make(rng: Random) -> NewJob:
-    """One job, which will be at its end, or near it, when its worker goes on."""
+    """One job, which will be at its end, or near it, when its worker continues."""
     if rng.random() < 0.85:
         return jobs.wait_and_answer.bind(rng.uniform(3.5, 9)).job
     return jobs.wait_and_enter.bind(rng.uniform(0, 1), rng.uniform(3, 7)).job
@@ -85,7 +85,7 @@ DIRECT = Way(
 def run(
     bed: Bed, sleeper: Program, takers: Program, report: Report, *, leases: int, way: Way
 ) -> None:
-    """Pause until so many leases have slept past their end, let all end, close the accounts."""
+    """Pause until this many leases have slept past their end, let all end, close the accounts."""
     pauses = _Pauses(bed, sleeper, takers, report, way)
     began = time.monotonic()
     with bed:
@@ -122,7 +122,7 @@ class _Pauses:
         return sum(len(p.ends) for p in self.over if p.kind != pausing.CHILD)
 
     def play(self) -> None:
-        """One round: fill, stop all, have others take over, go on, let all end."""
+        """One round: fill, stop all, have others take over, resume, let all end."""
         bed, rng = self._bed, self._bed.rng
         self._takers.rest()
         wait_for(self._ready, _READY_WITHIN)
@@ -151,7 +151,7 @@ class _Pauses:
         wait_for(lambda: bed.open() == 0, _DRAIN_WITHIN)
 
     def _replace(self) -> None:
-        """Let all workers go once they have said what they had to say: a child that came anew
+        """End all workers once they have reported: a child that started again
         would start a process for each of hundreds of lost jobs. The next round finds new ones."""
         time.sleep(_LAST_WORDS)
         for worker in self._bed.fleet.workers:

@@ -1,4 +1,4 @@
-"""`just prove pauses [--short] [--seed N] [--leases N] [--via http]`: so many leases paused past
+"""`just prove pauses [--short] [--seed N] [--leases N] [--via http]`: N leases paused past
 their end."""
 
 from __future__ import annotations
@@ -74,13 +74,13 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--leases", type=int, help=f"how many, instead of {FULL:,} or {SHORT:,}")
     parser.add_argument("--via", choices=["http"], help="workers that reach a server alone")
     parser.add_argument("--bug", help="a bug of proof/mutations for all workers, to see it caught")
-    said = parser.parse_args(argv)
-    http = said.via == "http"
+    options = parser.parse_args(argv)
+    http = options.via == "http"
     full, short = (FULL_VIA_HTTP, SHORT_VIA_HTTP) if http else (FULL, SHORT)
-    leases = said.leases or (short if said.short else full)
+    leases = options.leases or (short if options.short else full)
     return tried(
-        lambda: prove(leases=leases, seed=said.seed, bug=said.bug, http=http),
+        lambda: prove(leases=leases, seed=options.seed, bug=options.bug, http=http),
         (_DIRECTORY_VIA_HTTP if http else _DIRECTORY).with_suffix(".json"),
-        short=said.short,
-        bug=said.bug,
+        short=options.short,
+        bug=options.bug,
     )

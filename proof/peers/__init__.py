@@ -1,1 +1,1 @@
-"""What becomes of jobs when a worker is killed or stopped, here and in other queues."""
+"""Crash tests of this queue and others: a worker is killed or stopped."""

@@ -1,5 +1,5 @@
-"""Who takes part: each queue in its default settings, and where its documentation names a way to
-get jobs back sooner, in that way too."""
+"""The queues of the comparison: each with its defaults, and with the settings that its
+documentation names for getting jobs back sooner."""
 
 from __future__ import annotations
 
@@ -32,85 +32,85 @@ WAYS = (
     Way(
         program="procrastinate",
         name="Procrastinate",
-        settings=f"defaults, concurrency=10; {_TEN}",
+        settings=f"defaults, concurrency=10, {_TEN}",
     ),
     Way(
         program="procrastinate",
         name="Procrastinate, with its task for stalled jobs",
-        settings="the same, and the periodic task of its guide, every minute instead of every ten",
+        settings="as above, and the periodic task of its guide, every minute instead of every ten",
         way="documented",
     ),
     Way(
         program="pgqueuer",
         name="PgQueuer",
-        settings="defaults (heartbeat_timeout 30 s, batch_size 10); as many at a time as there are",
+        settings="defaults (heartbeat_timeout 30 s, batch_size 10), no limit on jobs at a time",
     ),
     Way(
         program="chancy",
         name="Chancy",
-        settings=f"defaults (process executor, its Recovery plugin), concurrency=10; {_TEN}",
+        settings=f"defaults (process executor, its Recovery plugin), concurrency=10, {_TEN}",
     ),
     Way(
         program="saq",
         name="SAQ on PostgreSQL",
-        settings=f"defaults (timeout 10 s, retries 1, sweep every 60 s); {_TEN}",
+        settings=f"defaults (timeout 10 s, retries 1, sweep every 60 s), {_TEN}",
     ),
     Way(
         program="saq",
         name="SAQ on PostgreSQL, with a heartbeat and retries",
-        settings="the same, and timeout=0, heartbeat=40, retries=3 for each job",
+        settings="as above, and timeout=0, heartbeat=40, retries=3 for each job",
         way="documented",
         watched=True,
     ),
     Way(
         program="celery",
         name="Celery",
-        settings=f"Redis, defaults (prefork, early acknowledgement), concurrency=10; {_TEN}",
+        settings=f"Redis, defaults (prefork, early acknowledgement), concurrency=10, {_TEN}",
         store="redis",
     ),
     Way(
         program="celery",
         name="Celery, acknowledging late",
-        settings=f"the same, and {_LATE}",
+        settings=f"as above, and {_LATE}",
         store="redis",
         way="late",
     ),
     Way(
         program="celery",
         name="Celery, acknowledging late, short visibility timeout",
-        settings=f"the same, and {_LATE}, visibility_timeout 30 s (default: 1 h)",
+        settings=f"as above, and {_LATE}, visibility_timeout 30 s (default: 1 h)",
         store="redis",
         way="documented",
     ),
     Way(
         program="dramatiq",
         name="Dramatiq",
-        settings=f"Redis, defaults (heartbeat_timeout 60 s), 1 process, 10 threads; {_TEN}",
+        settings=f"Redis, defaults (heartbeat_timeout 60 s), 1 process, 10 threads, {_TEN}",
         store="redis",
     ),
     Way(
         program="rq",
         name="RQ",
-        settings="defaults, four `rq worker`, which run one job each at a time",
+        settings="defaults, four `rq worker`, one job at a time each",
         store="redis",
     ),
     Way(
         program="rq",
         name="RQ, with retries",
-        settings="the same, and Retry(max=3), --maintenance-interval 30 (default: 600)",
+        settings="as above, and Retry(max=3), --maintenance-interval 30 (default: 600)",
         store="redis",
         way="documented",
     ),
     Way(
         program="arq",
         name="arq",
-        settings=f"defaults (job_timeout 300 s, max_tries 5, max_jobs 10); {_TEN}",
+        settings=f"defaults (job_timeout 300 s, max_tries 5, max_jobs 10), {_TEN}",
         store="redis",
     ),
     Way(
         program="arq",
         name="arq, with a short timeout",
-        settings="the same, and job_timeout=30",
+        settings="as above, and job_timeout=30",
         store="redis",
         way="documented",
     ),

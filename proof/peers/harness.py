@@ -114,8 +114,8 @@ class Bed:
             except subprocess.TimeoutExpired:
                 raise NotTried(f"{words[0]} took over {_QUICK:g} s") from None
         if done.returncode:
-            said = (self._directory / "log").read_text(errors="replace")
-            raise NotTried(f"{words[0]} ended with {done.returncode}: {said[-600:]}")
+            output = (self._directory / "log").read_text(errors="replace")
+            raise NotTried(f"{words[0]} ended with {done.returncode}: {output[-600:]}")
         lines = done.stdout.decode().splitlines()
         return json.loads(lines[-1]) if lines else None
 
@@ -129,7 +129,7 @@ class Bed:
 
     @contextmanager
     def worker(self, name: str, seconds: float) -> Iterator[Worker]:
-        """A worker whose handlers take so long; it is killed in the end."""
+        """A worker whose handlers take this long; it is killed in the end."""
         with (self._directory / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(  # noqa: S603 - our own program
                 [*self._command, "work"],
@@ -170,7 +170,7 @@ class Bed:
             raise Stopped
 
     def until(self, condition: Callable[[], bool], seconds: float) -> bool:
-        """Whether the condition came true within so many seconds."""
+        """Return whether the condition came true within this many seconds."""
         end = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > end:

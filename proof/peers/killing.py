@@ -21,7 +21,7 @@ GAVE_UP = {"failed", "aborted", "FAILURE", "exception", "dead"}
 
 
 def run(bed: Bed, watch: float) -> dict[str, Any]:
-    """Kill, watch, and tell of each job what became of it."""
+    """Kill, watch, and report the result of each job."""
     bed.call("install")
     bed.call("enqueue", str(JOBS))
     with bed.worker("first", SECONDS) as first:

@@ -1,4 +1,4 @@
-"""The tables of docs/evidence/peers.md, from what a full run wrote."""
+"""The tables of docs/evidence/peers.md, from the figures of a full run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PAGE = ROOT / "docs/evidence/peers.md"
-# What a run tells of each test.
+# The figures of each test.
 SHOWN = {
     "kill": ("in_hand", "done", "stuck", "given_up", "lost", "ended_twice", "seconds"),
     "stop": ("taken_after", "outcome"),
@@ -31,8 +31,8 @@ def write(figures: Path) -> None:
 def _run(found: Mapping[str, Any]) -> str:
     return (
         f"Run on {found['at'][:10]} with PostgreSQL {found['postgresql'].split()[0]}, Redis and "
-        f"Python {found['python']}; each was watched for {found['watch']:g} s, "
-        "while the machine had other work too."
+        f"Python {found['python']}. Each queue was watched for {found['watch']:g} s. "
+        "The machine also ran other work."
     )
 
 
@@ -44,8 +44,8 @@ def _settings(found: Mapping[str, Any]) -> str:
 
 
 def _kill(found: Mapping[str, Any]) -> str:
-    head = ["", "in hand", "done", "stuck", "given up", "lost", "ended twice", "all done after"]
-    return table([*head, "the store says"], [_killed(row) for row in found["rows"]])
+    head = ["", "running", "done", "stuck", "failed", "lost", "ended twice", "all done after"]
+    return table([*head, "state in the store"], [_killed(row) for row in found["rows"]])
 
 
 def _killed(row: Mapping[str, Any]) -> list[str]:
@@ -60,10 +60,10 @@ def _killed(row: Mapping[str, Any]) -> list[str]:
 def _stop(found: Mapping[str, Any]) -> str:
     head = [
         "",
-        "late completion",
-        "given to another after",
-        "the store said meanwhile",
-        "in the end",
+        "late result",
+        "taken over after",
+        "states meanwhile",
+        "final state",
     ]
     return table(head, [_stopped(row) for row in found["rows"]], words=2)
 
@@ -75,15 +75,15 @@ def _stopped(row: Mapping[str, Any]) -> list[str]:
     if stop["taken_after"] is None:
         within = f"not within {stop['watched']:g} s"
         return [row["name"], "not applicable", within, stop["held"], "–"]
-    meanwhile = ", then ".join(_said(look) for look in stop["seen"])
+    meanwhile = ", then ".join(_state(look) for look in stop["seen"])
     after = f"{stop['taken_after']:g} s"
-    return [row["name"], stop["outcome"], after, meanwhile, _said(stop["last"])]
+    return [row["name"], stop["outcome"], after, meanwhile, _state(stop["last"])]
 
 
-def _said(look: list[Any]) -> str:
-    """The store's word, and whose result it holds."""
-    word, result = look
-    return word if result is None else f"{word} by {result}"
+def _state(look: list[Any]) -> str:
+    """Return the state in the store, and whose result it holds."""
+    state, result = look
+    return state if result is None else f"{state} by {result}"
 
 
 TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {

@@ -1,4 +1,4 @@
-"""The second test: a worker is stopped, whole, until another has its job, and then goes on."""
+"""The second test: a worker is stopped, whole, until another has its job, and then continues."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from proof.peers.harness import NotTried, TooLate
 if TYPE_CHECKING:
     from proof.peers.harness import Bed
 
-_FIRST = 6.0  # Over by the time it goes on, so that it completes at once.
+_FIRST = 6.0  # Over by the time it continues, so that it completes at once.
 _SECOND = 90.0  # It is let go when the store has been looked at.
 _LOOKS = 5
 _BEGIN_WITHIN = 120.0
@@ -22,7 +22,7 @@ FINISHED = {"succeeded", "successful", "completed", "complete", "SUCCESS", "fini
 
 
 def run(bed: Bed, watch: float) -> dict[str, Any]:
-    """Stop, wait until another has the job, go on, and tell what the store makes of it."""
+    """Stop, wait until another has the job, resume, and report what the store accepts."""
     bed.call("install")
     with ExitStack() as workers:
         if bed.way.watched:
@@ -53,7 +53,7 @@ def run(bed: Bed, watch: float) -> dict[str, Any]:
         bed.until(lambda: bed.count("end", "second") > 0, _COMPLETE_WITHIN)
         bed.pause(3)
         last = _look(bed)
-    said = outcome(held[0], [word for word, _ in seen])
+    answer = outcome(held[0], [word for word, _ in seen])
     return found | {
         "taken_after": round(began - stopped_at, 1),
         "first_ended": ended,
@@ -61,8 +61,8 @@ def run(bed: Bed, watch: float) -> dict[str, Any]:
         "last": last,
         "starts": bed.count("start"),
         "ends": bed.count("end"),
-        "outcome": said,
-        "overwritten": said == "accepted" and last[1] != seen[-1][1],
+        "outcome": answer,
+        "overwritten": answer == "accepted" and last[1] != seen[-1][1],
     }
 
 

@@ -106,8 +106,8 @@ def _tell(report: Report, way: Way, found: dict[str, dict[str, Any]]) -> None:
             print(f"{test}: not tried: {row['not_tried']}", flush=True)
         else:
             report.fault(_FAULTS[test])
-            told = [f"{what.replace('_', ' ')} {row[what]}" for what in page.SHOWN[test]]
-            print(f"{test}: {', '.join(told)}", flush=True)
+            text = [f"{what.replace('_', ' ')} {row[what]}" for what in page.SHOWN[test]]
+            print(f"{test}: {', '.join(text)}", flush=True)
     if way.program == "tenure":
         kill, stop = found["kill"], found["stop"]
         report.at_least("jobs done after the kill", kill.get("done", 0), killing.JOBS)
@@ -127,14 +127,14 @@ def main(argv: list[str]) -> int:
     names = list(dict.fromkeys(way.program for way in WAYS))
     parser.add_argument("names", nargs="*", help=f"of: {', '.join(names)} (all)")
     parser.add_argument("--short", action="store_true", help=f"only {' and '.join(QUICK)}")
-    said = parser.parse_args(argv)
-    if unknown := set(said.names) - set(names):
+    options = parser.parse_args(argv)
+    if unknown := set(options.names) - set(names):
         parser.error(f"no such queue: {', '.join(sorted(unknown))}")
-    report = run(short=said.short, names=said.names)
+    report = run(short=options.short, names=options.names)
     path = _DIRECTORY.with_suffix(".json")
-    if not said.short:
+    if not options.short:
         report.about["rows"] = _beside(report.about["rows"], path)
     report.close(path)
-    if not said.short:
+    if not options.short:
         page.write(path)
     return 1 if report.missed else 0

@@ -44,7 +44,7 @@ async def pill_on_loop(job: AsyncJob, way: str) -> None:
 
 
 def _die(way: str) -> None:
-    # Nobody is going to look at what it would leave on the disk.
+    # A core dump would only fill the disk.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     match way:
         case "exit":

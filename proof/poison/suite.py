@@ -197,10 +197,10 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="just prove poison", description=__doc__)
     parser.add_argument("--short", action="store_true", help="a tenth of the counts")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000))
-    said = parser.parse_args(argv)
-    pills, innocents = SHORT if said.short else FULL
+    options = parser.parse_args(argv)
+    pills, innocents = SHORT if options.short else FULL
     return tried(
-        lambda: prove(pills=pills, innocents=innocents, seed=said.seed),
+        lambda: prove(pills=pills, innocents=innocents, seed=options.seed),
         _DIRECTORY.with_suffix(".json"),
-        short=said.short,
+        short=options.short,
     )

@@ -41,7 +41,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Record:
     """A tick row."""
 
     schedule: str
@@ -95,7 +95,7 @@ class Findings:
 def check(
     targets: Iterable[Target],
     runs: Iterable[Run],
-    said: Iterable[Said],
+    records: Iterable[Record],
     *,
     slack: timedelta,
 ) -> Findings:
@@ -107,19 +107,19 @@ def check(
             found.extra.append(f"job {run.job_id} of {run.schedule} names no tick")
         else:
             runs_of.setdefault(run.schedule, {}).setdefault(run.tick_at, []).append(run)
-    said_of: dict[str, dict[datetime, Said]] = {}
-    for row in said:
-        said_of.setdefault(row.schedule, {})[row.fire_at] = row
+    records_of: dict[str, dict[datetime, Record]] = {}
+    for row in records:
+        records_of.setdefault(row.schedule, {})[row.fire_at] = row
     for target in targets:
         _Matching(
             target,
             runs_of.pop(target.name, {}),
-            said_of.pop(target.name, {}),
+            records_of.pop(target.name, {}),
             Verdicts(target, slack=slack),
             found,
         ).match()
     found.extra += [f"{name}: a job, and no such target" for name in runs_of]
-    found.extra += [f"{name}: a tick row, and no such target" for name in said_of]
+    found.extra += [f"{name}: a tick row, and no such target" for name in records_of]
     return found
 
 
@@ -130,13 +130,13 @@ class _Matching:
         self,
         target: Target,
         runs: dict[datetime, list[Run]],
-        said: dict[datetime, Said],
+        records: dict[datetime, Record],
         verdicts: Verdicts,
         found: Findings,
     ) -> None:
         self._target = target
         self._runs = runs
-        self._said = said
+        self._record = records
         self._verdicts = verdicts
         self._found = found
         self._lives = sorted(
@@ -151,13 +151,13 @@ class _Matching:
                 self._instant(stretch, at)
         name = self._target.name
         self._found.extra += [f"{name} {at}: a job, and no such tick" for at in self._runs]
-        self._found.extra += [f"{name} {at}: a tick row, and no such tick" for at in self._said]
+        self._found.extra += [f"{name} {at}: a tick row, and no such tick" for at in self._record]
 
     def _instant(self, stretch: Stretch, at: datetime) -> None:
         found, sure = self._found, stretch.sure_after < at <= stretch.sure
         found.targets += sure
         runs = self._runs.pop(at, [])
-        row = self._said.pop(at, None)
+        row = self._record.pop(at, None)
         where = f"{self._target.name} {at}"
         if len(runs) > 1:
             found.doubled.append(f"{where}: jobs {[run.job_id for run in runs]}")
@@ -173,7 +173,7 @@ class _Matching:
             found.skipped[str(row.reason)] += 1
             self._judge(stretch, where, row, str(row.reason))
 
-    def _fired(self, stretch: Stretch, where: str, run: Run, row: Said | None) -> None:
+    def _fired(self, stretch: Stretch, where: str, run: Run, row: Record | None) -> None:
         if row is None:
             self._found.unrecorded.append(f"{where}: job {run.job_id}, and no tick row")
         elif row.outcome != "fired" or row.job_id != run.job_id:
@@ -187,7 +187,7 @@ class _Matching:
             if not max(run.made_at, row.fire_at) <= run.run_at <= last:
                 self._found.wrong.append(f"{where}: its job is due at {run.run_at}")
 
-    def _judge(self, stretch: Stretch, where: str, row: Said, outcome: str) -> None:
+    def _judge(self, stretch: Stretch, where: str, row: Record, outcome: str) -> None:
         """By the row's time; whether a job of an earlier tick lived then is seen by the jobs."""
         if row.recorded_at < row.fire_at:
             self._found.wrong.append(f"{where}: recorded before its time, at {row.recorded_at}")

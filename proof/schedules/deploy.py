@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 _OLD = "proof.schedules.programs.first:app"
 _NEW = "proof.schedules.programs.second:app"
-_UP = "firing schedules"
-_LEFT_ALONE = "left as a newer version"
+_UP = "scheduler started"
+_LEFT_ALONE = "declared by a newer version"
 # From the instant after which a definition has ticks to the one that is written with it.
 _WRITING = timedelta(milliseconds=500)
 _AUDIT = "SELECT action, target FROM tenure.audit WHERE source = 'code'"
@@ -102,7 +102,7 @@ def run(url: str, report: Report, rng: Random, directory: Path, *, short: bool) 
     made = [lives["added"].created_at, lives["changed"].changed_at, lives["removed"].retired_at]
     early = [at for at in made if at is None or not deploy.deployed_at <= at <= deploy.seen_at]
     report.none("changes at another time than the second release's start", early)
-    found = checker.check(_targets(lives, end), rows.runs(url), rows.said(url), slack=SLACK)
+    found = checker.check(_targets(lives, end), rows.runs(url), rows.records(url), slack=SLACK)
     # The writing of a definition, or of a row, may take longer than is left for it here.
     found.tell(report, timed=("absent", "extra", "wrong"))
     return found.checked

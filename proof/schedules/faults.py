@@ -16,7 +16,7 @@ COUNT = 10
 
 
 def die_after(url: str, now: datetime, steps: int) -> None:
-    """Perform so many steps of a firing and be killed; return if there are not so many."""
+    """Perform this many steps of a firing and be killed; return if there are fewer."""
     scheduler = Scheduler(url, Clock(now))
     scheduler.begin(COUNT)
     for _ in range(steps):
@@ -26,7 +26,7 @@ def die_after(url: str, now: datetime, steps: int) -> None:
 
 
 def die_sending(url: str, now: datetime, steps: int) -> None:
-    """The same, but the step after these is sent too, and nobody is there for its answer."""
+    """The same, but the step after these is sent too, and its answer is never read."""
     scheduler = Scheduler(url, Clock(now))
     scheduler.begin(COUNT)
     for _ in range(steps):

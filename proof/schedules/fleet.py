@@ -96,7 +96,7 @@ class Fleet:
             self.died.append(f"{scheduler.log.name}: ended with {code}")
 
     def stop_all(self) -> None:
-        """SIGTERM all, then by SIGKILL whoever is still there."""
+        """SIGTERM all, then SIGKILL those that are left."""
         for scheduler in self.running:
             if scheduler.gone:
                 self.died.append(f"{scheduler.log.name}: ended with {scheduler.process.poll()}")

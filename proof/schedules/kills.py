@@ -45,7 +45,7 @@ SHORT = Size(schedules=200, seconds=20)
 
 
 def run(url: str, report: Report, rng: Random, directory: Path, *, short: bool) -> int:
-    """Kill for so long, let them catch up, and match."""
+    """Kill for this long, let them catch up, and match."""
     size = SHORT if short else FULL
     count = str(size.schedules)
     began_at = rows.now(url)
@@ -68,7 +68,7 @@ def run(url: str, report: Report, rng: Random, directory: Path, *, short: bool) 
         )
         for name, new in declared.items()
     ]
-    found = checker.check(targets, rows.runs(url), rows.said(url), slack=SLACK)
+    found = checker.check(targets, rows.runs(url), rows.records(url), slack=SLACK)
     report.at_least("schedules", len(lives), size.schedules)
     report.at_least("SIGKILLs", killed, size.seconds / _GAP - 1)
     report.none("schedulers that ended by themselves", fleet.died)

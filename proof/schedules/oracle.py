@@ -75,7 +75,7 @@ class Difference:
     zone: str
     change_at: datetime
     expression: str
-    asked: str
+    queries: str
     oracle: str
     rules: str
 
@@ -86,7 +86,7 @@ class Counts:
 
     minutes: int = 0
     ticks: int = 0
-    asked: Counter[str] = field(default_factory=Counter)
+    queries: Counter[str] = field(default_factory=Counter)
 
 
 class Walk:
@@ -156,7 +156,7 @@ def check(
     found: list[Difference] = []
     for change in changes:
         walk = Walk(change)
-        asked_at = samples(change, draw)
+        started_at = samples(change, draw)
         for expression, cron in crons.items():
             wanted = walk.ticks(cron)
             timing = Timing(cron=expression, zone=change.zone)
@@ -164,27 +164,27 @@ def check(
             counts.ticks += len(wanted)
             given = list(between(timing, walk.begin, walk.end))
             pairs = [("between", str(wanted), str(given))] if wanted != given else []
-            for at in asked_at:
-                pairs += _asked(timing, wanted, walk, at, counts)
+            for at in started_at:
+                pairs += _query(timing, wanted, walk, at, counts)
             found += [Difference(change.zone, change.at, expression, *pair) for pair in pairs]
     return found
 
 
-def _asked(
+def _query(
     timing: Timing, wanted: list[datetime], walk: Walk, at: datetime, counts: Counts
 ) -> list[tuple[str, str, str]]:
     """The next tick after an instant and the last up to it, if they are in the window."""
     later = bisect_right(wanted, at)
     earlier = later - 1
     found = []
-    counts.asked["following"] += 1
+    counts.queries["following"] += 1
     given = following(timing, at)
     if later < len(wanted):
         if given != wanted[later]:
             found.append((f"following {at}", str(wanted[later]), str(given)))
     elif given is not None and given <= walk.end:
         found.append((f"following {at}", "none in the window", str(given)))
-    counts.asked["last"] += 1
+    counts.queries["last"] += 1
     given = last(timing, at)
     if earlier >= 0:
         if given != wanted[earlier]:
@@ -204,18 +204,18 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="just prove schedules oracle", description=__doc__)
     parser.add_argument("--short", action="store_true", help="a twentieth of the changes")
     parser.add_argument("--seed", type=int, default=0, help="which twentieth, and which instants")
-    said = parser.parse_args(argv)
+    options = parser.parse_args(argv)
     begun = time.monotonic()
-    changes = transitions() if said.short else transitions(timedelta(hours=1))
+    changes = transitions() if options.short else transitions(timedelta(hours=1))
     print(f"{len(changes)} distinct changes of clocks, 2020 to 2035", flush=True)
-    if said.short:
-        changes = some(changes, said.seed)
+    if options.short:
+        changes = some(changes, options.seed)
     counts = Counts()
-    found = check(changes, EXPRESSIONS, seed=said.seed, counts=counts)
+    found = check(changes, EXPRESSIONS, seed=options.seed, counts=counts)
     print(
         f"{len(changes)} changes × {len(EXPRESSIONS)} expressions: {counts.minutes:,} minutes and "
-        f"{counts.ticks:,} ticks compared, {counts.asked['following']:,} next and "
-        f"{counts.asked['last']:,} last ticks asked for; {len(found)} differences; "
+        f"{counts.ticks:,} ticks compared, {counts.queries['following']:,} next and "
+        f"{counts.queries['last']:,} last ticks asked for; {len(found)} differences; "
         f"{time.monotonic() - begun:.0f} s"
     )
     for one in found[:20]:

@@ -31,7 +31,7 @@ WHEN = {
     "daily": Timing(cron="0 1 * * *"),
     "daily-in-the-gap": Timing(cron="30 2 * * *", zone="Europe/Berlin"),
 }
-# Each policy, and how many of so many missed ticks with so much between them make a job.
+# Each policy, and how many of the missed ticks make a job.
 POLICIES = {
     "skip": Policy(missed=Missed.SKIP),
     "latest": Policy(missed=Missed.LATEST),
@@ -67,7 +67,7 @@ def run(url: str, report: Report, rng: Random, directory: Path, *, short: bool) 
         for name, (when, policy) in names.items()
     ]
     runs = list(rows.runs(url))
-    found = checker.check(targets, runs, rows.said(url), slack=timedelta(0))
+    found = checker.check(targets, runs, rows.records(url), slack=timedelta(0))
     report.note("schedules", len(names))
     report.note("passes to catch up", passes)
     found.tell(report)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from proof.schedules.checker import Run, Said
+from proof.schedules.checker import Record, Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,9 @@ FROM (
 ) AS j
 WHERE meta ? 'schedule' OR meta ? 'tick_at'
 """
-_SAID = "SELECT schedule, fire_at, outcome, reason, job_id, recorded_at FROM tenure.schedule_tick"
+_RECORDS = (
+    "SELECT schedule, fire_at, outcome, reason, job_id, recorded_at FROM tenure.schedule_tick"
+)
 
 
 def runs(url: str) -> Iterator[Run]:
@@ -34,12 +36,12 @@ def runs(url: str) -> Iterator[Run]:
             yield Run(*row)
 
 
-def said(url: str) -> Iterator[Said]:
+def records(url: str) -> Iterator[Record]:
     """Every tick row."""
     with psycopg.connect(url) as connection, connection.cursor("said") as cursor:
         cursor.itersize = 10_000
-        for row in cursor.execute(_SAID):
-            yield Said(*row)
+        for row in cursor.execute(_RECORDS):
+            yield Record(*row)
 
 
 def lateness(url: str) -> list[float]:

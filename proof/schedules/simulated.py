@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 BY = By("proof")
-# A queue that nobody serves: jobs pile up.
+# A queue without workers: jobs pile up.
 QUEUE = "piled"
 JOB = NewJob("noop", QUEUE)
 

@@ -85,13 +85,13 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--short", action="store_true", help="a part of the counts")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000))
     parser.add_argument("--bug", help="apply this bug of proof/mutations to all schedulers")
-    said = parser.parse_args(argv)
-    if said.bug:
-        os.environ["PROOF_BUG"] = said.bug
-        mutations.apply(said.bug)
+    options = parser.parse_args(argv)
+    if options.bug:
+        os.environ["PROOF_BUG"] = options.bug
+        mutations.apply(options.bug)
     return tried(
-        lambda: Proof(said.short, said.seed, said.parts).run(),
+        lambda: Proof(options.short, options.seed, options.parts).run(),
         _DIRECTORY.with_suffix(".json"),
-        short=said.short,
-        bug=said.bug,
+        short=options.short,
+        bug=options.bug,
     )

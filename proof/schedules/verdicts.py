@@ -1,4 +1,4 @@
-"""What a policy makes of a tick, worked out anew: not by Tenure's own rules."""
+"""The result of a policy for a tick, computed independently of Tenure's own rules."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class Verdicts:
         """What a tick may come to that was recorded at this time. A verdict changes but once in
         time, so that the edges of the slack show all there are."""
         times = {at, max(fire_at, at - self._slack)}
-        said = {self._verdict(stretch, fire_at, time) for time in times}
-        if stretch.policy.overlap is Overlap.SKIP and said & {FIRED, LATE}:
+        values = {self._verdict(stretch, fire_at, time) for time in times}
+        if stretch.policy.overlap is Overlap.SKIP and values & {FIRED, LATE}:
             live = {busy(fire_at, time) for time in times}
             if live == {True}:
-                said -= {FIRED, LATE}
+                values -= {FIRED, LATE}
             if True in live:
-                said.add(OVERLAP)
-        return said
+                values.add(OVERLAP)
+        return values
 
     def _verdict(self, stretch: Stretch, fire_at: datetime, at: datetime) -> str:
         if any(pause.since <= at and fire_at <= pause.until for pause in self._target.pauses):

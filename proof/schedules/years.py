@@ -1,5 +1,5 @@
 """Years that are simulated: time is passed in, several schedulers fire in turns by the seed, each
-may be left in the middle of it, the clock goes on in small and large steps and now and then back,
+may be left in the middle of it, the clock moves in small and large steps and now and then back,
 operators pause, resume and change schedules."""
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Life:
         return Target(self.name, [*self.past, last], self.pauses)
 
     def unpaused(self, now: datetime) -> None:
-        """Its pause is over: it ran out, or somebody ended it now."""
+        """Its pause is over: it expired, or an operator ended it now."""
         assert self.paused_at is not None
         ran_out = self.paused_until - _INSTANT if self.paused_until else now
         self.pauses.append(Pause(self.paused_at, min(ran_out, now)))
@@ -170,7 +170,7 @@ class World:
             self._ticks += answer.ticks
 
     def _quiet(self) -> None:
-        """Nobody is in the middle of a firing: what an operator does would wait for its locks.
+        """No scheduler is in the middle of a firing: an operator's action would wait for its locks.
         And the clock is where it was before it went back."""
         self.clock.now = max(self.clock.now, self._seen)
         for scheduler in self._schedulers:
@@ -220,7 +220,7 @@ def run(url: str, report: Report, rng: Random, directory: Path, *, short: bool) 
     world = World(url, rng, size)
     world.run()
     targets = [life.target(world.clock.now) for life in world.lives]
-    found = checker.check(targets, rows.runs(url), rows.said(url), slack=timedelta(0))
+    found = checker.check(targets, rows.runs(url), rows.records(url), slack=timedelta(0))
     report.at_least("days simulated", (world.clock.now - BEGIN).days, size.days)
     report.note("schedules", len(targets))
     report.note("firings begun", world.passes)

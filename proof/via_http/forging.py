@@ -1,4 +1,4 @@
-"""Lease strings that nobody gave out: made from a true one in every way that was thought of."""
+"""Forged lease strings: made from a true one in every way that came to mind."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VERBS: dict[str, dict[str, Any]] = {
     "fail": {"error": {"type": "Forged"}, "retry": "never"},
     "release": {},
 }
-# No answer to a text that nobody holds is any other.
+# Every answer to a forged text is the same.
 _REFUSALS = {409: "lease-lost", 422: "invalid"}
 _PREFIX = "tl_"
 _SECRET = 16
@@ -45,20 +45,20 @@ def forgeries(lease: str, other: str, holder: str, rng: Random) -> Iterator[tupl
         yield "cut short", lease[:place]
     for text in _re_encoded(lease, data):
         yield "encoded otherwise", text
-    for text in _made_anew(lease, other, holder, rng):
-        # Fences of new jobs are alike: what is right by chance was given out.
+    for text in _remade(lease, other, holder, rng):
+        # Fences of new jobs are alike: a random hit was given out.
         if text not in (lease, other):
-            yield "made anew for another job, fence or session", text
+            yield "made again for another job, fence or session", text
 
 
 def attempt(caller: httpx.Client, verb: str, lease: str) -> str | None:
     """Say something about a lease; None if that was refused, else what the server made of it."""
-    asked = {"leases": [lease]} if verb == "renew" else {"lease": lease} | VERBS[verb]
-    answer = caller.post(f"/v1/leases:{verb}", json=asked)
-    said = answer.json()
-    if _REFUSALS.get(answer.status_code) == said.get("code", ""):
+    request = {"leases": [lease]} if verb == "renew" else {"lease": lease} | VERBS[verb]
+    answer = caller.post(f"/v1/leases:{verb}", json=request)
+    document = answer.json()
+    if _REFUSALS.get(answer.status_code) == document.get("code", ""):
         return None
-    if answer.is_success and verb == "renew" and said["leases"][0]["answer"] == "lost":
+    if answer.is_success and verb == "renew" and document["leases"][0]["answer"] == "lost":
         return None
     return f"{answer.status_code} {answer.text[:200]}"
 
@@ -83,8 +83,8 @@ def _re_encoded(lease: str, data: bytes) -> Iterator[str]:
         yield _PREFIX + standard
 
 
-def _made_anew(lease: str, other: str, holder: str, rng: Random) -> Iterator[str]:
-    """By somebody who knows how they are made, and has an access token."""
+def _remade(lease: str, other: str, holder: str, rng: Random) -> Iterator[str]:
+    """By an attacker who knows how they are made, and has an access token."""
     held, attempt = read_lease(lease, holder)
     others, _ = read_lease(other, holder)
     mine = RemoteSession(_data(lease)[-_SECRET - _SEAL : -_SEAL], holder)

@@ -57,11 +57,11 @@ def settle(bed: Bed, report: Report) -> None:
     """The accounts of every way, and those of the reports."""
     accounts.settle(bed, report, answering=[*jobs.HANDLERS], entering=None)
     kept = {*bed.rows("SELECT i.job_id, i.key::bigint FROM tenure.job_item AS i")}
-    said = {phase: {*bed.history.periods(phase)} for phase in (*jobs.PHASES, REFUSED)}
+    values = {phase: {*bed.history.periods(phase)} for phase in (*jobs.PHASES, REFUSED)}
     report.note("reports kept", len(kept))
-    report.none("reports that were answered and are not kept", said["reported"] - kept)
-    report.none("reports that no handler says it sent", kept - said["reporting"])
-    report.none("reports refused and yet kept", kept & said[REFUSED])
+    report.none("reports that were answered and are not kept", values["reported"] - kept)
+    report.none("reports that no handler says it sent", kept - values["reporting"])
+    report.none("reports refused and yet kept", kept & values[REFUSED])
 
 
 HTTP = Way(

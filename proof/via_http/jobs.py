@@ -62,7 +62,7 @@ def answer(job: Work) -> int:
 
 
 def linger(job: Work) -> int:
-    """Answer after a long time; one of three heeds that its lease is lost. Who takes over is
+    """Answer after a long time; one of three responds to the loss of its lease. The next holder is
     mostly brief; a third is still at it when the first holder wakes up."""
     _say("begun", job)
     seconds = job.args["seconds"]

@@ -16,7 +16,7 @@ _LOOK = 0.05
 
 
 def be() -> None:
-    """Keep so many children until told to stop; they end with this process."""
+    """Keep this many children until SIGTERM; they end with this process."""
     slots, processes, name = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())

@@ -1,6 +1,6 @@
 """What can happen to a server under load: SIGKILL and a new start, and callers that hang up before
 their answer is written. Those are made certain by a lock: their claims wait behind it until they
-have gone, and what is then claimed for nobody must be given back."""
+have gone, and jobs claimed for a missing client must be returned."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from proof.via_http.harness import HttpBed
 
 SHAPE = Shape(workers=2, processes=1, slots=4)
-# More than there are slots: somebody else's claim always finds a job.
+# More than there are slots: another client's claim always finds a job.
 _BUSY = 5 * SHAPE.all_slots
 _GAP = (0.8, 2.0)
 _DOWN = (0.0, 1.0)
@@ -100,8 +100,8 @@ def _hang_up(bed: HttpBed, report: Report) -> None:
 def _ask(bed: HttpBed) -> socket.socket:
     """Send an acquire, and read nothing."""
     me = {"name": _NAME, "slots": _JOBS_EACH}
-    asked = {"queues": [jobs.QUEUE], "worker": me, "count": _JOBS_EACH, "wait": 5}
-    body = json.dumps(asked).encode()
+    request = {"queues": [jobs.QUEUE], "worker": me, "count": _JOBS_EACH, "wait": 5}
+    body = json.dumps(request).encode()
     head = (
         f"POST /v1/leases:acquire HTTP/1.1\r\nHost: proof\r\nAuthorization: Bearer {bed.token}\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"

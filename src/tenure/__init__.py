@@ -1,7 +1,7 @@
 """Tenure, a durable job queue on PostgreSQL.
 
-What people import. Each name is fetched from its module when first used, so that what needs
-no database (`tenure probe`) does not load one's driver.
+Each name is loaded from its module on first use. A program that needs no database, such as
+`tenure probe`, never loads a driver.
 """
 
 from importlib import import_module
@@ -52,7 +52,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """The name's value, from its own module; kept here from then on."""
+    """Load a name from its module on first use."""
     if name in _HOMES:
         value = getattr(import_module(_HOMES[name]), name)
     elif name in __all__:

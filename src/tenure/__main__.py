@@ -1,4 +1,4 @@
-"""`python -m tenure`: the same as the command `tenure`."""
+"""`python -m tenure`: the same as the `tenure` command."""
 
 from tenure.cli import main
 

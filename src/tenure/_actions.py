@@ -1,7 +1,7 @@
 """One description per operator command: its name, summary, outcomes and required scope.
 
-The command line, the HTTP API, the dashboard and the audit read these. None of them words a command
-or its outcome again. Only the standard library: `tenure --help` reads the summaries.
+The command line, the HTTP API, the dashboard and the audit log share these texts. This file imports
+only the standard library, because `tenure --help` reads the summaries.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 
 class Outcome(NamedTuple):
-    """What a command did to one target: a status for programs, a sentence for people."""
+    """The outcome for one target: a status for programs and a sentence for people."""
 
     status: str
     sentence: str
@@ -20,16 +20,16 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """An operator command. Sentences may use `{subject}`, and what `outcome` is given by name."""
+    """An operator command. Sentences can use `{subject}` and the facts passed to `outcome`."""
 
-    target: str  # what it acts on: "job"
-    name: str  # the command, the end of the route, the value of the button: "retry"
-    summary: str  # the help, and the description in OpenAPI
-    done: Mapping[str, str]  # a sentence for each status that says that it was done
-    refusals: Mapping[str, str] = field(default_factory=dict)  # and for each that says it was not
-    label: str = ""  # the button; the name by default
-    scope: str = "operate"  # what an access token needs
-    audit: str = ""  # in the audit; the target and the name by default
+    target: str  # what it acts on, such as "job"
+    name: str  # the command, the last part of the route, the button's value: "retry"
+    summary: str  # the help text and the OpenAPI description
+    done: Mapping[str, str]  # a sentence for each success status
+    refusals: Mapping[str, str] = field(default_factory=dict)  # the same for each refusal
+    label: str = ""  # the button (default: the name)
+    scope: str = "operate"  # the scope an access token needs
+    audit: str = ""  # in the audit log (default: target.name)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "label", self.label or self.name.capitalize())
@@ -37,13 +37,16 @@ class Action:
 
     @property
     def status(self) -> str:
-        """The status of what is done, where there is one alone."""
+        """The success status, if there is only one."""
         [status] = self.done
         return status
 
     def outcome(self, target: object, result: object = True, **facts: Any) -> Outcome:
-        """The outcome of what `tenure.admin` returned for one target: a status, or whether it was
-        done, or a result that has a status and the job that holds the key."""
+        """Return the outcome for one result of `tenure.admin`.
+
+        A result is a status, a bool, or an object that has a status and the id of the job that
+        holds the key.
+        """
         holder: int | None = getattr(result, "holder", None)
         status = str(getattr(result, "answer", result))
         if isinstance(result, bool):
@@ -73,22 +76,22 @@ RETRY: Action = _job(
 )
 CANCEL: Action = _job(
     "cancel",
-    "Cancel queued jobs at once; ask the workers of running ones to stop.",
+    "Cancel queued jobs, and request that running jobs stop.",
     {
         "cancelled": "{subject} is cancelled",
-        "requested": "the worker of {subject} is asked to stop it",
+        "requested": "{subject} is running; its worker was asked to stop it",
     },
     {"not_live": "{subject} is not queued or running"},
 )
 REVOKE: Action = _job(
     "revoke",
-    "Take running jobs from their workers at once and cancel them.",
+    "Force-stop running jobs: take them from their workers now.",
     {"revoked": "{subject} was taken from its worker and is cancelled"},
     {"not_running": "{subject} is not running"},
 )
 HOLD: Action = _job(
     "hold",
-    "Keep queued jobs from being claimed until you resume them.",
+    "Hold queued jobs until you resume them.",
     {"held": "{subject} is held"},
     {"not_queued": _NOT_QUEUED},
 )
@@ -106,7 +109,7 @@ DISCARD: Action = _job(
 )
 MOVE: Action = _job(
     "move",
-    "Give queued jobs another queue, priority or time.",
+    "Change the queue, priority or time of queued jobs.",
     {"moved": "{subject} was moved"},
     {"not_queued": _NOT_QUEUED},
 )
@@ -116,17 +119,29 @@ DELETE: Action = _job(
     {"deleted": "{subject} is deleted"},
     {
         "live": "{subject} has not ended: cancel it first",
-        "not_found": "there is no {subject}",
+        "not_found": "{subject} does not exist",
     },
 )
 JOB_ACTIONS: Mapping[str, Action] = {
     action.name: action for action in (RETRY, CANCEL, REVOKE, HOLD, RESUME, DISCARD, MOVE, DELETE)
 }
 
+FREE_KEY: Action = Action(
+    "key",
+    "free",
+    "Free a key whose job has ended.",
+    {"freed": "{subject} of task {task} is free"},
+    {
+        "live": "{subject} of task {task} is held by job {holder}, which has not ended: "
+        "cancel it first",
+        "not_found": "{subject} of task {task} is not held",
+    },
+)
+
 PAUSE_QUEUE: Action = Action(
     "queue",
     "pause",
-    "Pause a queue (*: all queues) until a time or until resumed; running jobs continue.",
+    "Pause a queue. Running jobs continue.",
     {"paused": "{subject} is paused"},
 )
 RESUME_QUEUE: Action = Action(
@@ -135,31 +150,38 @@ RESUME_QUEUE: Action = Action(
 LIMIT_QUEUE: Action = Action(
     "queue",
     "limit",
-    "Limit how many jobs of a queue run at once, over all workers.",
+    "Limit how many jobs of a queue run at once.",
     {
-        "limited": "{subject} runs at most {limit} at once",
+        "limited": "{subject} runs at most {limit} jobs at once",
         "unlimited": "{subject} has no limit",
     },
 )
 CONFIGURE_QUEUE: Action = Action(
     "queue",
     "configure",
-    "Give a queue its own lease and attempts; settings apply otherwise.",
-    {"configured": "{subject} has: lease {lease}, max attempts {max_attempts}"},
+    "Set the lease and attempts of a queue.",
+    {"configured": "{subject} has lease {lease}, max attempts {max_attempts}"},
+)
+QUOTA_QUEUE: Action = Action(
+    "queue",
+    "quota",
+    "Replace the quotas of a queue.",
+    {"changed": "{subject} has {quotas}"},
+    scope="admin",
 )
 
 DRAIN_WORKER: Action = Action(
     "worker",
     "drain",
-    "Ask a worker to take no new jobs and to stop.",
-    {"asked": "{subject} is asked to stop; it learns of it within seconds"},
-    {"not_found": "there is no {subject}"},
+    "Drain a worker: it takes no new jobs and stops.",
+    {"asked": "{subject} will drain within seconds"},
+    {"not_found": "{subject} does not exist"},
 )
 
 SET_SETTING: Action = Action(
     "setting",
     "set",
-    "Change a setting for the whole installation at run time.",
+    "Change a setting for the whole installation.",
     {"set": "{subject} is {value}"},
     scope="admin",
 )
@@ -174,8 +196,16 @@ RESET_SETTING: Action = Action(
 CREATE_TOKEN: Action = Action(
     "token",
     "create",
-    "Create an access token; its secret is shown only once.",
+    "Create an access token, and print its secret once.",
     {"created": "{subject} is created"},
+    scope="admin",
+)
+QUOTA_TOKEN: Action = Action(
+    "token",
+    "quota",
+    "Replace the quotas of an access token.",
+    {"changed": "{subject} has new quotas"},
+    {"not_found": "{subject} does not exist"},
     scope="admin",
 )
 REVOKE_TOKEN: Action = Action(
@@ -183,22 +213,39 @@ REVOKE_TOKEN: Action = Action(
     "revoke",
     "Revoke access tokens for good.",
     {"revoked": "{subject} is revoked"},
-    {"not_found": "there is no {subject}, or it was revoked before"},
+    {"not_found": "{subject} does not exist, or was already revoked"},
+    scope="admin",
+)
+
+REVOKE_SESSION: Action = Action(
+    "session",
+    "revoke",
+    "End dashboard sessions. The browser must sign in again.",
+    {"revoked": "{subject} is ended"},
+    {"not_found": "{subject} does not exist, or is already over"},
     scope="admin",
 )
 
 _PROGRESS = "{subject} is {state}, {done} of {total} done"
 PAUSE_OPERATION: Action = Action(
-    "operation", "pause", "Pause an operation; what is done stays done.", {"paused": _PROGRESS}
+    "operation", "pause", "Pause an operation. Finished items stay done.", {"paused": _PROGRESS}
 )
 RESUME_OPERATION: Action = Action(
-    "operation", "resume", "Resume a paused operation where it was.", {"running": _PROGRESS}
+    "operation", "resume", "Resume a paused operation where it stopped.", {"running": _PROGRESS}
 )
 ABORT_OPERATION: Action = Action(
     "operation",
     "abort",
-    "End an operation now; the rest is left as it was.",
+    "Stop an operation. The rest stays unchanged.",
     {"aborted": _PROGRESS},
+)
+ERASE: Action = Action(
+    "operation",
+    "erase",
+    "Erase what is stored about a person, in every table.",
+    {"pending": _PROGRESS},
+    scope="admin",
+    audit="operation.start",
 )
 OPERATION_ACTIONS: Mapping[str, Action] = {
     action.name: action for action in (PAUSE_OPERATION, RESUME_OPERATION, ABORT_OPERATION)

@@ -1,4 +1,4 @@
-"""Enqueueing many calls at once: one operation, in batches, and a handle for each."""
+"""Enqueue many calls in one operation, in batches, with a handle for each."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,20 +14,20 @@ from tenure.task import BoundCall
 
 R = TypeVar("R")
 _BATCH = 1000
-# So many batches are on their way at once. More would hardly be faster, and all are kept meanwhile.
+# Batches in flight at a time. More would barely be faster, and all of them stay in memory.
 _PIPELINE = 16
 
 
 def enqueue_all(
     engine: Engine, calls: Iterable[BoundCall[R]], passage: EnqueueScope
 ) -> Op[list[Handle[R]]]:
-    """One operation that enqueues them in batches, and answers with the handle of each."""
+    """Enqueue the calls in batches, in one transaction. Return a handle for each."""
 
     def all_of_them() -> Op[list[Handle[R]]]:
         handles: list[Handle[R]] = []
         batches = _batched(calls)
         flow = _PipelinedBatch(batches)
-        while passage.has_no_middleware and flow.goes_on:
+        while passage.has_no_middleware and flow.has_more:
             flow = _PipelinedBatch(batches)
             answers = iter((yield from engine.store.jobs.enqueue_pipelined(flow)))
             for batch, jobs in flow.sent:
@@ -45,14 +45,16 @@ def enqueue_all(
 
 
 class _PipelinedBatch(Generic[R]):
-    """Some batches as the store takes them one behind the other: of calls that are alike and have
-    no key. It ends before a batch that is not so, which is `left`."""
+    """Batches that the store can pipeline: calls that share one template and have no key.
+
+    Iteration stops before the first batch of another kind, which is then available as `left`.
+    """
 
     def __init__(self, batches: Iterator[list[BoundCall[R]]]) -> None:
         self._batches = batches
         self.sent: list[tuple[list[BoundCall[R]], UniformBatch]] = []
         self.left: list[list[BoundCall[R]]] = []
-        self.goes_on = True
+        self.has_more = True
 
     def __iter__(self) -> Iterator[UniformBatch]:
         for batch in itertools.islice(self._batches, _PIPELINE):
@@ -62,22 +64,22 @@ class _PipelinedBatch(Generic[R]):
                 break
             self.sent.append((batch, jobs))
             yield jobs
-        self.goes_on = len(self.sent) == _PIPELINE
+        self.has_more = len(self.sent) == _PIPELINE
 
 
 def _handles(
     engine: Engine, batch: Sequence[BoundCall[R]], stored: Sequence[EnqueueResult]
 ) -> list[Handle[R]]:
     return [
-        Handle(engine, answer.id, created=answer.created, returns=call.asked.returns)
+        Handle(engine, answer.id, created=answer.created, returns=call.template.returns)
         for call, answer in zip(batch, stored, strict=True)
     ]
 
 
 def _jobs(batch: Sequence[BoundCall[R]]) -> Sequence[NewJob]:
-    asked = batch[0].asked
-    if all(call.asked is asked for call in batch):
-        return UniformBatch(asked.job, [call.args for call in batch])
+    template = batch[0].template
+    if all(call.template is template for call in batch):
+        return UniformBatch(template.job, [call.args for call in batch])
     return [call.job for call in batch]
 
 
@@ -86,7 +88,9 @@ def _batched(calls: Iterable[BoundCall[R]]) -> Iterator[list[BoundCall[R]]]:
     while batch := list(itertools.islice(rest, _BATCH)):
         for call in batch:
             if not isinstance(call, BoundCall):
-                raise InvalidValue(f"{call!r} is no call; write task.bind(…)")
-            if call.asked.connection is not None:
+                raise InvalidValue(
+                    f"calls must be made by task.bind, got {call!r}; write task.bind(…)"
+                )
+            if call.template.connection is not None:
                 raise InvalidValue("give the connection to enqueue_many, not to its calls")
         yield batch

@@ -1,5 +1,4 @@
-"""The schedules that code declares, by name. Who brings them into the database is the scheduler's
-business."""
+"""Schedules declared in code, by name. The scheduler writes them to the database."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ _EXAMPLE = '@app.schedule("0 9 * * 1-5", timezone="Europe/Berlin")'
 
 
 class DeclaredSchedules(Mapping[str, "NewSchedule"]):
-    """The declared schedules of one app, in the order of their declaration."""
+    """An app's declared schedules, in declaration order."""
 
     def __init__(self) -> None:
         self._schedules: dict[str, NewSchedule] = {}
@@ -39,8 +38,7 @@ class DeclaredSchedules(Mapping[str, "NewSchedule"]):
         cron: str | None,
         fields: "DeclaredFields",
     ) -> None:
-        """Declare a task's schedule; InvalidValue if it cannot be one."""
-        # With a schedule come cron expressions and time zones: programs without need neither.
+        # Imported here: programs without schedules don't need cron expressions or time zones.
         from tenure._schedule_spec import DeclaredFields, ScheduleSpec  # noqa: PLC0415
 
         definition = _definition(task, app)
@@ -48,47 +46,46 @@ class DeclaredSchedules(Mapping[str, "NewSchedule"]):
         job = new_job(definition, {}, _arguments(definition, known_as, fields.get("args")))
         spec = ScheduleSpec({**fields, "cron": cron}, DeclaredFields.__optional_keys__ | {"cron"})
         new = spec.declared(known_as, job)
-        # The same once more, as of a module that is loaded under two names, changes nothing.
+        # Repeating a declaration changes nothing, as when a module is loaded under two names.
         if self._schedules.setdefault(known_as, new) != new:
             raise InvalidValue(
-                f"there are two schedules named {known_as!r}, of {self[known_as].job.task} and of "
-                f"{definition.name}; give one of them a name of its own, as in "
-                f'name="{known_as}-2"'
+                f"two schedules are named {known_as!r}, of {self[known_as].job.task} and of "
+                f'{definition.name}; give one of them another name, as in name="{known_as}-2"'
             )
 
 
 def require_parentheses(cron: object) -> None:
-    """Refuse `@app.schedule` without parentheses, and a time that is no text."""
+    """Reject `@app.schedule` without parentheses, and a cron expression that isn't a string."""
     if callable(cron):
-        raise InvalidValue(f"a schedule says when: write {_EXAMPLE}, above @app.task")
+        raise InvalidValue(f"@app.schedule needs a time; write {_EXAMPLE}, above @app.task")
     if cron is not None and not isinstance(cron, str):
         raise InvalidValue(
-            f"{cron!r} is no cron expression; write {_EXAMPLE}, or every=3600, or at=datetime(…)"
+            f"cron must be a str, got {cron!r}; write {_EXAMPLE}, or every=3600, or at=datetime(…)"
         )
 
 
 def _definition(task: object, app: object) -> Definition:
     if not isinstance(task, Registered):
         raise InvalidValue(
-            f"{getattr(task, '__qualname__', task)!s} is no task yet; write @app.schedule(…) above "
-            "@app.task, so that it comes after it"
+            f"{getattr(task, '__qualname__', task)!s} is not a task yet; write @app.schedule(…) "
+            "above @app.task"
         )
     if task.app is not app:
-        raise InvalidValue(
-            f"{task.name} is a task of another app; write the schedule with the app of its task"
-        )
+        raise InvalidValue(f"{task.name} is a task of another app; use that app's schedule()")
     return task.definition
 
 
 def _arguments(definition: Definition, name: str, args: Mapping[str, Any] | None) -> dict[str, Any]:
     if args is not None and not isinstance(args, Mapping):
-        raise InvalidValue(f"args are by name: write args={{…}} and not {args!r}")
-    # Not the task's own: names that stand further below are not known yet, and must not stay so.
+        raise InvalidValue(
+            f"args must be a dict of names and values, got {args!r}; write args={{…}}"
+        )
+    # Not the task's own: names defined later in the file aren't known yet, and would stay unknown.
     parameters = Parameters(definition.function, skip=int(definition.takes_job))
     try:
         return parameters.dump((), args or {})
     except InvalidValue as error:
         raise InvalidValue(
-            f"the schedule {name!r} cannot call its task: {error}; write them as in "
+            f"the schedule {name!r} cannot call its task: {error}; write the arguments as in "
             'args={"name": value}'
         ) from None

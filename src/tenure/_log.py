@@ -1,9 +1,9 @@
-"""Tenure's own log, and the threads that write it where a process must not wait for its log.
+"""Tenure's log, with writer threads for processes that must not wait for their log.
 
-In a program of the user's a record goes to Python's `logging` at once, as in any library. The
-processes of a worker never wait for a reader of stderr, nor for a lock that other code can hold:
-their lines are queued for one thread, and what is for handlers that the user installed for another.
-What is too much to wait is dropped, and counted.
+In a user's program, records go straight to Python's `logging`, as in any library. A worker's
+processes never wait for stderr or for a lock that other code can hold. One thread writes lines to
+stderr, and another passes records to the log handlers that the user installed. If there are too
+many records, some are dropped and counted.
 """
 
 import atexit
@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeAlias
 Fields: TypeAlias = Mapping[str, object]
 _Error: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None]
 
-# As much may wait to be written. Of this, what handlers log leaves a part for Tenure's own lines.
+# Queue limits. Records from the user's code leave some room for Tenure's own lines.
 _MOST_RECORDS = 10_000
 _MOST_CHARACTERS = 8 * 1024 * 1024
 _RESERVE = 0.8
@@ -30,15 +30,14 @@ _AT_EXIT = 1.0
 
 
 class _Own(NamedTuple):
-    """A record of Tenure's own, with the context that it was made in: a handler of the user's
-    might look there."""
+    """One of Tenure's records with its context, which a user's log handler may read."""
 
     record: logging.LogRecord
     context: contextvars.Context
 
 
 class _Last(NamedTuple):
-    """Says that all that was queued before it is done."""
+    """Marks a point in the queue: everything before it has been processed."""
 
     done: threading.Event
 
@@ -46,14 +45,14 @@ class _Last(NamedTuple):
 class LogWriter:
     """The thread that writes lines to stderr.
 
-    Its queue is put to without a lock that other code can hold, so that a log call neither waits
-    nor can be left locked by an exception that is raised into its thread.
+    Its queue needs no lock that other code can hold. So a log call never waits, and if an exception
+    is raised in the middle of one, no lock stays held.
     """
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._queue: SimpleQueue[str | _Last] = SimpleQueue()
-        # Added to by any thread, each by one step that no other can come between.
+        # Any thread may change these. Each change is atomic.
         self._waiting = 0
         self.dropped: int = 0
         self._is_copy = False
@@ -61,11 +60,10 @@ class LogWriter:
         os.register_at_fork(after_in_child=self._forked)
 
     def _forked(self) -> None:
-        """A copy of the process has no such thread, and writes by itself."""
+        """Write directly after a fork, because the child process has no such thread."""
         self._is_copy = True
 
     def put(self, line: str, *, own: bool) -> None:
-        """Have a line written."""
         share = 1.0 if own else _RESERVE
         if self._is_copy:
             self._write(line)
@@ -78,7 +76,6 @@ class LogWriter:
             self.dropped += 1
 
     def flush(self, within: float) -> bool:
-        """Wait until what was logged is written, but no longer than this."""
         if self._is_copy or self._waiting <= 0:
             return True
         last = _Last(threading.Event())
@@ -106,20 +103,20 @@ class LogWriter:
                 self._write(_line(logging.WARNING, f"{dropped} log records dropped"))
 
     def _write(self, text: str) -> None:
-        """Write to stderr, however long that takes; what cannot be written is dropped."""
+        """Write to stderr, waiting if necessary. Drop the text on error."""
         rest = memoryview(text.encode(errors="backslashreplace"))
         while rest:
             try:
                 rest = rest[os.write(self._fd, rest) :]
             except BlockingIOError:
-                # Another process that has the same pipe made it so.
+                # Another process made the shared pipe non-blocking.
                 select.select([], [self._fd], [], 1.0)
             except OSError:
                 return
 
 
 class _Forwarder:
-    """The thread that hands Tenure's own records to handlers that the user installed."""
+    """The thread that passes Tenure's records to log handlers that the user installed."""
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[_Own | _Last] = SimpleQueue()
@@ -131,7 +128,6 @@ class _Forwarder:
         self._is_copy = True
 
     def put(self, record: logging.LogRecord) -> bool:
-        """Have a record handled; False if too many wait."""
         own = _Own(record, contextvars.copy_context())
         if self._is_copy:
             own.context.run(_forward, record)
@@ -142,8 +138,7 @@ class _Forwarder:
         return True
 
     def flush(self, within: float) -> bool:
-        """Wait until the handlers have had what was logged, but no longer than this; then flush
-        them, as `logging` does when a program ends."""
+        """Wait up to this long for the handlers, and flush them as `logging` does at exit."""
         last = _Last(threading.Event())
         if not self._is_copy:
             self._queue.put(last)
@@ -161,13 +156,11 @@ class _Forwarder:
 
 
 class StderrHandler(logging.Handler):
-    """Has records written to stderr by the writer, formatted when they are logged: what they are
-    about may change before they are written."""
+    """Format records immediately, because their objects may change, and queue them for writing."""
 
     never_waits = True
 
     def handle(self, record: logging.LogRecord) -> bool:
-        """Format and queue it, without the lock that `logging` takes around this."""
         passed: object = self.filter(record)
         if isinstance(passed, logging.LogRecord):
             record = passed
@@ -176,7 +169,6 @@ class StderrHandler(logging.Handler):
         return bool(passed)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Queue the line."""
         try:
             line = f"{self.format(record)}\n"
         except Exception:  # noqa: BLE001 - an argument that does not fit its format, mostly
@@ -187,29 +179,24 @@ class StderrHandler(logging.Handler):
 
 
 class _LogProcess(NamedTuple):
-    """What a process has that does not wait for its log."""
-
     handler: StderrHandler
     writer: LogWriter
     forwarder: _Forwarder
 
 
 class Log:
-    """What Tenure logs by: as a logger, but without waiting in a process of a worker."""
+    """A logger that never waits in a worker's processes."""
 
     def __init__(self, name: str) -> None:
         self._logger = logging.getLogger(name)
 
     def debug(self, message: str, *args: object, extra: Fields | None = None) -> None:
-        """Log what helps to find a defect."""
         self._log(logging.DEBUG, message, args, extra)
 
     def info(self, message: str, *args: object, extra: Fields | None = None) -> None:
-        """Log what is as it should be."""
         self._log(logging.INFO, message, args, extra)
 
     def warning(self, message: str, *args: object, extra: Fields | None = None) -> None:
-        """Log what a person may have to look at."""
         self._log(logging.WARNING, message, args, extra)
 
     def error(
@@ -219,18 +206,15 @@ class Log:
         extra: Fields | None = None,
         exc_info: BaseException | None = None,
     ) -> None:
-        """Log what a person has to look at, with the trace of this error."""
         error = None if exc_info is None else (type(exc_info), exc_info, exc_info.__traceback__)
         self._log(logging.ERROR, message, args, extra, error)
 
     def exception(self, message: str, *args: object, extra: Fields | None = None) -> None:
-        """Log an error, with the trace of the exception that is being handled."""
         kind, error, trace = sys.exc_info()
         known = None if kind is None or error is None else (kind, error, trace)
         self._log(logging.ERROR, message, args, extra, known)
 
     def log(self, level: int, message: str, *args: object, extra: Fields | None = None) -> None:
-        """Log at this level."""
         self._log(level, message, args, extra)
 
     def _log(
@@ -245,7 +229,7 @@ class Log:
         if _process is None:
             logger.log(level, message, *args, extra=extra, exc_info=error, stacklevel=3)
             return
-        # Not by isEnabledFor, which takes a lock of `logging` where it does not know the answer.
+        # Not isEnabledFor, which may take one of `logging`'s locks.
         if logger.disabled or logger.manager.disable >= level or level < logger.getEffectiveLevel():
             return
         caller = sys._getframe(2)  # noqa: SLF001 - as `logging` does it
@@ -274,18 +258,17 @@ class Log:
 
 
 def _handlers(logger: logging.Logger | None, level: int) -> Iterator[logging.Handler]:
-    """The handlers that get a record of this level, as `logging` finds them."""
     while logger is not None:
         yield from (handler for handler in logger.handlers if level >= handler.level)
         logger = logger.parent if logger.propagate else None
 
 
 def _forward(record: logging.LogRecord) -> None:
-    """Give a record to the handlers that may wait; to all, if its logger has a filter."""
+    """Pass a record to handlers that may wait, or to all handlers if its logger has a filter."""
     logger = logging.getLogger(record.name)
     try:
         if logging.getLogRecordFactory() is not logging.LogRecord:
-            # With the fields that a factory of the user's adds.
+            # Add the fields from the user's record factory.
             made = logging.makeLogRecord({})
             made.__dict__ |= vars(record)
             record = made
@@ -296,7 +279,7 @@ def _forward(record: logging.LogRecord) -> None:
         for handler in handlers:
             if not getattr(handler, "never_waits", False):
                 handler.handle(record)
-    except Exception:  # noqa: BLE001 - of the user's handler; it must not end this thread
+    except Exception:  # noqa: BLE001 - a user's handler must not end this thread
         write(_line(logging.ERROR, "a log handler raised an exception"))
 
 
@@ -304,18 +287,18 @@ _process: _LogProcess | None = None
 
 
 def write_to_stderr(level: str, formatter: logging.Formatter) -> None:
-    """Have this process log to stderr, from this level on, without ever waiting for it."""
+    """Log to stderr at this level and above, without ever waiting for it."""
     global _process  # noqa: PLW0603 - a process has one stderr
     handler = StderrHandler()
     handler.setFormatter(formatter)
     logging.basicConfig(level=level, handlers=[handler])
     _process = _LogProcess(handler, LogWriter(sys.stderr.fileno()), _Forwarder())
-    # Before `logging` itself ends, which was registered earlier.
+    # Runs before `logging`'s exit hook, because that was registered earlier.
     atexit.register(flush, _AT_EXIT)
 
 
 def write(text: str) -> None:
-    """Write this to stderr as it is, behind what was logged before it."""
+    """Write raw text to stderr, after the lines logged before it."""
     if _process is None:
         sys.stderr.write(text)
     else:
@@ -323,12 +306,12 @@ def write(text: str) -> None:
 
 
 def flush(within: float) -> bool:
-    """Wait until what was logged is written, but no longer than this."""
+    """Wait up to this long for the handlers, then flush them as `logging` does at exit."""
     return _process is None or _process.writer.flush(within)
 
 
 def write_at_last(record: logging.LogRecord) -> None:
-    """Write a record that no handler gets, as `logging` does with warnings."""
+    """Write a warning that no handler receives, as `logging` does."""
     last = logging.lastResort
     if last is not None and record.levelno >= last.level:
         if _process is None:
@@ -338,15 +321,13 @@ def write_at_last(record: logging.LogRecord) -> None:
 
 
 def shut_down(within: float) -> None:
-    """Do what `logging` does when a program ends, but no longer than this: a handler of the user's
-    may be locked for good."""
+    """Flush all log handlers within this time: a user's handler may be locked forever."""
     if _process is not None:
         _process.forwarder.flush(within / 2)
         _process.writer.flush(within / 2)
 
 
 def _line(level: int, message: str) -> str:
-    """A line of Tenure's own, as the process formats it."""
     record = logging.LogRecord("tenure", level, "", 0, message, (), None)
     return (
         f"{record.levelname} {message}\n"

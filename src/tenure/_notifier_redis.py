@@ -1,4 +1,4 @@
-"""Wakeups over Redis pub/sub, next to the database's own."""
+"""Wakeups over Redis pub/sub, in addition to the database's own."""
 
 import asyncio
 import atexit
@@ -27,7 +27,7 @@ _SHAPES = (
 
 @dataclass(frozen=True, slots=True)
 class RedisAddress:
-    """Where Redis is: `url` as redis-py reads it and, with Sentinels, who knows the master."""
+    """Where Redis is: `url` for redis-py and, with Sentinel, the Sentinels and the service."""
 
     url: str = field(repr=False)
     db: int
@@ -37,25 +37,28 @@ class RedisAddress:
 
 
 def redis_address(url: str) -> RedisAddress:
-    """Read a URL; ConfigError, without the URL in it, if it is none."""
-    scheme, found, rest = url.partition("://")
+    """Parse a URL. Raise ConfigError, without quoting the URL, if it is invalid."""
+    scheme, separator, rest = url.partition("://")
     try:
-        if found and scheme in _PLAIN:
+        if separator and scheme in _PLAIN:
             parts = urlsplit(url)
             number = dict(parse_qsl(parts.query)).get("db") or (
                 "" if scheme == "unix" else parts.path.strip("/")
             )
             return RedisAddress(url, _db(number))
-        if found and scheme in ("redis+sentinel", "rediss+sentinel"):
+        if separator and scheme in ("redis+sentinel", "rediss+sentinel"):
             return _sentinels(scheme.removesuffix("+sentinel"), rest)
     except ValueError:
         pass
-    raise ConfigError(f"the Redis URL cannot be read; {_SHAPES}")
+    raise ConfigError(f"the Redis URL is not valid; {_SHAPES}")
 
 
 def _sentinels(scheme: str, rest: str) -> RedisAddress:
-    """`[user:password@]host[:port][,host…]/service[/db][?options]`; options that begin with
-    `sentinel_` are for the Sentinels, the rest and the credentials for Redis itself."""
+    """Parse `[user:password@]host[:port][,host…]/service[/db][?options]`.
+
+    Options that start with `sentinel_` apply to the Sentinels. The other options and the
+    credentials apply to Redis.
+    """
     address, _, query = rest.partition("?")
     hosts, _, path = address.partition("/")
     credentials, at, members = hosts.rpartition("@")
@@ -64,12 +67,14 @@ def _sentinels(scheme: str, rest: str) -> RedisAddress:
     if not service:
         raise ValueError("no service")
     options = parse_qsl(query)
-    asked = [(k.removeprefix("sentinel_"), v) for k, v in options if k.startswith("sentinel_")]
+    sentinel_options = [
+        (k.removeprefix("sentinel_"), v) for k, v in options if k.startswith("sentinel_")
+    ]
     kept = urlencode([(k, v) for k, v in options if not k.startswith("sentinel_")])
     db = _db(number)
-    # The host is only for the parser: the Sentinels say who the master is.
+    # The host is only a placeholder for the parser. The Sentinels name the master.
     url = f"{scheme}://{credentials}{at}master/{db}{'?' if kept else ''}{kept}"
-    return RedisAddress(url, db, sentinels, unquote(service), tuple(asked))
+    return RedisAddress(url, db, sentinels, unquote(service), tuple(sentinel_options))
 
 
 def _member(text: str) -> tuple[str, int]:
@@ -87,29 +92,27 @@ DEADLINE = 2.0
 
 
 def client(place: RedisAddress) -> Any:
-    """A sync client; it connects when first used."""
     with answered():
-        made, _ = _made(place, "redis")
-    return made
+        redis, _ = _connect(place, "redis")
+    return redis
 
 
 @asynccontextmanager
 async def async_client(place: RedisAddress) -> AsyncIterator[Any]:
-    """One for the async world, closed at the end."""
-    # Importing redis takes a moment, in which the loop has other things to do.
+    # Importing redis takes a moment, which must not block the loop.
     with answered():
-        made, sentinels = await asyncio.to_thread(_made, place, "redis.asyncio")
+        redis, sentinels = await asyncio.to_thread(_connect, place, "redis.asyncio")
     try:
-        yield made
+        yield redis
     finally:
-        for each in (made, *sentinels):
+        for each in (redis, *sentinels):
             await each.aclose()
 
 
-def _made(place: RedisAddress, world: str) -> tuple[Any, list[Any]]:
-    """A client, and those of its Sentinels. It tries once: who uses it knows when to try again."""
-    kind = importlib.import_module(world).Redis
-    retry = importlib.import_module(f"{world}.retry").Retry
+def _connect(place: RedisAddress, module: str) -> tuple[Any, list[Any]]:
+    """Return a client and its Sentinels' clients. Tries once and leaves retries to the caller."""
+    kind = importlib.import_module(module).Redis
+    retry = importlib.import_module(f"{module}.retry").Retry
     backoff = importlib.import_module("redis.backoff").NoBackoff
     options = {
         "socket_timeout": DEADLINE,
@@ -124,7 +127,7 @@ def _made(place: RedisAddress, world: str) -> tuple[Any, list[Any]]:
         given.pop(known_by_the_sentinels, None)
     encrypted = {"ssl": True} if given.pop("connection_class", None) else {}
     shared = {k: v for k, v in given.items() if k.startswith("ssl_")} | encrypted
-    sentinel = importlib.import_module(f"{world}.sentinel").Sentinel(
+    sentinel = importlib.import_module(f"{module}.sentinel").Sentinel(
         place.sentinels,
         sentinel_kwargs=options | shared | dict(place.sentinel_options),
         **options | given | encrypted,
@@ -134,28 +137,27 @@ def _made(place: RedisAddress, world: str) -> tuple[Any, list[Any]]:
 
 @contextmanager
 def answered() -> Iterator[None]:
-    """Unreachable for what redis-py raises, also of an option in the URL that it does not take."""
+    """Raise Unreachable for redis-py's errors, including an unknown option in the URL."""
     redis = importlib.import_module("redis")
     try:
         yield
     except (TypeError, ValueError) as error:
-        raise Unreachable(f"Redis cannot be asked: {error}; mend its URL") from error
+        raise Unreachable(f"cannot use Redis: {error}; fix its URL") from error
     except (redis.RedisError, OSError) as error:
-        raise Unreachable(f"Redis does not answer: {error}") from error
+        raise Unreachable(f"Redis is not responding: {error}") from error
 
 
 log = Log("tenure")
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
-_LAST_WORDS = 0.5
-_BREATH = 0.005
-# The first may be a connection that broke while it was idle; the next is made anew.
+_CLOSE_WITHIN = 0.5
+_BATCH_PAUSE = 0.005
+# The first connection may have broken while idle. The next one is new.
 _TRIED_AT_ONCE = 2
 
 
 class PublisherThread:
-    """The thread that publishes, for one process. It has at most one word per queue to say, so
-    that a Redis that is away fills no memory."""
+    """A process's publishing thread, with at most one pending wakeup per queue."""
 
     def __init__(self, place: RedisAddress, channel: str) -> None:
         self.pid = os.getpid()
@@ -168,18 +170,17 @@ class PublisherThread:
         self._failures = 0
         self._proven = False
         atexit.register(self.close)
-        threading.Thread(target=self._run, name="tenure bell", daemon=True).start()
+        threading.Thread(target=self._run, name="tenure redis", daemon=True).start()
 
     def publish(self, queues: Collection[str]) -> None:
-        """Have it said soon."""
         with self._changed:
             self._waiting.update(queues)
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Let the thread end; what is left to say is waited for only where Redis has answered."""
+        """Let the thread end. Wait for pending wakeups only if Redis has ever responded."""
         atexit.unregister(self.close)
-        until = monotonic() + _LAST_WORDS
+        until = monotonic() + _CLOSE_WITHIN
         with self._changed:
             self._closing.set()
             self._changed.notify_all()
@@ -196,7 +197,7 @@ class PublisherThread:
                     for queue in queues:
                         batch.publish(self._channel, queue)
                     batch.execute()
-            except Exception as error:  # noqa: BLE001 - whatever it is, enqueues go on without
+            except Exception as error:  # noqa: BLE001 - enqueues continue without it
                 self._failed(queues, error)
             else:
                 self._published()
@@ -204,7 +205,7 @@ class PublisherThread:
             redis.close()
 
     def _next(self) -> set[str] | None:
-        """What there is to say, once there is something; None when all is said at the end."""
+        """Wait for wakeups and return them, or None at shutdown once all are sent."""
         with self._changed:
             self._idle = True
             self._changed.notify_all()
@@ -217,83 +218,82 @@ class PublisherThread:
             return queues
 
     def _failed(self, queues: set[str], error: Exception) -> None:
-        """Say it later, ever more slowly."""
+        """Retry later, after an increasing pause."""
         with self._changed:
             self._failures += 1
             if not self._closing.is_set():
                 self._waiting |= queues
         over = self._failures - _TRIED_AT_ONCE
         if over == 0:
-            log.warning("bell: Redis does not answer: %s; workers poll meanwhile", error)
+            log.warning("redis: not responding, workers are polling instead: %s", error)
         if over >= 0:
-            # Not woken by those who ring: there is nothing to do for them yet.
+            # New wakeups must not shorten the pause.
             self._closing.wait(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(over, 10)))
 
     def _published(self) -> None:
         if self._failures >= _TRIED_AT_ONCE:
-            log.info("bell: Redis answers again")
+            log.info("redis: responding again")
         self._failures = 0
         self._proven = True
-        # What is rung meanwhile is said in one breath: a burst costs its program little.
-        self._closing.wait(_BREATH)
+        # Wakeups from this pause are sent together, so a burst costs little.
+        self._closing.wait(_BATCH_PAUSE)
 
 
 _SIGN_OF_LIFE = 5.0
 
 
 class RedisNotifier:
-    """One Redis, or one service of its Sentinels, as the carrier of wakeups."""
+    """Carries wakeups over one Redis server, or one Sentinel service."""
 
     def __init__(self, url: str, *, schema: str) -> None:
         if importlib.util.find_spec("redis") is None:
             raise ConfigError(
-                "a Redis is configured, but its client is not installed; "
+                "Redis is configured, but its client is not installed; "
                 'run: pip install "tenure[redis]"'
             )
         self._place = redis_address(url)
-        # Channels know no database number; two that share a server by it stay apart.
+        # Channels span a server's databases. Without the number, installations would mix.
         self._channel = f"tenure:{self._place.db}:{schema}"
         self._lock = threading.Lock()
-        self._ringer: PublisherThread | None = None
+        self._publisher: PublisherThread | None = None
 
     def publish(self, queues: Collection[str]) -> None:
-        """Say that there may be something in these queues; without a wait, without an error."""
+        """Wake these queues' workers, without waiting or raising."""
         with self._lock:
-            if self._ringer is None or self._ringer.pid != os.getpid():
-                # The parent's thread is the parent's.
-                self._ringer = PublisherThread(self._place, self._channel)
-            self._ringer.publish(queues)
+            if self._publisher is None or self._publisher.pid != os.getpid():
+                # A forked child doesn't inherit its parent's thread.
+                self._publisher = PublisherThread(self._place, self._channel)
+            self._publisher.publish(queues)
 
     async def listen(self) -> AsyncIterator[str]:
-        """What is rung; an empty text at first and now and then, as a sign of life."""
+        """Yield wakeups, and occasionally an empty string as a heartbeat."""
         async with async_client(self._place) as client, client.pubsub() as pubsub:
             with answered():
                 await pubsub.subscribe(self._channel)
-            asked = False
+            pinged = False
             while True:
                 with answered():
                     message = await pubsub.get_message(timeout=_SIGN_OF_LIFE)
-                    if message is None and not asked:
+                    if message is None and not pinged:
                         await pubsub.ping()
-                if message is None and asked:
-                    raise Unreachable(f"Redis gave no sign of life in {_SIGN_OF_LIFE:g} s")
-                asked = message is None
+                if message is None and pinged:
+                    raise Unreachable(f"Redis did not respond within {_SIGN_OF_LIFE:g} s")
+                pinged = message is None
                 if message is not None:
                     yield message["data"] if message["type"] == "message" else ""
 
     def check(self) -> None:
-        """Unreachable, with the reason, unless Redis takes what is published."""
+        """Raise Unreachable, with the reason, unless Redis accepts a message."""
         with answered(), client(self._place) as connected:
             connected.publish(self._channel, "")
 
     def close(self) -> None:
-        """Publish what was rung, if it can be done at once, and let the thread end."""
+        """Publish pending wakeups if that doesn't mean waiting, and end the thread."""
         with self._lock:
-            ringer, self._ringer = self._ringer, None
-        if ringer is not None and ringer.pid == os.getpid():
-            ringer.close()
+            publisher, self._publisher = self._publisher, None
+        if publisher is not None and publisher.pid == os.getpid():
+            publisher.close()
 
 
-def _is_a_notifier(bell: RedisNotifier) -> Notifier:
-    """Checked by the type checker."""
-    return bell
+def _is_a_notifier(notifier: RedisNotifier) -> Notifier:
+    return notifier

@@ -1,4 +1,4 @@
-"""The fields of a schedule: the one list of them, and how each is read.
+"""A schedule's fields, and how each one is parsed.
 
 `@app.schedule`, `admin.schedules`, the HTTP API and the command line all take these fields.
 """
@@ -43,8 +43,15 @@ POLICIES = ("missed", "missed_within", "missed_limit", "jitter")
 
 
 class _Fields(TypedDict, total=False):
-    """The fields that every schedule takes. One that is omitted or None has its default, or stays
-    as it is."""
+    """Fields that every schedule has. Omitted or None means the default, or no change.
+
+    Attributes:
+        every: The interval between runs, at least 1 s. Counted from the Unix epoch.
+        at: Run once, at this aware datetime.
+        timezone: The cron expression's time zone (default: `"UTC"`).
+        args: The task's arguments by name.
+        overlap: `"skip"` creates no job until the earlier one has ended (default: `"allow"`).
+    """
 
     every: Seconds | None
     at: datetime | None
@@ -54,7 +61,15 @@ class _Fields(TypedDict, total=False):
 
 
 class DeclaredFields(_Fields, total=False):
-    """The fields of a schedule that code declares; its job has the options of its task."""
+    """Fields for `@app.schedule`. The job's options come from its task.
+
+    Attributes:
+        missed: Which missed runs to catch up on: none (`"skip"`), the newest
+            (`"latest"`) or all of them (`"all"`) (default: `"latest"`).
+        missed_within: How far back to catch up on missed runs (default: 1 day).
+        missed_limit: How many missed runs to catch up on, up to 10,000 (default: 100).
+        jitter: Delay each job by a stable fraction of this duration, up to 1 day (default: 0).
+    """
 
     missed: MissedName | None
     missed_within: Seconds | None
@@ -63,13 +78,27 @@ class DeclaredFields(_Fields, total=False):
 
 
 class ScheduleFields(DeclaredFields, JobOptions, total=False):
-    """The fields of a schedule that an operator creates."""
+    """Fields for `admin.schedules.create`, in addition to the job's.
+
+    Attributes:
+        cron: A five-field cron expression, or a name such as `"@daily"`.
+    """
 
     cron: str | None
 
 
 class ScheduleChanges(_Fields, JobOptions, total=False):
-    """The fields that an operator changes. `declared` gives one back to the code."""
+    """Fields for `admin.schedules.update`. `"declared"` restores the value from the code.
+
+    Attributes:
+        task: Another task, or its name.
+        cron: A five-field cron expression, or a name such as `"@daily"`.
+        missed: Which missed runs to catch up on: none (`"skip"`), the newest
+            (`"latest"`) or `"all"`.
+        missed_within: How far back to catch up on missed runs.
+        missed_limit: How many missed runs to catch up on.
+        jitter: Delay each job by a stable fraction of this duration.
+    """
 
     task: AnyTask | None
     cron: str | None
@@ -89,7 +118,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
 
 
 class ScheduleSpec:
-    """The fields of a schedule that a caller has given, of these names."""
+    """The schedule fields that the caller passed."""
 
     def __init__(self, fields: Mapping[str, object], names: AbstractSet[str]) -> None:
         check_names(fields, names)
@@ -98,7 +127,7 @@ class ScheduleSpec:
         }
 
     def declared(self, name: str, job: NewJob) -> NewSchedule:
-        """Return the checked schedule of a job that is made already."""
+        """Return the validated schedule for an existing job definition."""
         new = NewSchedule(
             name=name, timing=self._timing(Timing()), job=job, policy=self._policy(Policy())
         )
@@ -106,11 +135,11 @@ class ScheduleSpec:
         return new
 
     def new(self, name: str, task: AnyTask) -> NewSchedule:
-        """Return the checked schedule of a task."""
+        """Return the validated schedule for a task."""
         return self.declared(name, _job(task, self._given.get("args", {}), self._options))
 
     def changed(self, row: ScheduleRow) -> NewSchedule:
-        """Return the definition of a schedule that was made at run time, with these changes."""
+        """Return the new definition of an operator-created schedule."""
         self._refuse_nothing(row.name)
         args: Any = self._given.get("args", row.job.args)
         if "task" in self._given:
@@ -130,13 +159,13 @@ class ScheduleSpec:
         return new
 
     def policies(self, row: ScheduleRow) -> PolicyChange:
-        """Return the operator's policy for a schedule that code declares, with these changes."""
+        """Return the operator's changes to the policy of a schedule declared in code."""
         self._refuse_nothing(row.name)
         if others := [name for name in self._given if name not in POLICIES]:
             raise InvalidValue(
-                f"{row.name!r} is declared by program {row.program!r}, whose code owns its "
-                f"{', '.join(others)}; change that in the code, and deploy it: an operator sets "
-                "missed, missed_within, missed_limit and jitter, and may pause it"
+                f"schedule {row.name!r} is declared in the code of {row.program!r}; change "
+                f"{', '.join(others)} there and deploy. Here you can set missed, missed_within, "
+                "missed_limit and jitter, or pause it"
             )
         change = replace(row.set_policy, **self._read())
         rules.check_policy(change)
@@ -144,10 +173,10 @@ class ScheduleSpec:
 
     def _refuse_nothing(self, name: str) -> None:
         if not self._given:
-            raise InvalidValue(f"nothing is said that {name!r} should change; name what, and how")
+            raise InvalidValue(f"no change given for schedule {name!r}; pass at least one field")
 
     def _timing(self, was: Timing) -> Timing:
-        """The times as they were, unless others are given, which replace them."""
+        """Return the timing: the new times if any are given, else the old ones."""
         times = {name: self._given.get(name) for name in _TIMES}
         if any(value is not None for value in times.values()):
             every = times["every"]
@@ -155,7 +184,7 @@ class ScheduleSpec:
                 cron=times["cron"],
                 every=None if every is None else duration(every, "every"),
                 at=_utc(times["at"]),
-                # An interval has no zone; what had one before is not refused for it.
+                # An interval has no zone, so it drops the previous cron expression's zone.
                 zone="UTC" if every is not None else was.zone,
             )
         return replace(was, zone=self._given.get("timezone", was.zone))
@@ -163,12 +192,13 @@ class ScheduleSpec:
     def _policy(self, was: Policy) -> Policy:
         if names := [name for name in POLICIES if self._given.get(name) == _DECLARED]:
             raise InvalidValue(
-                f"no code declares the {', '.join(names)} of this schedule; say a value"
+                f'{", ".join(names)} must be a value, got "declared"; no code declares this '
+                "schedule"
             )
         return replace(was, **self._read())
 
     def _read(self) -> dict[str, Any]:
-        """The policies that are given; None for one that is given back to the code."""
+        """Return the given policies, with None for each policy being reset to the code's value."""
         given = {name: self._given[name] for name in _READ if name in self._given}
         return {n: None if value == _DECLARED else _READ[n](value) for n, value in given.items()}
 
@@ -179,26 +209,28 @@ class ScheduleSpec:
 
 
 def _job(task: AnyTask, args: Mapping[str, object], options: EnqueueOptions) -> NewJob:
-    """What each tick enqueues. The arguments of a registered task are checked against it."""
+    """Return the job that each tick enqueues. A registered task checks its arguments."""
     if not isinstance(args, Mapping):
-        raise PayloadError('the arguments are no object; name each one, as in {"name": "Ada"}')
+        raise PayloadError(f'args must be a mapping, got {args!r}; write {{"name": "Ada"}}')
     if isinstance(task, Registered):
         named = task.definition.parameters.dump((), dict(args))
         return new_job(task.definition, options, named)
     if not isinstance(task, str):
-        raise InvalidValue(f"{task!r} is no task; pass what @app.task made, or a task's name")
+        raise InvalidValue(f"task must be a task or a task's name, got {task!r}")
     return new_job(unregistered_task(task), options, dict(args))
 
 
 def _utc(at: datetime | None) -> datetime | None:
-    """The instant in UTC; one without a zone as it is, for the rules to refuse."""
+    """Convert to UTC. A naive datetime is returned unchanged, and rejected later by the rules."""
     if isinstance(at, datetime) and at.tzinfo is not None:
         return at.astimezone(UTC)
     return at
 
 
 def aware(instant: datetime | None, what: str) -> datetime | None:
-    """The instant; one without a zone is refused, for it could be any of many."""
+    """Return the datetime. Reject a naive one."""
     if instant is not None and instant.tzinfo is None:
-        raise InvalidValue(f"{what} has no time zone; attach one, as in datetime(…, tzinfo=UTC)")
+        raise InvalidValue(
+            f"{what} must have a time zone, got {instant}; write datetime(…, tzinfo=UTC)"
+        )
     return instant

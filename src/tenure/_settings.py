@@ -1,18 +1,15 @@
-"""Settings of a program: argument, environment, tenure.toml, default.
+"""A program's settings, from an argument, the environment, tenure.toml, or the default.
 
-Where the settings of a program come from: an argument, else the environment, else tenure.toml,
-else built in. What can be changed at run time is elsewhere, in the database.
+Settings that can change at run time are stored in the database instead. The program's name and
+version are here too, because each schedule records which program declared it.
 
-`tenure probe` imports this file: standard library and errors only.
-
-Which program this is, and which release of it: by these a schedule knows whose code declares it.
-
-Standard library and errors only.
+`tenure probe` imports this file, so it imports only the standard library and `errors`.
 """
 
 import fcntl
 import os
 import re
+import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,10 +17,12 @@ from typing import Any, NamedTuple
 
 from tenure.errors import ConfigError, InvalidValue
 
-# Where `tenure dev` keeps what belongs to it, in the project's directory.
+# `tenure dev`'s directory inside the project.
 DEV_DIRECTORY = ".tenure"
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([KMG]i?B?|B|)", re.IGNORECASE)
 _BYTES = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
+# Files whose readers were warned about, once per process.
+_warned: set[Path] = set()
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
@@ -57,6 +56,15 @@ PROGRAM_SETTINGS: Mapping[str, SettingSpec] = {
     "name": SettingSpec(str, None, "--name"),
     "host": SettingSpec(str, "127.0.0.1", "--host"),
     "port": SettingSpec(int, 8400, "--port", least=0),
+    "max_connections": SettingSpec(int, 4096, "--max-connections", least=1),
+    "max_connections_per_address": SettingSpec(int, 512, "--max-connections-per-address", least=1),
+    "public_url": SettingSpec(str, None, "--public-url"),
+    "allowed_hosts": SettingSpec(list, None, "--allowed-hosts"),
+    "trusted_proxies": SettingSpec(list, None, "--trusted-proxies"),
+    "proxy_user_header": SettingSpec(str, None, "--proxy-user-header"),
+    "proxy_roles": SettingSpec(list, None, "--proxy-roles"),
+    "session_idle": SettingSpec(float, 3600.0, "--session-idle", least=1),
+    "session_lifetime": SettingSpec(float, 43_200.0, "--session-lifetime", least=1),
     "environment": SettingSpec(str, None, "--environment"),
     "environment_colour": SettingSpec(
         str, "grey", "--environment-colour", among=("red", "amber", "green", "blue", "grey")
@@ -72,7 +80,7 @@ PROGRAM_SETTINGS: Mapping[str, SettingSpec] = {
 
 
 def resolve(name: str, given: Any = None, *, built_in: Any = None) -> Any:
-    """What a setting is: as given, else by the environment, else by tenure.toml, else built in."""
+    """Return a setting: the given value, or from the environment, tenure.toml, or the default."""
     if given is not None:
         return given
     source = PROGRAM_SETTINGS[name]
@@ -88,7 +96,7 @@ def resolve(name: str, given: Any = None, *, built_in: Any = None) -> Any:
 
 
 def database_url(given: str | None = None) -> str:
-    """The database's URL; where none is configured, that of the `tenure dev` that runs here."""
+    """Return the configured database URL, or that of the `tenure dev` running here."""
     url: str | None = resolve("database_url", given or None) or _private_url()
     if url is None:
         raise ConfigError(
@@ -100,30 +108,30 @@ def database_url(given: str | None = None) -> str:
 
 
 def size(name: str, text: str | None) -> int | None:
-    """The bytes that a size says: a number with KiB, MiB or GiB, or of bytes."""
+    """Return a size in bytes. The text may use KiB, MiB or GiB."""
     if text is None:
         return None
-    found = _SIZE.fullmatch(text.strip())
-    if found is None or not float(found[1]):
+    match = _SIZE.fullmatch(text.strip())
+    if match is None or not float(match[1]):
         raise ConfigError(
-            f"{name} must be a size of memory, got {text!r}; write it as in 512MiB or 1.5GiB"
+            f"{name} must be a memory size, got {text!r}; write it as 512MiB or 1.5GiB"
         )
-    return int(float(found[1]) * _BYTES[found[2].lower().removesuffix("b").removesuffix("i")])
+    return int(float(match[1]) * _BYTES[match[2].lower().removesuffix("b").removesuffix("i")])
 
 
 def target(given: str | None = None) -> str:
-    """Where the app is: `module:attribute`."""
+    """Return the app as `module:attribute`."""
     app: str | None = resolve("app", given)
     if app is None:
         raise ConfigError(
-            "no app is named; write it behind the command, as in jobs:app for `app` in jobs.py, "
+            "no app is given; add it to the command, such as jobs:app for `app` in jobs.py, "
             'or write app = "jobs:app" in tenure.toml'
         )
     return app
 
 
 def project() -> Path:
-    """The directory with tenure.toml or with what `tenure dev` keeps, here or above; else this."""
+    """Return the nearest directory with tenure.toml or .tenure, or the current one."""
     for directory in _upwards():
         if (directory / "tenure.toml").is_file() or (directory / DEV_DIRECTORY).is_dir():
             return directory
@@ -131,9 +139,9 @@ def project() -> Path:
 
 
 def running(own: Path) -> int | None:
-    """The process of the `tenure dev` that runs with this directory of its own, if one does.
+    """Return the pid of the `tenure dev` that uses this directory, if one is running.
 
-    As long as it lives it holds a lock on the file: a number alone may be another's by now.
+    It holds a lock on the file. Without the lock, the pid could belong to another process by now.
     """
     try:
         with (own / "pid").open() as file:
@@ -147,22 +155,23 @@ def running(own: Path) -> int | None:
 
 
 def run_directory() -> Path:
-    """Where running workers of this user leave their state files; made by the first of them.
+    """Return the directory for the state files of this user's workers.
 
-    TENURE_RUN_DIR, else the user's own run directory, else one in /tmp.
+    That's TENURE_RUN_DIR, the user's runtime directory, or a directory in /tmp. The first worker
+    creates it.
     """
     if given := os.environ.get("TENURE_RUN_DIR"):
         return Path(given)
     if users := os.environ.get("XDG_RUNTIME_DIR"):
         return Path(users, "tenure")
-    # By name and not by TMPDIR: whoever probes need not share the worker's environment.
+    # Not TMPDIR, because the probe may not share the worker's environment.
     return Path(f"/tmp/tenure-{os.getuid()}")  # noqa: S108 - both sides must find it
 
 
 def _private_url() -> str | None:
     own = project() / DEV_DIRECTORY
     try:
-        # In a directory above, somebody else's word is not taken.
+        # Don't trust a parent directory that belongs to another user.
         if running(own) is None or own.stat().st_uid != os.geteuid():
             return None
         return (own / "database_url").read_text().strip() or None
@@ -171,39 +180,98 @@ def _private_url() -> str | None:
 
 
 def _upwards() -> Iterator[Path]:
-    here = Path.cwd()
-    yield from (here, *here.parents)
+    """Yield the current directory and its parents, as far up as the same project can reach.
+
+    The home directory, a directory with .git, and a mount point are the last ones: other users may
+    own what is above them.
+    """
+    here, home = Path.cwd(), os.environ.get("HOME")
+    last = Path(home).resolve() if home else None
+    for directory in (here, *here.parents):
+        yield directory
+        if directory == last or (directory / ".git").exists() or directory.is_mount():
+            return
+
+
+def exposed_file() -> Path | None:
+    """Return tenure.toml if it has a URL with a password and other users may read it."""
+    file = _file()
+    if file is None:
+        return None
+    return file if _is_exposed(file.stat(), _read(file)) else None
+
+
+def _is_exposed(status: os.stat_result, values: Mapping[str, Any]) -> bool:
+    urls = (values.get(name) for name in ("database_url", "redis_url"))
+    return bool(status.st_mode & stat.S_IROTH) and any(
+        isinstance(url, str) and _has_password(url) for url in urls
+    )
+
+
+def _has_password(url: str) -> bool:
+    # As in user:password@host, ?password=…, and libpq's password=….
+    return bool(re.search(r"//[^/@]*:[^/@]+@|\bpassword\s*=\s*[^\s&]", url))
 
 
 def _file() -> Path | None:
-    """tenure.toml here or in a directory above."""
+    """Return tenure.toml from this directory or a parent."""
     files = (directory / "tenure.toml" for directory in _upwards())
     return next((file for file in files if file.is_file()), None)
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """What the file says; every name in it is a setting's."""
+    """Read the file. Only this user or root may write it, and every name in it is a setting."""
     import tomllib  # noqa: PLC0415 - only where there is such a file
 
     try:
-        said = tomllib.loads(file.read_text())
+        with file.open(encoding="utf-8") as opened:
+            # The link, if it is one, and the file that was opened: a path can change meanwhile.
+            status = os.fstat(opened.fileno())
+            _refuse_foreign(file, file.lstat(), status)
+            values = tomllib.loads(opened.read())
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{file} cannot be read: {error}; mend it") from error
-    for name in said:
+        raise ConfigError(f"{file} cannot be read: {error}; fix the file") from error
+    for name in values:
         if name not in PROGRAM_SETTINGS:
-            raise ConfigError(f"{file} has {name!r}, which is no setting; {_nearest(name)}")
-    return said
+            raise ConfigError(f"{file} has an unknown setting {name!r}; {_nearest(name)}")
+    if file not in _warned and _is_exposed(status, values):
+        import logging  # noqa: PLC0415 - only for such a file
+
+        _warned.add(file)
+        logging.getLogger("tenure").warning(
+            "%s has a password and every user can read it; run: chmod o-r %s", file, file
+        )
+    return values
+
+
+def _refuse_foreign(file: Path, link: os.stat_result, opened: os.stat_result) -> None:
+    """Raise ConfigError for a file that another user owns or may write.
+
+    It names the database and the code that the program loads.
+    """
+    user = os.geteuid()
+    for owner in (link.st_uid, opened.st_uid):
+        if owner not in (user, 0):
+            raise ConfigError(
+                f"{file} must be owned by you (user {user}) or root, got user {owner}, who could "
+                f"choose your database and code; if you trust it: chown {user} {file}"
+            )
+    if opened.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise ConfigError(
+            f"{file} must be writable by its owner only, got mode {stat.S_IMODE(opened.st_mode):o},"
+            f" so other users could choose your database and code; run: chmod go-w {file}"
+        )
 
 
 def _nearest(name: str) -> str:
-    from difflib import get_close_matches  # noqa: PLC0415 - only for who mistyped
+    from difflib import get_close_matches  # noqa: PLC0415 - only after a typo
 
     near = get_close_matches(name.lower().replace("-", "_"), PROGRAM_SETTINGS, n=1, cutoff=0.5)
     return f"did you mean {near[0]}?" if near else f"the settings are {', '.join(PROGRAM_SETTINGS)}"
 
 
 def _parsed(kind: type, text: str) -> Any:
-    """What a variable's text means as this kind; None if nothing."""
+    """Parse an environment variable as this type, or return None."""
     if kind is list:
         return [part.strip() for part in text.split(",") if part.strip()] or None
     if kind is bool:
@@ -215,7 +283,7 @@ def _parsed(kind: type, text: str) -> Any:
 
 
 def _typed(kind: type, value: Any) -> Any:
-    """A value of tenure.toml as this kind; None if it is of another."""
+    """Return a tenure.toml value if it has this type, or None."""
     if kind is float and type(value) is int:
         return float(value)
     if kind is list and not (
@@ -226,22 +294,22 @@ def _typed(kind: type, value: Any) -> Any:
 
 
 class _ValueKind(NamedTuple):
-    words: str
+    rule: str
     in_file: str
     in_environment: str
 
 
 _KINDS = {
-    str: _ValueKind("a text", '"…"', "…"),
-    int: _ValueKind("a whole number", "10", "10"),
+    str: _ValueKind("a string", '"…"', "…"),
+    int: _ValueKind("an integer", "10", "10"),
     float: _ValueKind("a number", "25", "25"),
     bool: _ValueKind("true or false", "false", "false"),
     list: _ValueKind("a list of names", '["mail", "default"]', "mail,default"),
 }
 
 
-def _checked(name: str, value: Any, said: Any, where: Path | None) -> Any:
-    """The value, if it is what the setting can be. `where` is the file that said it."""
+def _checked(name: str, value: Any, raw: Any, file: Path | None) -> Any:
+    """Return the value if it is valid for the setting. `file` is where the value came from."""
     source = PROGRAM_SETTINGS[name]
     least, among = source.least, source.among
     if among and isinstance(value, str):
@@ -253,19 +321,19 @@ def _checked(name: str, value: Any, said: Any, where: Path | None) -> Any:
     ):
         return value
     kind = _KINDS[source.kind]
-    wanted = f"one of {', '.join(among)}" if among else kind.words
+    rule = f"one of {', '.join(among)}" if among else kind.rule
     if least is not None:
-        wanted += f" of at least {least}"
-    # A text can be a secret; what should have been a number cannot.
-    shown = repr(said) if source.kind is not str or among else f"a {type(said).__name__}"
-    if where is not None:
+        rule += f" of at least {least}"
+    # A string setting may be a secret. A number setting never is.
+    shown = repr(raw) if source.kind is not str or among else f"a {type(raw).__name__}"
+    if file is not None:
         example = f'"{source.built_in}"' if among else kind.in_file
         raise ConfigError(
-            f"{name} in {where} is {shown}, not {wanted}; write it as in {name} = {example}"
+            f"{name} in {file} must be {rule}, got {shown}; write it as {name} = {example}"
         )
     variable = f"TENURE_{name.upper()}"
     example = source.built_in if among else kind.in_environment
-    raise ConfigError(f"{variable} is {shown}, not {wanted}; set it as in {variable}={example}")
+    raise ConfigError(f"{variable} must be {rule}, got {shown}; set it as {variable}={example}")
 
 
 _OURS = "tenure"
@@ -274,7 +342,7 @@ _LARGEST = 2**63 - 1
 
 
 def module_name(name: str) -> str:
-    """A module's name as others import it, also of the one that is being run."""
+    """Return the name that other modules import a module by, even for `__main__`."""
     if name != "__main__":
         return name
     main = sys.modules["__main__"]
@@ -282,13 +350,13 @@ def module_name(name: str) -> str:
     if spec is not None:
         return str(spec.name).removesuffix(".__main__")
     file = getattr(main, "__file__", None)
-    # What is piped into Python has a file's name that is none: <stdin>.
+    # Code piped into Python has the file name <stdin>.
     return Path(file).stem if file and not file.startswith("<") else "__main__"
 
 
 def calling_module() -> str:
-    """The name of the module whose code called into Tenure."""
-    frame = sys._getframe(1)  # noqa: SLF001 - inspect's way takes the source of every frame
+    """Return the name of the module that called into Tenure."""
+    frame = sys._getframe(1)  # noqa: SLF001 - inspect would read the source of every frame
     while True:
         name: str = frame.f_globals.get("__name__", "__main__")
         if frame.f_back is None or not f"{name}.".startswith(f"{_OURS}."):
@@ -297,20 +365,22 @@ def calling_module() -> str:
 
 
 def ordered(version: object) -> Sequence[int]:
-    """A version as numbers that can be compared; zeros at its end count for nothing, and none at
-    all is the lowest. InvalidValue for what has no order."""
+    """Return a version as a tuple of numbers that can be compared.
+
+    Trailing zeros are ignored, and a missing version is the lowest. Raises InvalidValue for a
+    version that can't be ordered.
+    """
     if version is None:
         return ()
-    found = None
-    # Not a float: 1.10 would be 1.1.
+    match = None
+    # Not a float: 1.10 would become 1.1.
     if isinstance(version, str | int) and not isinstance(version, bool):
-        found = _VERSION.fullmatch(str(version).strip())
-    numbers = [int(part) for part in found[1].split(".")] if found else []
+        match = _VERSION.fullmatch(str(version).strip())
+    numbers = [int(part) for part in match[1].split(".")] if match else []
     if not numbers or max(numbers) > _LARGEST:
         raise InvalidValue(
-            f"version is {version!r}, which says not whether it is older or newer than another; "
-            'write numbers that grow with every release, as in version="2026.11.15" or a build '
-            "number"
+            f"version must be numbers that grow with every release, got {version!r}; "
+            'write it as version="2026.11.15", or use a build number'
         )
     while numbers and not numbers[-1]:
         numbers.pop()

@@ -1,4 +1,4 @@
-"""What type checkers know of the app's decorators. Nothing here does anything."""
+"""Types for the app's decorators, for type checkers. No runtime behavior."""
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
@@ -10,7 +10,7 @@ from tenure.task import JobTask, Registered, Task
 
 P = ParamSpec("P")
 R = TypeVar("R")
-# Bound, and not the class itself: a first parameter that takes any object takes no handle.
+# A bound, not the class itself: a first parameter of any type must not count as a handle.
 J = TypeVar("J", bound=Job)
 AJ = TypeVar("AJ", bound=AsyncJob)
 T = TypeVar("T", bound=Registered[..., Any])
@@ -28,10 +28,10 @@ W = TypeVar("W", bound=Callable[[WorkerEvent], object])
 
 
 class Decorator(Protocol):
-    """What `@app.task(…)` makes of a function; by its first parameter and its kind."""
+    """What `@app.task(…)` returns, depending on the function's first parameter and kind."""
 
-    # A plain function and a coroutine function overlap only where the first parameter or the
-    # result is Any or object; then the earlier form is as good as the later.
+    # A function and a coroutine function overlap only if the first parameter or the result is Any
+    # or object. Then either form will do.
     @overload
     def __call__(  # type: ignore[overload-overlap]
         self, function: Callable[Concatenate[AJ, P], Coroutine[Any, Any, R]], /

@@ -1,8 +1,4 @@
-"""Which database stands behind the port, and what rings beside it. The only place to name them.
-
-Each is loaded when it is first needed: psycopg takes a tenth of a second of a core, and a program
-that declares its tasks may never need it.
-"""
+"""Choose the database and the notifier, each imported on first use (psycopg takes 0.1 s)."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,18 +12,18 @@ from tenure.errors import ConfigError
 def engine(
     url: str, *, schema: str = "tenure", pool_size: int = 10, redis: str | None = None
 ) -> Engine:
-    """The engine for a database's URL, with wakeups by a Redis too if its URL is given."""
+    """Return the engine for a database URL. If a Redis URL is given, wakeups also use Redis."""
     if not url.startswith(("postgresql://", "postgres://")) and "=" not in url:
-        # Without a scheme, the text may begin with anything, a password too.
-        scheme, found, _ = url.partition("://")
-        what = f"{scheme[:40]!r} is no database Tenure works with" if found else "it has no scheme"
+        # Without a scheme, the URL may start with anything, even a password.
+        scheme, separator, _ = url.partition("://")
+        what = f"{scheme[:40]!r} is not supported" if separator else "it has no scheme"
         raise ConfigError(
-            f"the database's URL is not right: {what}; give one like postgresql://user@host/database"
+            f"the database URL is not valid: {what}; write postgresql://user@host/database"
         )
     with _loading():
         from tenure._store.postgres.engine import PostgresEngine
-    bell = _notifier(redis, schema) if redis else None
-    return PostgresEngine(url, schema=schema, pool_size=pool_size, notifier=bell)
+    notifier = _notifier(redis, schema) if redis else None
+    return PostgresEngine(url, schema=schema, pool_size=pool_size, notifier=notifier)
 
 
 def _notifier(url: str, schema: str) -> Notifier:
@@ -37,35 +33,31 @@ def _notifier(url: str, schema: str) -> Notifier:
 
 
 def script(schema: str, *, since: int, to: int | None) -> str:
-    """The migrations as text, worked out without a database."""
     from tenure._store.postgres import schema as postgres_schema
 
     return postgres_schema.script(schema, since=since, to=to)
 
 
 def roles(schema: str) -> str:
-    """The statements that make the database's roles, worked out without a database."""
     from tenure._store.postgres import roles as postgres_roles
 
     return postgres_roles.script(schema)
 
 
 def timed_store(schema: str, clock: Callable[[], datetime]) -> Store:
-    """A store whose time is told by this clock, and not by the database's."""
+    """Return a store that uses this clock instead of the database's."""
     from tenure._store.postgres.store import PostgresStore
 
     return PostgresStore(schema, clock=clock)
 
 
 def database_name(url: str) -> str:
-    """The name of the database that a URL leads to; empty if it says none."""
     from tenure._store.postgres import connections
 
     return connections.database_name(url)
 
 
 def beside(url: str, database: str) -> str:
-    """The URL of another database on the same server."""
     from tenure._store.postgres import connections
 
     return connections.beside(url, database)
@@ -73,13 +65,13 @@ def beside(url: str, database: str) -> str:
 
 @contextmanager
 def _loading() -> Iterator[None]:
-    """ImportError with what to do where there is no libpq that psycopg could use."""
+    """Explain the ImportError if psycopg can't find libpq."""
     try:
         yield
     except ImportError as error:
         if not any(word in str(error) for word in ("pq wrapper", "libpq", "psycopg")):
             raise
         raise ImportError(
-            f"psycopg cannot be loaded, it finds no libpq: {error}; install it with its own: "
-            'pip install "tenure[binary]"; or the libpq of your system'
+            f"psycopg cannot find libpq: {error}; run: "
+            'pip install "tenure[binary]", or install libpq on your system'
         ) from error

@@ -1,4 +1,4 @@
-"""`Tenure`: the tasks of one program and the database they are enqueued into."""
+"""The `Tenure` app: a program's tasks, and the database that holds their jobs."""
 
 import importlib
 import threading
@@ -33,16 +33,37 @@ if TYPE_CHECKING:
 
 
 class Tenure:
-    """The tasks of one program and the database they are enqueued into.
+    """A program's tasks, and the database that holds their jobs.
 
-    Opens and reads nothing until something is enqueued or asked. What is not given is found in
-    the environment or in tenure.toml, else it is built in: docs/reference/settings.md. `imports`
-    are modules with more tasks, which a worker loads at its start. `redis` is the URL of a Redis
-    that carries wakeups too. Workers LISTEN, unless a pooler stands before the server;
-    `listen=True` has them do so through it, where its pools are by session, `listen=False` not
-    at all. `program` and `version` say whose code declares schedules, and which release of it: a
-    newer one's declarations are not undone by an older one. Without, it is this module's, and no
-    release is newer than another.
+    Creating an app opens no connections and reads no configuration. Both happen on first use.
+    Omitted arguments come from the environment or from `tenure.toml`.
+
+    Args:
+        url: The database URL (default: `TENURE_DATABASE_URL` or `tenure.toml`).
+        schema: The schema that holds Tenure's tables (default: `"tenure"`).
+        imports: More modules that define tasks. Workers import them on startup.
+        pool_size: The maximum number of connections per pool (default: 10).
+        listen: Whether workers use `LISTEN` (default: yes, except behind a connection pooler).
+        redis: The URL of a Redis server that also carries wakeups. `""` turns it off.
+        program: The program that owns the schedules in this code (default: the calling module).
+        version: The program's release, such as `"2026.11.15"`. An older release doesn't undo a
+            newer one's schedules.
+        defaults: The lease protocol's built-in values. Scale them only in test suites.
+
+    Raises:
+        InvalidValue: An argument is out of range.
+
+    Example::
+
+        from tenure import Tenure
+
+        app = Tenure()
+
+        @app.task
+        def hello(name: str) -> str:
+            return f"Hello {name}"
+
+        handle = hello.enqueue(name="Ada")
     """
 
     def __init__(
@@ -65,7 +86,7 @@ class Tenure:
         self._redis = redis
         self._program = program
         self._version = version
-        ordered(version)  # Refused where it is written.
+        ordered(version)  # Reject an invalid value here, where the user wrote it.
         self._module = calling_module()
         self._engine: Engine | None = None
         self._finding = threading.RLock()
@@ -77,8 +98,8 @@ class Tenure:
 
     @property
     def engine(self) -> Engine:
-        """The database; found when first asked for."""
-        with self._finding:  # Threads that ask at once share one: each has pools of its own.
+        """The database engine, created on first use. For Tenure's own modules."""
+        with self._finding:  # Concurrent threads must share one engine: each has its own pools.
             if self._engine is None:
                 self._engine = _wiring.engine(
                     database_url(self._url),
@@ -90,7 +111,11 @@ class Tenure:
 
     @contextmanager
     def with_engine(self, engine: Engine) -> Iterator[None]:
-        """Have everything go to this engine as long as the block lasts."""
+        """Send everything to another engine inside the block. Only for Tenure's own modules.
+
+        Args:
+            engine: The engine to use.
+        """
         before, self._engine = self._engine, engine
         try:
             yield
@@ -99,38 +124,39 @@ class Tenure:
 
     @property
     def schema(self) -> str:
-        """The schema that everything of Tenure's is in."""
-        found: str = resolve("schema", self._schema)
-        return found
+        """The schema that holds Tenure's tables."""
+        schema: str = resolve("schema", self._schema)
+        return schema
 
     @property
     def listen(self) -> bool | None:
-        """Whether workers hear of new jobs by LISTEN; None: unless a pooler is in between."""
-        found: bool | None = resolve("listen", self._listen)
-        return found
+        """Whether workers use `LISTEN`. None means yes, except behind a connection pooler."""
+        listen: bool | None = resolve("listen", self._listen)
+        return listen
 
     @property
     def program(self) -> str:
-        """The program whose code declares this app's schedules."""
-        found: str = resolve("program", self._program, built_in=self._module)
-        check_key(found, "the program's name")
-        return found
+        """The program that owns this app's schedules."""
+        program: str = resolve("program", self._program, built_in=self._module)
+        check_key(program, "the program's name")
+        return program
 
     @property
     def version(self) -> Sequence[int]:
-        """Which release of the program this is, as numbers that can be compared; () if not said."""
+        """The program's release as comparable numbers, or `()` if it has no version."""
         return ordered(resolve("version", self._version))
 
     def close(self) -> None:
-        """Close the connections of the sync world; they are opened again when needed. What
-        listeners are yet to hear is told first, for a moment."""
+        """Deliver pending events for up to 2 s, then close sync code's connections.
+
+        Tenure reopens connections when it needs them.
+        """
         self.hooks.listeners.close()
         if self._engine is not None:
             self._engine.close()
 
     async def aclose(self) -> None:
-        """Close the connections of this event loop; they are opened again when needed. What
-        listeners are yet to hear is told first, for a moment."""
+        """Deliver pending events for up to 2 s, then close this event loop's connections."""
         await self.hooks.listeners.aclose()
         await self._aclose()
 
@@ -140,7 +166,7 @@ class Tenure:
 
     @property
     def admin(self) -> "Admin":
-        """What an operator can see and do."""
+        """Operator commands for inspecting and managing jobs, queues, schedules and workers."""
         from tenure.admin import Admin  # noqa: PLC0415 - programs that only enqueue
 
         return Admin(self.engine)
@@ -162,11 +188,49 @@ class Tenure:
     def task(
         self, function: Callable[..., Any] | None = None, /, **options: Unpack[TaskOptions]
     ) -> Any:
-        """Register a `def` or an `async def` as a task; the job's handle, where it is wanted, is
-        the first parameter. `timeout=None` must be written to have none. `on_loss="fail"` ends a
-        job whose attempt had begun and was lost or given back, instead of running it again.
-        `memory` limits what the process of a `process=True` task may take, as in "1GiB"."""
+        """Register a function as a task.
 
+        A `def` runs in a thread, an `async def` on the event loop. To receive the running job,
+        annotate the first parameter with `Job` (`AsyncJob` in an `async def`). Calling the task
+        still calls your function and enqueues nothing.
+
+        Args:
+            function: Your function, if you write `@app.task` without parentheses.
+            name: The name stored with each job (default: module and function).
+            aliases: Old names that still refer to this task.
+            queue: The queue for its jobs (default: `"default"`).
+            priority: 0 to 9, where 9 is the most urgent (default: 5).
+            max_attempts: How many times to try a job (default: 3, or the queue's value).
+            max_losses: How many times the job's own process may die (default: 3).
+            on_loss: `"fail"` ends a job whose attempt was lost or released after it started,
+                instead of rerunning it (default: `"retry"`).
+            timeout: How long an attempt may run. None means no limit (default: 300 s).
+            lease: How long a claim lasts between renewals (default: 30 s, or the queue's value).
+            stop_within: How long the handler has to stop before it is killed (default: 2 s).
+            backoff: How long to wait after a failure (default: `Backoff()`).
+            give_up_on: Exception classes that fail the job without a retry.
+            expires_in: Cancel a job that hasn't started this long after being enqueued.
+            process: Run each handler in its own process (default: False).
+            memory: That process's memory limit, such as `"1GiB"`. Needs `process=True`.
+
+        Returns:
+            The task, or a decorator if you pass options.
+
+        Raises:
+            InvalidValue: An option is out of range, or another task has this name.
+
+        Example::
+
+            from tenure import Job, Tenure
+
+            app = Tenure()
+
+            @app.task(queue="mail", max_attempts=5, timeout=60)
+            def send(job: Job, address: str) -> str:
+                return f"attempt {job.attempt} to {address}"
+
+            send.enqueue(address="ada@example.com")
+        """
         check_names(options, TaskOptions.__optional_keys__)
 
         def decorate(function: Callable[..., Any]) -> Registered[..., Any]:
@@ -185,13 +249,44 @@ class Tenure:
         name: str | None = None,
         **fields: "Unpack[DeclaredFields]",
     ) -> Callable[[T], T]:
-        """Have a task enqueued by the clock: above `@app.task`, with a cron expression, which is
-        read in the time zone (default: UTC), or with `every` or `at`.
+        """Enqueue a task on a schedule. Place it above `@app.task`.
 
-        A task's second schedule needs a `name`. Of missed ticks, `missed` makes jobs of none
-        ("skip"), the last ("latest", the default) or "all": the last `missed_limit` (default: 100)
-        within `missed_within` (default: a day). `overlap="skip"` makes no job while the last one
-        runs. Jobs are due up to `jitter` after their tick (default: 0).
+        Pass exactly one of a cron expression, `every` or `at`. Workers and schedulers store the
+        schedule when they start, and any of them can run it. A tick never creates two jobs.
+
+        Args:
+            cron: A five-field cron expression, or a name such as `"@daily"`.
+            name: The schedule's name (default: the task's name). Required for a second schedule.
+            every: The interval between runs, at least 1 s. Counted from the Unix epoch.
+            at: Run once, at this aware datetime.
+            timezone: The cron expression's time zone (default: `"UTC"`).
+            args: The task's arguments by name.
+            missed: Which missed runs to catch up on: none (`"skip"`), the newest
+                (`"latest"`) or all of them (`"all"`) (default: `"latest"`).
+            missed_within: How far back to catch up on missed runs (default: 1 day).
+            missed_limit: How many missed runs to catch up on, up to 10,000 (default: 100).
+            overlap: `"skip"` creates no job until the earlier one has ended (default: `"allow"`).
+            jitter: Delay each job by a stable fraction of this duration, up to 1 day (default: 0).
+
+        Returns:
+            A decorator that returns the task unchanged.
+
+        Raises:
+            InvalidValue: The schedule is invalid, or another one has this name.
+
+        Example::
+
+            from datetime import timedelta
+
+            from tenure import Tenure
+
+            app = Tenure()
+
+            @app.schedule("0 9 * * 1-5", timezone="Europe/Berlin", overlap="skip")
+            @app.schedule(every=timedelta(hours=1), name="hourly", args={"short": True})
+            @app.task
+            def report(short: bool = False) -> str:
+                return "short" if short else "full"
         """
         require_parentheses(cron)
 
@@ -202,12 +297,17 @@ class Tenure:
         return decorate
 
     def callers_connection(self) -> Any:
-        """The connection whose transaction an enqueue joins when it names none; None for one of
-        our own. An integration overrides it where the framework keeps the connection itself."""
+        """Return the connection that an enqueue without `connection` uses.
+
+        A framework integration overrides this method to join the framework's transaction.
+
+        Returns:
+            A connection, or None to use Tenure's own.
+        """
         return None
 
     def load_tasks(self) -> None:
-        """Load the modules with tasks. A worker calls it at its start, in each of its processes."""
+        """Import the modules in `imports`. Each of a worker's processes calls this."""
         for name in self.imports:
             importlib.import_module(name)
 
@@ -226,9 +326,22 @@ class Tenure:
     def middleware(
         self, around: Literal["enqueue", "run"], /, *, only: Literal["def", "async"] | None = None
     ) -> Any:
-        """Register a function with one `yield`, where what it goes around happens: an enqueue,
-        for which it is passed the `Draft`, or a handler, for which it is passed the handle. The
-        first registered is the outermost. `only` says for which handlers it is."""
+        """Register middleware: a generator function with one `yield`.
+
+        The first one registered is the outermost. Middleware can raise, but it can't change a
+        result or hide an error.
+
+        Args:
+            around: `"enqueue"` wraps each enqueue and receives a `Draft`. `"run"` wraps each
+                handler and receives the `Job` or `AsyncJob`.
+            only: Wrap only `"def"` or only `"async"` handlers (default: both).
+
+        Returns:
+            A decorator that returns the function unchanged.
+
+        Raises:
+            InvalidValue: The function isn't valid middleware, or an argument is invalid.
+        """
 
         def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
             self.hooks.add(around, function, only=only)
@@ -236,8 +349,8 @@ class Tenure:
 
         if callable(around):
             raise InvalidValue(
-                'middleware says what it goes around: write @app.middleware("enqueue") or '
-                '@app.middleware("run")'
+                f'around must be "enqueue" or "run", got {around!r}; write '
+                '@app.middleware("enqueue") or @app.middleware("run")'
             )
         return decorate
 
@@ -246,9 +359,20 @@ class Tenure:
     @overload
     def on(self, *events: WorkerEventName) -> Callable[[W], W]: ...
     def on(self, *events: str) -> Any:
-        """Register a listener, a `def` or an `async def`, for these events. It is told after the
-        fact, at most once, by the process that saw to it; what must not be missed belongs into
-        the job's transaction, or into a task."""
+        """Register a listener for events.
+
+        Events are delivered after the fact, at most once. Listeners run one at a time on their own
+        thread. Put work that must not be lost in the job's transaction or in a task.
+
+        Args:
+            *events: Names of job or worker events.
+
+        Returns:
+            A decorator for a `def` or `async def` that takes the event.
+
+        Raises:
+            InvalidValue: An event does not exist.
+        """
         self.hooks.listeners.check(events)
 
         def decorate(listener: Callable[[Any], object]) -> Callable[[Any], object]:
@@ -260,8 +384,18 @@ class Tenure:
     def enqueue_many(
         self, calls: Iterable[BoundCall[R]], *, connection: Any = None
     ) -> list[Handle[R]]:
-        """Enqueue calls (`task.bind(…)`) in one transaction, yours if a connection is given: all
-        of them or none."""
+        """Enqueue many calls in one transaction: all of them, or none.
+
+        Args:
+            calls: Calls made with `task.bind(…)`, for one or more tasks.
+            connection: Your open connection or session. The jobs exist once you commit.
+
+        Returns:
+            One handle for each call, in order.
+
+        Raises:
+            InvalidValue: A call is not a `bind()` result, or has its own connection.
+        """
         engine = self.engine
         connection = self.callers_connection() if connection is None else connection
         with self.hooks.passage(many=True) as passage:
@@ -270,7 +404,15 @@ class Tenure:
     async def aenqueue_many(
         self, calls: Iterable[BoundCall[R]], *, connection: Any = None
     ) -> list[Handle[R]]:
-        """The same in the async world."""
+        """Async version of `enqueue_many`.
+
+        Args:
+            calls: Calls made with `task.bind(…)`.
+            connection: Your open async connection or session.
+
+        Returns:
+            One handle for each call, in order.
+        """
         engine = self.engine
         connection = self.callers_connection() if connection is None else connection
         with self.hooks.passage(many=True) as passage:
@@ -286,11 +428,21 @@ class Tenure:
         name: str | None = None,
         schedules: bool | None = None,
     ) -> AsyncIterator[None]:
-        """Work on this event loop as long as the block lasts, beside whatever else runs there;
-        fire schedules too, unless told not to.
+        """Run a worker on this event loop until the block ends, then shut it down gracefully.
 
-        There is no parent process here: a handler that cannot be cancelled is not ended, and
-        may go on after its lease. `tenure worker` has one.
+        There is no parent process, so Tenure can't kill a stuck handler. The handler may keep
+        running after its lease ends. `process=True` has no effect. `tenure worker` doesn't have
+        these limits.
+
+        Args:
+            queues: The queues to serve (default: the tasks' queues, and `"default"`).
+            concurrency: How many jobs run concurrently (default: 10).
+            grace: How long running jobs have to finish when the block ends (default: 25 s).
+            name: The worker's name, as shown in lists (default: host and pid).
+            schedules: Whether to run schedules too (default: True).
+
+        Raises:
+            SchemaError: The database schema is incompatible with this release.
         """
         from tenure._runtime.embedded import inside  # noqa: PLC0415 - programs that only enqueue
 

@@ -1,23 +1,32 @@
-"""The built-in values of everything that can be set, and the factor that scales time. No I/O."""
+"""Built-in defaults, task options, and `Backoff`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal, TypedDict
 
-from tenure._model.ids import duration as duration  # noqa: PLC0414 - asked for here by all
+from tenure._model.ids import duration as duration  # noqa: PLC0414 - other modules import it from here
 from tenure.errors import InvalidValue
 
-# What the loss of an attempt that had begun means: another try, or the end of the job.
+# What to do with a job if an attempt is lost after it started.
 OnLoss = Literal["retry", "fail"]
 LONGEST_LEASE = timedelta(days=1)
-# Durations are added to instants; within this, no sum leaves the calendar.
+# Durations are added to datetimes. Within this limit, no sum overflows.
 LONGEST_WAIT = timedelta(days=36_500)
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Backoff:
-    """A failed attempt waits `min(cap, base * 2^(attempt-1))`, and up to `jitter` of it more."""
+    """How long to wait after a failed attempt: `min(cap, base * 2^(attempt-1))` plus jitter.
+
+    Args:
+        base: The wait after the first failure (default: 30 s).
+        cap: The longest wait before jitter (default: 1 h).
+        jitter: The largest random fraction to add, 0 to 1 (default: 0.2).
+
+    Raises:
+        InvalidValue: A duration is negative, or `jitter` is not between 0 and 1.
+    """
 
     base: timedelta
     cap: timedelta
@@ -29,11 +38,14 @@ class Backoff:
         cap: "float | timedelta" = timedelta(hours=1),
         jitter: float = 0.2,
     ) -> None:
-        """Durations are seconds or timedeltas."""
-        if duration(base) < timedelta(0) or duration(cap) < timedelta(0) or not 0 <= jitter <= 1:
+        for name, wait in (("base", base), ("cap", cap)):
+            if duration(wait, name) < timedelta(0):
+                raise InvalidValue(
+                    f"{name} must be zero or more, got {wait}; write seconds or a timedelta"
+                )
+        if not 0 <= jitter <= 1:
             raise InvalidValue(
-                f"a backoff of base {base}, cap {cap}, jitter {jitter} cannot be: durations are "
-                "not negative, and the jitter is a share from 0 to 1"
+                f"jitter must be from 0 to 1, got {jitter}; it is a share of the wait, as in 0.2"
             )
         object.__setattr__(self, "base", min(duration(base), LONGEST_WAIT))
         object.__setattr__(self, "cap", min(duration(cap), LONGEST_WAIT))
@@ -41,7 +53,25 @@ class Backoff:
 
 
 class TaskOptions(TypedDict, total=False):
-    """What `@app.task` takes. An option that is omitted is left to the queue and the settings."""
+    """Options for `@app.task`. Omitted ones come from the queue or the installation's settings.
+
+    Attributes:
+        name: The name stored with each job (default: module and function).
+        aliases: Old names that still refer to this task.
+        queue: The queue for its jobs (default: `"default"`).
+        priority: 0 to 9, where 9 is the most urgent (default: 5).
+        max_attempts: How many times to try a job (default: 3).
+        max_losses: How many times the job's own process may die (default: 3).
+        on_loss: `"fail"` ends a job whose attempt was lost after it started (default: `"retry"`).
+        timeout: How long an attempt may run. None means no limit (default: 300 s).
+        lease: How long a claim lasts between renewals (default: 30 s).
+        stop_within: How long the handler has to stop before it is killed (default: 2 s).
+        backoff: How long to wait after a failure (default: `Backoff()`).
+        give_up_on: Exception classes that fail the job without a retry.
+        expires_in: Cancel a job that hasn't started this long after being enqueued.
+        process: Run each handler in its own process (default: False).
+        memory: That process's memory limit, such as `"1GiB"`.
+    """
 
     name: str | None
     aliases: Sequence[str]
@@ -62,14 +92,14 @@ class TaskOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """The built-in values. A setting row, a queue row, a task and a call override them in turn."""
+    """Built-in values. Settings, queues, tasks and calls override them, in that order."""
 
     lease: timedelta = timedelta(seconds=30)
     stop_within: timedelta = timedelta(seconds=2)
     margin: timedelta = timedelta(seconds=1)
     renewal_window: timedelta = timedelta(seconds=1)
     late_commit_window: timedelta = timedelta(seconds=2)
-    # How long the first claim of a lane may walk over dead entries: about a million of them.
+    # How long a lane's first claim may scan dead index entries: about a million of them.
     first_claim: timedelta = timedelta(seconds=1)
     poll: timedelta = timedelta(seconds=1)
     rescue_interval: timedelta = timedelta(seconds=5)
@@ -88,15 +118,22 @@ class Defaults:
     keep_workers: timedelta = timedelta(days=7)
     keep_operations: timedelta = timedelta(days=30)
     keep_answers: timedelta = timedelta(days=1)
+    keep_sessions: timedelta = timedelta(days=30)
 
     @property
     def forced_lease(self) -> timedelta | None:
-        """The lease of every claim where suites have scaled it; else it is the job's, the queue's
-        or the setting's own."""
+        """The lease for every claim if a test suite scaled it, or None."""
         return None if self.lease == DEFAULTS.lease else self.lease
 
     def scaled(self, factor: float) -> "Defaults":
-        """The same with the lease protocol's constants scaled, for suites with short leases."""
+        """Return a copy with the lease protocol's durations scaled, for tests with short leases.
+
+        Args:
+            factor: What to multiply the durations by.
+
+        Returns:
+            The scaled copy.
+        """
         return replace(
             self,
             lease=self.lease * factor,

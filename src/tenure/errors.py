@@ -1,60 +1,78 @@
-"""The errors that Tenure raises, as a tree, and the error that a job failed with.
+"""Every error that Tenure raises deliberately. No logic.
 
-Every error Tenure raises on purpose, each with its remedy. No logic.
+::
 
-TenureError
-├── PayloadError            the arguments or result cannot be stored as JSON within the limits
-├── InvalidValue            a name, a number or a duration is outside what is allowed
-├── LeaseLost               the job belongs to somebody else now, or to nobody: stop
-├── ConfigError             something that must be set is not, or does not fit
-├── NotReady                the job has not ended yet, or was not looked at: no result
-│   ├── JobFailed           it has failed: no result
-│   └── JobCancelled        it was cancelled: no result
-├── TokenRefused            an access token is mistyped, unknown, expired or revoked
-├── IdempotencyConflict     the idempotency key was used for another request
-├── SchemaError
-│   ├── SchemaTooOld        run: tenure db migrate
-│   └── SchemaTooNew        upgrade this release
-└── StoreError
-    ├── OutcomeUnknown      it may or may not have happened: ask again, with the same key or lease
-    ├── Unreachable         the database did not answer: try again later
-    └── QueryFailed         the database refused a statement: `is_temporary` if it may pass later
+    TenureError
+    ├── PayloadError            arguments or a result are not JSON, or too large
+    ├── InvalidValue            an argument or option is invalid
+    ├── LeaseLost               this attempt no longer holds the job: stop
+    ├── ConfigError             a setting is missing or invalid
+    ├── NotReady                the job has no result yet
+    │   ├── JobFailed           the job failed
+    │   └── JobCancelled        the job was cancelled
+    ├── TokenRefused            an access token is malformed, unknown, expired or revoked
+    ├── IdempotencyConflict     the idempotency key belongs to a different request
+    ├── KeyHeldElsewhere        a job that you may not see holds the key
+    ├── QuotaExceeded           a quota of the access token or the queue is used up
+    ├── SchemaError
+    │   ├── SchemaTooOld        run: tenure db migrate
+    │   └── SchemaTooNew        upgrade Tenure
+    └── StoreError
+        ├── OutcomeUnknown      the write may or may not have happened: repeat it
+        ├── Unreachable         the database didn't respond: try again later
+        │   └── Overloaded      too many operations wait for a connection: try again later
+        └── QueryFailed         the database rejected a statement
 """
 
 from dataclasses import dataclass
 
 
 class TenureError(Exception):
-    """The base of all errors raised by Tenure on purpose."""
+    """The base class for Tenure's errors."""
 
 
 class PayloadError(TenureError):
-    """The arguments or the result cannot be stored as JSON within the limits."""
+    """Arguments or a result are not JSON, or are too large.
+
+    Store the data elsewhere and pass a reference to it.
+    """
 
 
 class InvalidValue(TenureError, ValueError):
-    """A name, a number or a duration is outside what is allowed."""
+    """An argument or option is invalid. The message names the rule and the fix."""
 
 
 class LeaseLost(TenureError):
-    """The lease was rescued, revoked or released: nothing more may be done in its name.
+    """This attempt no longer holds the job: its lease expired, or was revoked or released.
 
-    What was written through the job's transaction is rolled back; the job runs, or has
-    run, under another lease.
+    Let it end the handler. Writes through the job's transaction are rolled back. Another attempt
+    may already be running.
     """
 
 
 class ConfigError(TenureError):
-    """Something that must be set before work can begin is missing, or does not fit."""
+    """A setting is missing or invalid. The message names it and the fix."""
 
 
 class NotReady(TenureError):
-    """A job's result was asked for, and there is none: it has not ended, or not well."""
+    """The job has no result: it has not ended, or the handle has not read it.
+
+    Call `handle.wait()` or `handle.get()` first.
+    """
 
 
 class JobFailed(NotReady):
-    """The result of a job was asked for that has failed; `reason` is why it was given up, `error`
-    the last attempt's, or None if that had none."""
+    """The job failed, so it has no result.
+
+    Args:
+        message: The error message.
+        reason: The job's `done_reason`.
+        error: The last attempt's error, or None.
+
+    Attributes:
+        reason: The job's `done_reason`.
+        error: The last attempt's error, or None.
+    """
 
     def __init__(self, message: str, reason: str | None, error: "Error | None") -> None:
         super().__init__(message)
@@ -63,7 +81,15 @@ class JobFailed(NotReady):
 
 
 class JobCancelled(NotReady):
-    """The result of a job was asked for that was cancelled; `reason` is why."""
+    """The job was cancelled, so it has no result.
+
+    Args:
+        message: The error message.
+        reason: The job's `done_reason`.
+
+    Attributes:
+        reason: The job's `done_reason`.
+    """
 
     def __init__(self, message: str, reason: str | None) -> None:
         super().__init__(message)
@@ -71,7 +97,15 @@ class JobCancelled(NotReady):
 
 
 class TokenRefused(TenureError):
-    """An access token lets nobody in; `why` is malformed, unknown, expired or revoked."""
+    """An access token was rejected. Create a new one with `tenure token create`.
+
+    Args:
+        message: The error message.
+        why: `malformed`, `unknown`, `expired` or `revoked`.
+
+    Attributes:
+        why: `malformed`, `unknown`, `expired` or `revoked`.
+    """
 
     def __init__(self, message: str, why: str) -> None:
         super().__init__(message)
@@ -79,47 +113,99 @@ class TokenRefused(TenureError):
 
 
 class IdempotencyConflict(TenureError):
-    """An idempotency key came with another request than the first time."""
+    """An idempotency key was used for a different request within the last day.
+
+    Use a new key, or resend the first request.
+    """
+
+
+class KeyHeldElsewhere(TenureError):
+    """A job in a queue that the caller may not use holds the deduplication key.
+
+    Use another key. An operator can free the key: `tenure key free`.
+    """
+
+
+class QuotaExceeded(TenureError):
+    """A quota of the access token or the queue is used up. Try again later.
+
+    Args:
+        message: The error message.
+        retry_after: After how many seconds to try again.
+
+    Attributes:
+        retry_after: After how many seconds to try again.
+    """
+
+    def __init__(self, message: str, retry_after: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after: float = retry_after
 
 
 class SchemaError(TenureError):
-    """The database's schema and this release do not fit."""
+    """The database schema is incompatible with this release."""
 
 
 class SchemaTooOld(SchemaError):
-    """The schema has not been migrated to what this release needs."""
+    """The schema is older than this release needs. Run `tenure db migrate`."""
 
     @classmethod
     def check_first_migration(cls, name: str | None, schema: str) -> None:
-        """Refuse a schema from before the first release, known by its first migration's name."""
+        """Reject a schema from before the first release.
+
+        Args:
+            name: The name of the schema's first migration.
+            schema: The schema's name, for the message.
+
+        Raises:
+            SchemaTooOld: The schema is from before the first release.
+        """
         if name == "001_lease_store":
             raise cls(
-                f"schema {schema} was made by a version before the first release; drop it and "
-                f"migrate again: DROP SCHEMA {schema} CASCADE, then tenure db migrate"
+                f"schema {schema} is from before the first release; drop it and migrate again: "
+                f"DROP SCHEMA {schema} CASCADE, then tenure db migrate"
             )
 
 
 class SchemaTooNew(SchemaError):
-    """The schema was migrated by a newer release than this one can work with."""
+    """A newer release changed the schema in a way this one cannot use. Upgrade Tenure."""
 
 
 class StoreError(TenureError):
-    """The store could not do what was asked."""
+    """The base class for database errors."""
 
 
 class OutcomeUnknown(StoreError):
-    """A write may or may not have become durable: its answer was cut off.
+    """A write may or may not be durable, because the connection broke before the response.
 
-    Asking again is safe: an enqueue with the same key, a settle with the same lease.
+    Repeating it is safe: an enqueue with the same key, or a completion with the same lease.
     """
 
 
 class Unreachable(StoreError):
-    """The database did not answer in time, or is not one that can be written to."""
+    """The database didn't respond in time, or isn't accepting writes. Try again later."""
+
+
+class Overloaded(Unreachable):
+    """Too many operations wait for a connection already. Nothing changed. Try again later."""
 
 
 class QueryFailed(StoreError):
-    """The database refused a statement; `sqlstate` says why."""
+    """The database rejected a statement, and nothing changed.
+
+    Args:
+        message: The database's message.
+        sqlstate: PostgreSQL's error code.
+        statement: The statement's name.
+        constraint: The violated constraint, or None.
+        source: The server function that rejected it, or None.
+
+    Attributes:
+        sqlstate: PostgreSQL's error code.
+        statement: The statement's name.
+        constraint: The violated constraint, or None.
+        source: The server function that rejected it, or None.
+    """
 
     def __init__(
         self,
@@ -134,24 +220,26 @@ class QueryFailed(StoreError):
         self.sqlstate = sqlstate
         self.statement = statement
         self.constraint = constraint
-        # The server's own function that refused it: texts are in the server's language.
+        # The server's function name identifies the error, because its message may be localized.
         self.source = source
 
     @property
     def is_data_error(self) -> bool:
-        """Whether a value in the statement is to blame, so that others may pass without it."""
+        """Whether a value in the statement is invalid, so other values may work."""
         return self.sqlstate[:2] in {"22", "54"} and not self._is_notify_queue_full
 
     @property
     def is_conflict(self) -> bool:
-        """Whether the same statement may pass when sent again: a deadlock or a lost race."""
+        """Whether repeating the statement may succeed, such as after a deadlock or a lost race."""
         return self.sqlstate in {"40001", "40P01", "55P03"}
 
     @property
     def is_temporary(self) -> bool:
-        """Whether nothing was done, and the same may pass later: a full disk, no memory or
-        connection left, a lock that was waited for too long, a statement that took too long, a
-        deadlock, a server that takes no writes for now."""
+        """Whether the same statement may succeed later.
+
+        True for a full disk, low memory, too many connections, a lock or statement timeout, a
+        deadlock, and a server that is temporarily read-only.
+        """
         return (
             self.is_conflict
             or self.is_timeout
@@ -166,34 +254,42 @@ class QueryFailed(StoreError):
 
     @property
     def is_timeout(self) -> bool:
-        """Whether the statement took longer than it may (`statement_timeout`), or was canceled."""
+        """Whether the statement exceeded `statement_timeout` or was canceled."""
         return self.sqlstate == "57014"
 
     @property
     def is_missing_schema(self) -> bool:
-        """Whether a table or the schema itself is not there: nobody has migrated it."""
+        """Whether a table or the schema is missing. Run `tenure db migrate`."""
         return self.sqlstate in {"42P01", "3F000"}
 
     @property
     def is_missing_partition(self) -> bool:
-        """Whether a row was to be filed under a day that has no partition.
+        """Whether the row's day has no partition.
 
-        A check that failed names its constraint; a row that fits no partition has none.
+        A failed check constraint is named in the error. A missing partition isn't.
         """
         return self.sqlstate == "23514" and self.constraint is None
 
 
 class Stopped(BaseException):
-    """Raised into a handler's thread that must end now: its time is up or its lease is at risk.
+    """Raised inside a `def` handler that must stop now.
 
-    Like asyncio's CancelledError it is no Exception, so that `except Exception` lets it
-    pass. Clean up and let it go on; what is done after it happens in nobody's name.
+    Causes: a timeout, a cancel request, a lease at risk, or a worker shutdown. It is not an
+    `Exception`, so `except Exception` does not catch it. Clean up and re-raise. You no longer hold
+    the job, so any further write through it is rejected.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Error:
-    """An error in words that can be stored: its type, message, trace and signature."""
+    """An error as Tenure stores it.
+
+    Attributes:
+        type: The exception's class name.
+        message: The exception's text.
+        trace: The traceback.
+        signature: Identifies similar errors, to group them.
+    """
 
     type: str
     message: str

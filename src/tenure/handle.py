@@ -1,4 +1,4 @@
-"""What enqueue returns: a job to look at and to wait for. It cannot change the job."""
+"""The handle that enqueue returns, to read the job or wait for it."""
 
 from collections.abc import Container
 from datetime import timedelta
@@ -13,12 +13,33 @@ from tenure.config import duration
 from tenure.errors import Error, JobCancelled, JobFailed, NotReady
 
 R_co = TypeVar("R_co", covariant=True)
-_LOOK = "call wait() or get() first, and look at its state"
+_HINT = "call wait() or get() first, and check the state"
 
 
 class Handle(Generic[R_co]):
-    """One enqueued job. `created` is False when the key already had a job, or it was found by
-    its id."""
+    """An enqueued job: read its state, wait for it to end, get its result.
+
+    `enqueue` and `task.handle` create handles. A handle cannot change the job.
+
+    Attributes:
+        id: The job's id.
+        created: False if a job already held the key, or if the handle came from `task.handle`.
+
+    Example::
+
+        from tenure import Tenure
+        from tenure.testing import drain
+
+        app = Tenure()
+
+        @app.task
+        def add(a: int, b: int) -> int:
+            return a + b
+
+        handle = add.enqueue(2, 3)
+        drain(app)  # in tests; otherwise a worker runs the job
+        assert handle.wait(timeout=60).result == 5
+    """
 
     __slots__ = ("_engine", "_error", "_looked", "_returns", "_row", "_tasks", "created", "id")
 
@@ -44,25 +65,49 @@ class Handle(Generic[R_co]):
         return f"Handle({self.id}{'' if self.created else ', created=False'})"
 
     def get(self) -> JobRow | None:
-        """The job as it is now, or None if it is no longer kept."""
+        """Read the job from the database.
+
+        Returns:
+            The job's current row, or None if it doesn't exist or was removed.
+        """
         row = self._saw(self._engine.run(self._engine.store.jobs.get(self.id)))
         self._learn()
         return row
 
     async def aget(self) -> JobRow | None:
-        """The job as it is now, or None if it is no longer kept."""
+        """Async version of `get`."""
         row = self._saw(await self._engine.arun(self._engine.store.jobs.get(self.id)))
         await self._alearn()
         return row
 
     def wait(self, timeout: float | timedelta | None = None) -> "Handle[R_co]":
-        """Wait until the job has ended, woken by its end; TimeoutError when the time is up."""
+        """Wait until the job ends. The database wakes the caller.
+
+        Args:
+            timeout: How long to wait (default: forever).
+
+        Returns:
+            This handle.
+
+        Raises:
+            TimeoutError: The job didn't end in time.
+        """
         self._saw(self._engine.wait(self.id, _seconds(timeout)))
         self._learn()
         return self._ended()
 
     async def wait_async(self, timeout: float | timedelta | None = None) -> "Handle[R_co]":  # noqa: ASYNC109 - one shape with wait
-        """Wait until the job has ended, woken by its end; TimeoutError when the time is up."""
+        """Async version of `wait`.
+
+        Args:
+            timeout: How long to wait (default: forever).
+
+        Returns:
+            This handle.
+
+        Raises:
+            TimeoutError: The job didn't end in time.
+        """
         self._saw(await self._engine.wait_async(self.id, _seconds(timeout)))
         await self._alearn()
         return self._ended()
@@ -74,7 +119,7 @@ class Handle(Generic[R_co]):
         return row
 
     def _learn(self) -> None:
-        """What a job failed by is in its last attempt; asked for now, as `result` cannot ask."""
+        """Read the last attempt's error now, because `result` can't query the database."""
         if self.state is State.FAILED:
             self._error = self._engine.run(self._last_error())
 
@@ -90,23 +135,31 @@ class Handle(Generic[R_co]):
 
     def _ended(self) -> "Handle[R_co]":
         if self._row is not None and self._row.state.is_live:
-            raise TimeoutError(f"job {self.id} is still {self._row.state}")
+            raise TimeoutError(
+                f"job {self.id} is still {self._row.state}; wait longer, or see: "
+                f"tenure job why {self.id}"
+            )
         return self
 
     @property
     def state(self) -> State | None:
-        """The job's state when it was last looked at; None if it was not, or is gone."""
+        """The state as of the last `get` or `wait`, or None before that."""
         return self._row.state if self._row else None
 
     @property
     def done_reason(self) -> str | None:
-        """Why the job had ended when it was last looked at; None if it had not."""
+        """Why the job ended, as of the last `get` or `wait`, or None."""
         return self._row.done_reason if self._row else None
 
     @property
     def result(self) -> R_co:
-        """What the job returned, rebuilt as the task's annotation says. JobFailed or JobCancelled
-        if it was seen to end so, NotReady if it was not seen to end."""
+        """The job's result, converted to the task's return annotation.
+
+        Raises:
+            NotReady: The job had not ended at the last `get` or `wait`.
+            JobFailed: The job failed.
+            JobCancelled: The job was cancelled.
+        """
         if self._row is None or self._row.state is not State.COMPLETED:
             raise self._without_result()
         result: R_co = serialization.load(self._row.result, self._returns, what="the result")
@@ -115,19 +168,19 @@ class Handle(Generic[R_co]):
     def _without_result(self) -> NotReady:
         row = self._row
         if row is None:
-            seen = "no longer kept" if self._looked else "not looked at yet"
-            return NotReady(f"job {self.id} has no result: it is {seen}; {_LOOK}")
-        why = f" ({row.done_reason})" if row.done_reason else ""
+            reason = "it does not exist" if self._looked else "this handle has not read it yet"
+            return NotReady(f"job {self.id} has no result, {reason}; {_HINT}")
+        reason = f" ({row.done_reason})" if row.done_reason else ""
         see = f"see: tenure job show {self.id}"
         match row.state:
             case State.FAILED:
-                told = f": {self._error.type}: {self._error.message}" if self._error else ""
-                text = f"job {self.id} failed{why}{told}; {see}"
+                error = f": {self._error.type}: {self._error.message}" if self._error else ""
+                text = f"job {self.id} failed{reason}{error}; {see}"
                 return JobFailed(text, row.done_reason, self._error)
             case State.CANCELLED:
-                return JobCancelled(f"job {self.id} was cancelled{why}; {see}", row.done_reason)
+                return JobCancelled(f"job {self.id} was cancelled{reason}; {see}", row.done_reason)
             case _:
-                return NotReady(f"job {self.id} has no result: it is {row.state}; {_LOOK}")
+                return NotReady(f"job {self.id} has no result, it is {row.state}; {_HINT}")
 
 
 def _seconds(timeout: float | timedelta | None) -> float | None:

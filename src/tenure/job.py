@@ -1,5 +1,7 @@
-"""The handle of a running job: what a handler can ask and report. `Job` in a `def`, `AsyncJob`
-in an `async def`. Who runs the handler, and how it is stopped, is the worker's business.
+"""The running job inside its handler: `Job` in a `def`, `AsyncJob` in an `async def`.
+
+This file is longer than 500 lines because both classes document every argument, so that an editor
+can show them for either one.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -28,18 +30,18 @@ _AFTER_A_CONFLICT = timedelta(seconds=1)
 
 
 class Enqueueable(Protocol):
-    """A call that is ready to be enqueued: what a task's `bind` returns."""
+    """A call that `task.bind` returns, ready to enqueue."""
 
     def apply_middleware(self) -> NewJob:
-        """The job that it asks for, as the middleware around enqueue wants it."""
+        """Return the job after running the enqueue middleware."""
 
 
-def ignore_extension(asked_at: float) -> None:
-    """What an extended lease is to somebody who keeps none."""
+def ignore_extension(sent_at: float) -> None:
+    """Do nothing: the default callback for an extended lease."""
 
 
 class LeaseState:
-    """How a running period stands: written by the worker's services and by the handle alike."""
+    """One lease's state, written by the worker's services and by the handle."""
 
     __slots__ = (
         "cancel_requested",
@@ -66,24 +68,23 @@ class LeaseState:
         self.follow_ups: list[NewJob] = []
         self.connection: Any = None
         self.log: Callable[[], str | None] = lambda: None
-        # Raises `Stopped` if the handler's thread is to stop.
+        # Raises `Stopped` if the handler's thread should stop.
         self.interrupt: Callable[[], None] | None = None
 
     def check(self, job_id: JobId) -> None:
-        """LeaseLost once nothing more may be done in the lease's name; Stopped if the handler is to
-        stop for another reason."""
+        """Raise LeaseLost if the lease is lost, or Stopped if the handler must stop."""
         if self.lost:
-            raise LeaseLost(f"job {job_id}: the lease is lost; stop")
+            raise LeaseLost(f"job {job_id}: the lease is lost, stop the handler")
         if self.interrupt is not None:
             self.interrupt()
         if self.settled or self.completed_in_caller_transaction:
             raise InvalidValue(
-                f"job {job_id} was already completed in a transaction; nothing can follow it"
+                f"job {job_id} is already completed by a transaction; call nothing on it afterwards"
             )
 
 
 class _Handle:
-    """What both handles share: what is known without asking the database."""
+    """The base of `Job` and `AsyncJob`: everything that doesn't need a query."""
 
     def __init__(self, row: JobRow, grip: LeaseState, engine: Engine) -> None:
         self._row = row
@@ -107,53 +108,58 @@ class _Handle:
 
     @property
     def queue(self) -> str:
-        """The queue it came from."""
+        """The job's queue."""
         return self._row.queue
 
     @property
     def created_at(self) -> datetime:
-        """When it was enqueued."""
+        """When the job was enqueued."""
         return self._row.created_at
 
     @property
     def worker(self) -> WorkerId:
-        """The id of the worker that runs it."""
+        """The id of the worker running the job."""
         return self._grip.lease.claimed_by
 
     @property
     def attempt(self) -> int:
-        """Which attempt this is, from 1 on."""
+        """This attempt's number, starting at 1."""
         return self._row.attempt
 
     @property
     def max_attempts(self) -> int:
-        """How many attempts there are."""
+        """How many attempts the job has."""
         return self._row.max_attempts
 
     @property
     def deaths(self) -> int:
-        """How often the job was lost before with a process or a worker; no attempt is charged."""
+        """How many times a process or worker died running the job. Deaths don't use up attempts."""
         return self._row.deaths
 
     @property
     def key(self) -> str | None:
-        """The key that makes the job unique within its task, if it has one."""
+        """The job's deduplication key, or None."""
         return self._row.key
 
     @property
     def idempotency_key(self) -> str:
-        """A key for other systems that is the same in every attempt of this job, and no other
-        job's: of this database or another."""
+        """A key for other systems, unique to this job and the same in every attempt.
+
+        It is unique across databases too.
+        """
         return idempotency.key(self._engine.schema, self._row)
 
     @property
     def fence(self) -> int:
-        """A number that is higher in every later running period: what a careful system compares."""
+        """The fencing token, which increases each time the job is claimed.
+
+        Other systems can compare it to reject stale writes.
+        """
         return self._row.token
 
     @property
     def cursor(self) -> Json:
-        """Where the last report left off, in this attempt or one before; None at the start."""
+        """The last cursor that any attempt reported, or None."""
         return self._cursor
 
     @property
@@ -164,34 +170,54 @@ class _Handle:
 
     @property
     def meta(self) -> dict[str, Json]:
-        """What middleware noted with the job when it was enqueued."""
+        """The `meta` fields that middleware stored at enqueue."""
         return dict(fields(self._row.meta))
 
     @property
     def schedule(self) -> str | None:
-        """The schedule that the job comes from; None if it was enqueued."""
+        """The name of the schedule that created the job, or None."""
         name: str | None = (self._row.meta or {}).get("schedule")
         return name
 
     @property
     def tick_at(self) -> datetime | None:
-        """The tick of its schedule that the job is for, in UTC: when it was meant to run, however
-        late it does. None without one, also where an operator ran the schedule by hand."""
+        """The scheduled time (UTC) of the run that created this job, even if the job runs late.
+
+        None for a job without a schedule, or if an operator ran the schedule manually.
+        """
         at: str | None = (self._row.meta or {}).get("tick_at")
         return None if at is None else datetime.fromisoformat(at).astimezone(UTC)
 
     @property
     def cancel_requested(self) -> bool:
-        """Whether somebody asked for this job to be cancelled. Ending in any way but by a result
-        then ends it as cancelled."""
+        """Whether cancellation was requested. Updated by progress reports and lease renewals.
+
+        The job then ends as `cancelled`, unless the handler still returns a result.
+        """
         return self._grip.cancel_requested
 
     def finished(self, reason: str, result: Json = None) -> Finished:
-        """To be returned: the result with the reason why there is no more to do."""
+        """Complete the job with your own reason, by returning this from the handler.
+
+        Args:
+            reason: Why the job is done, stored as `done_reason`.
+            result: The job's result.
+
+        Returns:
+            The value to return from the handler.
+        """
         return Finished(reason, result)
 
     def enqueue(self, *calls: Enqueueable) -> None:
-        """Enqueue calls (`task.bind(…)`) together with this job's completion: both or neither."""
+        """Enqueue other jobs when this job completes: both happen, or neither.
+
+        Args:
+            *calls: Calls made with `task.bind(…)`.
+
+        Raises:
+            LeaseLost: The lease is lost.
+            PayloadError: Arguments are not JSON, or are too large.
+        """
         self._grip.check(self.id)
         for call in calls:
             job = call.apply_middleware()
@@ -206,8 +232,8 @@ class _Handle:
             self._grip.lease, **counts, also=self._grip.follow_ups, log=self._grip.log()
         )
 
-    def _reported(self, reported: ProgressResult, asked_at: float, cursor: Json) -> int:
-        self._grip.extended(asked_at)
+    def _reported(self, reported: ProgressResult, sent_at: float, cursor: Json) -> int:
+        self._grip.extended(sent_at)
         self._grip.cancel_requested |= reported.cancel_requested
         if cursor is not None:
             self._cursor = cursor
@@ -217,7 +243,7 @@ class _Handle:
         return reported.items
 
     def _completion(self, result: Json, reason: str) -> Op[None]:
-        """The last statements of the transaction that completes the job."""
+        """Return the final statements of the transaction that completes the job."""
         settlement = completed(Succeeded(sanitize.result(serialization.dump(result)), reason))
         return self._store.settlement.settle_within(
             self._grip.lease, settlement, also=self._grip.follow_ups, log=self._grip.log()
@@ -225,7 +251,24 @@ class _Handle:
 
 
 class Job(_Handle):
-    """The handle in a `def` handler."""
+    """The running job in a `def` handler.
+
+    Annotate the handler's first parameter with it.
+
+    Example::
+
+        from tenure import Job, Tenure
+
+        app = Tenure()
+
+        @app.task
+        def crawl(job: Job, pages: int) -> str:
+            for page in range(job.cursor or 0, pages):
+                job.progress(cursor=page + 1, done=page + 1, total=pages)
+            return f"{pages} pages"
+
+        crawl.enqueue(pages=3)
+    """
 
     def progress(
         self,
@@ -236,26 +279,46 @@ class Job(_Handle):
         total: int | None = None,
         message: str | None = None,
     ) -> int:
-        """Report, and extend the lease; answers how many distinct items are known so far.
+        """Report progress and extend the lease.
 
-        The report that reaches the job's target completes the job and ends the handler.
+        A report that reaches the job's `target` completes the job and ends the handler.
+
+        Args:
+            cursor: JSON to resume from. A later attempt reads it as `job.cursor`.
+            items: Result rows by key. A repeated key counts once.
+            done: How much is done.
+            total: How much there is to do.
+            message: A short message for people.
+
+        Returns:
+            How many distinct items the job has reported so far.
+
+        Raises:
+            LeaseLost: The lease is lost. Let it end the handler.
         """
-        asked_at = boottime()
+        sent_at = boottime()
         counts = {"items": items, "done": done, "total": total, "message": message}
         try:
             reported = self._engine.run(self._report({"cursor": cursor, **counts}))
         except LeaseLost:
             self._grip.lost = True
             raise
-        return self._reported(reported, asked_at, cursor)
+        return self._reported(reported, sent_at, cursor)
 
     @contextmanager
     def transaction(self) -> Iterator["Connection[TupleRow]"]:
-        """A transaction that completes the job: what is written through it happens exactly once.
+        """Open a transaction that completes the job when the block ends.
 
-        The lease is checked first and settled last, in one COMMIT; if it was lost meanwhile,
-        LeaseLost, and everything is rolled back. A deadlock or a serialization failure runs
-        the job again, uncharged.
+        Everything written through the connection takes effect exactly once. The transaction checks
+        the lease first and completes the job last, in one COMMIT. After a deadlock or serialization
+        failure, the job reruns after 1 s without using up an attempt. The job has no result unless
+        you call `complete(connection=…, result=…)` as the block's last step.
+
+        Returns:
+            A context manager that yields a psycopg connection.
+
+        Raises:
+            LeaseLost: The lease is lost. The transaction is rolled back.
         """
         self._grip.check(self.id)
         with _uncharged_conflicts(), self._engine.transaction() as connection:
@@ -274,21 +337,40 @@ class Job(_Handle):
     def complete(
         self, *, connection: Any, result: Json = None, reason: str = "worker_done"
     ) -> None:
-        """Complete the job as the last statements of a transaction of your own; LeaseLost if the
-        lease is lost: roll back."""
+        """Complete the job inside your own transaction.
+
+        Call it last, then commit. The transaction must be READ COMMITTED. If you don't commit, the
+        attempt fails and the job is retried.
+
+        Args:
+            connection: Your connection or session with an open transaction.
+            result: The job's result.
+            reason: Why the job is done, stored as `done_reason`.
+
+        Raises:
+            LeaseLost: The lease is lost. Roll back.
+        """
         self._grip.check(self.id)
         self._engine.on(connection).run(self._completion(result, reason))
         self._grip.completed_in_caller_transaction = True
 
     def guard(self, *, connection: Any) -> None:
-        """Fence a transaction of your own without completing the job: called last, before your
-        COMMIT; LeaseLost if the lease is lost: roll back."""
+        """Fence your own transaction without completing the job.
+
+        Call it last, then commit. The transaction must be READ COMMITTED.
+
+        Args:
+            connection: Your connection or session with an open transaction.
+
+        Raises:
+            LeaseLost: The lease is lost. Roll back.
+        """
         self._grip.check(self.id)
         self._engine.on(connection).run(self._store.leases.guard(self._grip.lease))
 
 
 class AsyncJob(_Handle):
-    """The handle in an `async def` handler."""
+    """The running job in an `async def` handler: `Job` with coroutines."""
 
     async def progress(
         self,
@@ -299,26 +381,46 @@ class AsyncJob(_Handle):
         total: int | None = None,
         message: str | None = None,
     ) -> int:
-        """Report, and extend the lease; answers how many distinct items are known so far.
+        """Report progress and extend the lease. Async version of `Job.progress`.
 
-        The report that reaches the job's target completes the job and ends the handler.
+        A report that reaches the job's `target` completes the job and ends the handler.
+
+        Args:
+            cursor: JSON to resume from. A later attempt reads it as `job.cursor`.
+            items: Result rows by key. A repeated key counts once.
+            done: How much is done.
+            total: How much there is to do.
+            message: A short message for people.
+
+        Returns:
+            How many distinct items the job has reported so far.
+
+        Raises:
+            LeaseLost: The lease is lost. Let it end the handler.
         """
-        asked_at = boottime()
+        sent_at = boottime()
         counts = {"items": items, "done": done, "total": total, "message": message}
         try:
             reported = await self._engine.arun(self._report({"cursor": cursor, **counts}))
         except LeaseLost:
             self._grip.lost = True
             raise
-        return self._reported(reported, asked_at, cursor)
+        return self._reported(reported, sent_at, cursor)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator["AsyncConnection[TupleRow]"]:
-        """A transaction that completes the job: what is written through it happens exactly once.
+        """Open a transaction that completes the job when the block ends.
 
-        The lease is checked first and settled last, in one COMMIT; if it was lost meanwhile,
-        LeaseLost, and everything is rolled back. A deadlock or a serialization failure runs
-        the job again, uncharged.
+        Everything written through the connection takes effect exactly once. The transaction checks
+        the lease first and completes the job last, in one COMMIT. After a deadlock or serialization
+        failure, the job reruns after 1 s without using up an attempt. The job has no result unless
+        you call `complete(connection=…, result=…)` as the block's last step.
+
+        Returns:
+            A context manager that yields an async psycopg connection.
+
+        Raises:
+            LeaseLost: The lease is lost. The transaction is rolled back.
         """
         self._grip.check(self.id)
         with _uncharged_conflicts():
@@ -334,21 +436,40 @@ class AsyncJob(_Handle):
     async def complete(
         self, *, connection: Any, result: Json = None, reason: str = "worker_done"
     ) -> None:
-        """Complete the job as the last statements of a transaction of your own; LeaseLost if the
-        lease is lost: roll back."""
+        """Complete the job inside your own transaction. Async version of `Job.complete`.
+
+        Call it last, then commit. The transaction must be READ COMMITTED. If you don't commit, the
+        attempt fails and the job is retried.
+
+        Args:
+            connection: Your connection or session with an open transaction.
+            result: The job's result.
+            reason: Why the job is done, stored as `done_reason`.
+
+        Raises:
+            LeaseLost: The lease is lost. Roll back.
+        """
         self._grip.check(self.id)
         await self._engine.aon(connection).run(self._completion(result, reason))
         self._grip.completed_in_caller_transaction = True
 
     async def guard(self, *, connection: Any) -> None:
-        """Fence a transaction of your own without completing the job: called last, before your
-        COMMIT; LeaseLost if the lease is lost: roll back."""
+        """Fence your own transaction. Async version of `Job.guard`.
+
+        Call it last, then commit. The transaction must be READ COMMITTED.
+
+        Args:
+            connection: Your connection or session with an open transaction.
+
+        Raises:
+            LeaseLost: The lease is lost. Roll back.
+        """
         self._grip.check(self.id)
         await self._engine.aon(connection).run(self._store.leases.guard(self._grip.lease))
 
 
 def completed(outcome: Succeeded) -> Settlement:
-    """The settlement of a success; attempts and backoff do not enter into it."""
+    """Return the settlement for a success, which doesn't depend on attempts or backoff."""
     return lifecycle.settle(outcome, attempt=1, limit=1, backoff=timedelta(0))
 
 
@@ -366,8 +487,20 @@ CURRENT: ContextVar[Job | AsyncJob] = ContextVar("tenure_job")
 
 
 def current_job() -> Job | AsyncJob:
-    """The handle of the job that this code runs in, for code further down."""
+    """Return the running job, for code called by the handler.
+
+    It isn't available in threads that the handler starts itself, except through
+    `asyncio.to_thread`.
+
+    Returns:
+        The running job.
+
+    Raises:
+        InvalidValue: No job is running here.
+    """
     try:
         return CURRENT.get()
     except LookupError:
-        raise InvalidValue("no job is running here; call this from a handler") from None
+        raise InvalidValue(
+            "current_job() must be called inside a handler; no job is running here"
+        ) from None

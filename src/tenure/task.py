@@ -1,7 +1,4 @@
-"""The registered function: how it is called, enqueued and bound, and with which options.
-
-How it is run is the worker's business; who registers it is the app's.
-"""
+"""Tasks: call, enqueue or bind a registered function, with per-call options."""
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -40,8 +37,16 @@ Seconds = float | timedelta
 
 
 class JobOptions(TypedDict, total=False):
-    """Options of a job, however it is made. One that is omitted or None is left to the task, the
-    queue and the settings."""
+    """Job options. Omitted or None: use the task's value, then the queue's, then the setting.
+
+    Attributes:
+        queue: The queue for the job.
+        priority: 0 to 9, where 9 is the most urgent.
+        max_attempts: How many times to try the job.
+        timeout: How long an attempt may run. In `using()`, None means no time limit.
+        expires_in: Cancel the job if it hasn't started this long after being enqueued.
+        tags: Short strings stored with the job, available as `job.tags`.
+    """
 
     queue: str | None
     priority: int | None
@@ -52,7 +57,17 @@ class JobOptions(TypedDict, total=False):
 
 
 class EnqueueOptions(JobOptions, total=False):
-    """Options of one enqueue."""
+    """Options for one enqueue, in addition to `JobOptions`.
+
+    Attributes:
+        delay: Wait this long before the first attempt.
+        run_at: The earliest start, as an aware datetime. Cannot be combined with `delay`.
+        key: The deduplication key. Until the job ends, enqueueing this task again with the same key
+            returns the first job.
+        key_for: How long to keep the key after the job ends (default: 0).
+        lease: How long a claim lasts between renewals.
+        target: Complete the job once it has reported this many distinct items.
+    """
 
     delay: Seconds | None
     run_at: datetime | None
@@ -63,14 +78,18 @@ class EnqueueOptions(JobOptions, total=False):
 
 
 class CallOptions(EnqueueOptions, total=False):
-    """Options of one enqueue by a program that has the task."""
+    """Options for `using`, in addition to `EnqueueOptions`.
+
+    Attributes:
+        connection: Your open connection or session. The job exists once you commit.
+    """
 
     connection: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """What a task's decorator says of it; what enqueue and worker go by."""
+    """A task's name, function and options, as validated by the decorator."""
 
     name: str
     function: Callable[..., Any]
@@ -88,26 +107,26 @@ class Definition:
     give_up_on: tuple[type[BaseException], ...] = ()
     expires_in: timedelta | None = None
     process: bool = False
-    # Bytes that its process may have of its own.
+    # In bytes, for the handler's own process.
     memory: int | None = None
     on_loss: OnLoss = "retry"
     aliases: Sequence[str] = field(default=())
 
     @property
     def fails_on_loss(self) -> bool:
-        """Whether a loss is the end of its jobs."""
+        """Whether losing an attempt ends the job."""
         return self.on_loss == "fail"
 
 
 class Enqueuer(Protocol):
-    """What a task needs of its app."""
+    """The part of an app that a task uses."""
 
     @property
     def engine(self) -> Engine:
-        """The database to enqueue into; made when first asked for."""
+        """The database engine, created on first use."""
 
     def callers_connection(self) -> Any:
-        """The connection whose transaction an enqueue joins when it names none, or None."""
+        """Return the connection that an enqueue without `connection` uses, or None."""
 
     @property
     def hooks(self) -> Hooks:
@@ -116,7 +135,7 @@ class Enqueuer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CallTemplate:
-    """What calls of one task with the same options share: everything but their arguments."""
+    """Everything except the arguments, shared by calls to one task with the same options."""
 
     job: NewJob
     hooks: Hooks = field(repr=False, compare=False)
@@ -126,70 +145,105 @@ class CallTemplate:
 
 @dataclass(frozen=True, slots=True)
 class BoundCall(Generic[R_co]):
-    """A call that is ready to be enqueued, among others, by `app.enqueue_many`."""
+    """A validated call, ready for `app.enqueue_many` or `job.enqueue`. Created by `task.bind`."""
 
-    asked: CallTemplate
+    template: CallTemplate
     args: Json
 
     @property
     def job(self) -> NewJob:
-        """The job that it asks for."""
-        return replace(self.asked.job, args=self.args)
+        """The job to enqueue."""
+        return replace(self.template.job, args=self.args)
 
     def apply_middleware(self) -> NewJob:
-        """The job as the middleware around enqueue wants it, which is told of no answer."""
-        with self.asked.hooks.passage() as passage:
+        """Return the job after running the enqueue middleware, which doesn't get the job's id."""
+        with self.template.hooks.passage() as passage:
             [job] = passage.before([self.job])
         return job
 
 
 class TaskCall(Generic[P, R]):
-    """A task together with the options of its next enqueue."""
+    """A task with options for the next enqueue. Created by `task.using`."""
 
     def __init__(self, app: Enqueuer, definition: Definition, options: CallOptions) -> None:
         self._app = app
         self._definition = definition
         self._options = options
-        self._asked: CallTemplate | None = None
+        self._template: CallTemplate | None = None
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
-        """Put one job into its queue; durable on return, or with the caller's COMMIT if a
-        connection was given."""
+        """Enqueue one job. It is durable on return, or once you commit your own connection.
+
+        Args:
+            *args: The task's positional arguments, without the job.
+            **kwargs: The task's keyword arguments.
+
+        Returns:
+            A handle to the new job, or to the job that already holds the key.
+
+        Raises:
+            InvalidValue: An argument does not match its annotation, or an option is out of range.
+            PayloadError: The arguments are not JSON, or are too large.
+            StoreError: The database did not accept the job.
+        """
         bound = self.bind(*args, **kwargs)
         connection = self._connection()
         engine = self._app.engine
-        with bound.asked.hooks.passage() as passage:
-            jobs = passage.before(UniformBatch(bound.asked.job, [bound.args]))
+        with bound.template.hooks.passage() as passage:
+            jobs = passage.before(UniformBatch(bound.template.job, [bound.args]))
             op = engine.store.jobs.enqueue(jobs)
             answers = engine.run(op, connection)
             passage.after(jobs, answers)
         [answer] = answers
-        return Handle(engine, answer.id, created=answer.created, returns=bound.asked.returns)
+        return Handle(engine, answer.id, created=answer.created, returns=bound.template.returns)
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
-        """The same in the async world."""
+        """Async version of `enqueue`.
+
+        Args:
+            *args: The task's positional arguments, without the job.
+            **kwargs: The task's keyword arguments.
+
+        Returns:
+            A handle to the job.
+        """
         bound = self.bind(*args, **kwargs)
         connection = self._connection()
         engine = self._app.engine
-        with bound.asked.hooks.passage() as passage:
-            jobs = passage.before(UniformBatch(bound.asked.job, [bound.args]))
+        with bound.template.hooks.passage() as passage:
+            jobs = passage.before(UniformBatch(bound.template.job, [bound.args]))
             op = engine.store.jobs.enqueue(jobs)
             answers = await engine.arun(op, connection)
             passage.after(jobs, answers)
         [answer] = answers
-        return Handle(engine, answer.id, created=answer.created, returns=bound.asked.returns)
+        return Handle(engine, answer.id, created=answer.created, returns=bound.template.returns)
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> BoundCall[R]:
-        """The call, checked against the signature but not enqueued yet."""
+        """Check a call against the signature without enqueueing it.
+
+        Args:
+            *args: The task's positional arguments, without the job.
+            **kwargs: The task's keyword arguments.
+
+        Returns:
+            The call, for `app.enqueue_many` or `job.enqueue`.
+
+        Raises:
+            InvalidValue: An argument does not match its annotation, or an option is out of range.
+        """
         named = self._definition.parameters.dump(args, kwargs)
-        if self._asked is None:
-            self._asked = CallTemplate(
-                new_job(self._definition, self._options, {}),
+        if self._template is None:
+            job = new_job(self._definition, self._options, {})
+            if "timeout" in self._options and self._options["timeout"] is None:
+                # Unlike an omitted value, None overrides the task's time limit.
+                job = replace(job, meta={**job.meta, "timeout": None})
+            self._template = CallTemplate(
+                job,
                 self._app.hooks,
                 self._definition.parameters.returns,
                 self._options.get("connection"),
             )
-        return BoundCall(self._asked, named)
+        return BoundCall(self._template, named)
 
     def _connection(self) -> Any:
         named = self._options.get("connection")
@@ -197,7 +251,7 @@ class TaskCall(Generic[P, R]):
 
 
 class Registered(TaskCall[P, R]):
-    """What every registered function has, whatever its handler's first parameter is."""
+    """The base of `Task` and `JobTask`."""
 
     def __init__(self, app: Enqueuer, definition: Definition) -> None:
         super().__init__(app, definition, {})
@@ -212,22 +266,31 @@ class Registered(TaskCall[P, R]):
 
     @property
     def name(self) -> str:
-        """The name by which jobs know the task."""
+        """The name stored with each job."""
         return self._definition.name
 
     @property
     def app(self) -> Enqueuer:
-        """The app that it is registered with."""
+        """The app that registered the task."""
         return self._app
 
     @property
     def definition(self) -> Definition:
-        """What the decorator said."""
+        """The task's validated options. For Tenure's own modules."""
         return self._definition
 
     def handle(self, job_id: int | str) -> Handle[R]:
-        """The handle of a job by its id, to look at it from elsewhere; asks nothing yet. A job of
-        another task is not seen: its `get()` is None."""
+        """Return a handle for a job id, without querying the database.
+
+        Args:
+            job_id: The job's id, as a number or a string.
+
+        Returns:
+            A handle. Its `get()` returns None if the job belongs to another task.
+
+        Raises:
+            InvalidValue: `job_id` is not an id.
+        """
         known_as = (self.name, *self._definition.aliases)
         return Handle(
             self._app.engine,
@@ -238,51 +301,98 @@ class Registered(TaskCall[P, R]):
         )
 
     def using(self, **options: Unpack[CallOptions]) -> TaskCall[P, R]:
-        """Return the task with options for the next enqueue.
+        """Override options for one call.
 
-        `key` makes the job unique within its task while it lives, and `key_for` after;
-        `expires_in` is how long after the enqueue it is still worth starting; `connection` is
-        yours, and the job exists once your transaction commits.
+        Args:
+            queue: Another queue.
+            priority: 0 to 9, where 9 is the most urgent.
+            delay: Wait this long before the first attempt.
+            run_at: The earliest start, as an aware datetime. Cannot be combined with `delay`.
+            key: The deduplication key. Until the job ends, enqueueing this task again with the same
+                key returns the first job.
+            key_for: How long to keep the key after the job ends (default: 0).
+            max_attempts: How many times to try the job.
+            lease: How long a claim lasts between renewals.
+            timeout: How long an attempt may run. None means no limit (default: the task's).
+            expires_in: Cancel the job if it hasn't started this long after being enqueued.
+            tags: Short strings stored with the job, available as `job.tags`.
+            target: Complete the job once it has reported this many distinct items.
+            connection: Your open psycopg, asyncpg, SQLAlchemy or Django connection or session. The
+                job exists once you commit.
+
+        Returns:
+            The task with these options. Call `enqueue`, `aenqueue` or `bind` on it.
+
+        Example::
+
+            from tenure import Tenure
+
+            app = Tenure()
+
+            @app.task
+            def remind(name: str) -> str:
+                return f"Hello again, {name}"
+
+            first = remind.using(key="ada", delay=60).enqueue(name="Ada")
+            again = remind.using(key="ada").enqueue(name="Ada")
+            assert again.id == first.id and not again.created
         """
         check_names(options, CallOptions.__optional_keys__)
         return TaskCall(self._app, self._definition, options)
 
 
 class Task(Registered[P, R], Generic[P, R, C_co]):
-    """A registered function. Called, it is the plain function that it was."""
+    """A registered function. Calling it calls your function and enqueues nothing."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> C_co:
-        """Call the function here and now; nothing is enqueued."""
+        """Call the function directly, without a job.
+
+        Args:
+            *args: The function's positional arguments.
+            **kwargs: The function's keyword arguments.
+
+        Returns:
+            The function's own result.
+        """
         result: C_co = self._definition.function(*args, **kwargs)
         return result
 
 
 class JobTask(Registered[P, R], Generic[P, R, C_co, J_contra]):
-    """A registered function whose first parameter is the job's handle."""
+    """A registered function whose first parameter is the running job."""
 
     def __call__(self, job: J_contra, /, *args: P.args, **kwargs: P.kwargs) -> C_co:
-        """Call the function here and now with a handle of one's own; nothing is enqueued."""
+        """Call the function directly with a job of your own.
+
+        Args:
+            job: Passed to the function as is.
+            *args: The function's other positional arguments.
+            **kwargs: The function's keyword arguments.
+
+        Returns:
+            The function's own result.
+        """
         result: C_co = self._definition.function(job, *args, **kwargs)
         return result
 
 
 def check_names(given: Mapping[str, object], names: AbstractSet[str]) -> None:
-    """Raise TypeError for a keyword that is none of these names, as a call with it would."""
+    """Raise TypeError for a keyword that isn't one of these names, as a call would."""
     for name in given:
         if name not in names:
             raise TypeError(f"got an unexpected keyword argument {name!r}")
 
 
 def new_job(task: Definition, options: EnqueueOptions, args: Json) -> NewJob:
-    """Return the job that a call asks for: its options before the task's."""
+    """Return the job for a call. The call's options override the task's."""
     tags, timeout, run_at = options.get("tags"), options.get("timeout"), options.get("run_at")
     _check(task, options)
     expires_in = _first(_seconds(options.get("expires_in")), task.expires_in)
     delay = _seconds(options.get("delay"))
     if expires_in is not None and delay is not None and delay >= expires_in:
         raise InvalidValue(
-            f"delay is {delay} and expires_in {expires_in}: the job would never run; "
-            "expires_in counts from the enqueue"
+            f"delay must be less than expires_in ({expires_in}), got {delay}; expires_in counts "
+            "from the enqueue, so the job would never run"
         )
     _check_in_time(run_at, expires_in)
     meta: dict[str, Json] = {}
@@ -311,10 +421,10 @@ def new_job(task: Definition, options: EnqueueOptions, args: Json) -> NewJob:
 
 @lru_cache(maxsize=256)
 def unregistered_task(name: str) -> Definition:
-    """Return the definition of a task of which only the name is known here."""
+    """Return the definition of a task that only another program registers."""
 
     def unknown() -> None:
-        """Stands for the function, which is in the program that has the task."""
+        """Stand in for the function, which exists only in the other program."""
 
     return Definition(
         name=name,
@@ -328,39 +438,41 @@ def unregistered_task(name: str) -> Definition:
 
 
 def time_limit(task: Definition, meta: Json) -> timedelta | None:
-    """How long an attempt may take: what the call said, else the task's."""
-    said = (meta or {}).get("timeout")
-    return task.timeout if said is None else timedelta(seconds=said)
+    """Return the call's timeout, else the task's, or None for no limit."""
+    options = meta or {}
+    if "timeout" not in options:
+        return task.timeout
+    seconds = options["timeout"]
+    return None if seconds is None else timedelta(seconds=seconds)
 
 
 def _check(task: Definition, options: EnqueueOptions) -> None:
-    """Refuse options that could not be meant. What holds for every job is checked with it."""
+    """Check a call's options. The store's rules also check every job."""
     waits = {"timeout": options.get("timeout"), "expires_in": options.get("expires_in")}
     for name, wait in waits.items():
         if wait is not None and duration(wait) <= timedelta(0):
-            raise InvalidValue(f"{name} is {wait}; it must be more than nothing")
+            raise InvalidValue(f"{name} must be positive, got {wait}; write seconds or a timedelta")
     tags, lease = options.get("tags"), options.get("lease")
     if isinstance(tags, str):
-        raise InvalidValue(f"tags are several: write tags=[{tags!r}]")
+        raise InvalidValue(f"tags must be a list, got the text {tags!r}; write tags=[{tags!r}]")
     if lease is not None:
         check_ttl(duration(lease), stop_within=task.stop_within)
 
 
 def _check_in_time(run_at: datetime | None, expires_in: timedelta | None) -> None:
-    """Refuse an instant at which the job is no longer worth starting. What is no instant, or has no
-    zone, is refused with the job."""
+    """Reject a `run_at` after the job expires. The store's rules check its type and zone."""
     if expires_in is None or not isinstance(run_at, datetime) or run_at.tzinfo is None:
         return
     if run_at - datetime.now(UTC) >= expires_in:
         raise InvalidValue(
-            f"run_at is {run_at} and expires_in {expires_in}: the job would never run; "
-            "expires_in counts from the enqueue"
+            f"run_at must be earlier than expires_in ({expires_in}) from now, got {run_at}; "
+            "expires_in counts from the enqueue, so the job would never run"
         )
 
 
-def _first(said: T | None, otherwise: T) -> T:
-    """Return `said` unless it is None, else the other."""
-    return otherwise if said is None else said
+def _first(value: T | None, default: T) -> T:
+    """Return `value`, or `default` for None."""
+    return default if value is None else value
 
 
 @overload

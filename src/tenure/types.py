@@ -1,6 +1,15 @@
-"""The nouns: rows, results and enums that `tenure.admin` takes and returns."""
+"""The rows, results and enums that `tenure.admin` takes and returns."""
 
-from tenure._model.access import Grant, Scope, TokenRow, TokenState
+from tenure._model.access import (
+    Grant,
+    KnownToken,
+    Role,
+    Scope,
+    SessionRow,
+    SessionState,
+    TokenRow,
+    TokenState,
+)
 from tenure._model.attempt import AttemptOutcome, AttemptRow
 from tenure._model.audit import AuditPage, AuditRow, By
 from tenure._model.diagnostics import Finding, FindingCode, Level
@@ -9,6 +18,7 @@ from tenure._model.job import EnqueueResult, JobRow, State
 from tenure._model.lease import LeaseRow
 from tenure._model.operation import (
     Changes,
+    Erasure,
     Filter,
     ItemOutcome,
     Membership,
@@ -33,10 +43,12 @@ from tenure._model.overview import (
     Target,
     TargetKind,
 )
-from tenure._model.queue import EVERY_QUEUE, QueueRow
+from tenure._model.queue import EVERY_QUEUE, QueueRow, QueueUsage
 from tenure._model.results import (
     CancelStatus,
     DeleteStatus,
+    FreeResult,
+    FreeStatus,
     MaintenanceReport,
     RetryResult,
     RetryStatus,
@@ -96,12 +108,15 @@ __all__ = [
     "Durability",
     "DurationStats",
     "EnqueueResult",
+    "Erasure",
     "Explanation",
     "ExplanationCode",
     "FailedGroup",
     "Filter",
     "Finding",
     "FindingCode",
+    "FreeResult",
+    "FreeStatus",
     "Grant",
     "Health",
     "History",
@@ -111,6 +126,7 @@ __all__ = [
     "ItemOutcome",
     "JobRow",
     "JobView",
+    "KnownToken",
     "LateWork",
     "LeaseRow",
     "Level",
@@ -129,13 +145,17 @@ __all__ = [
     "QueueRow",
     "QueueSummary",
     "QueueThroughput",
+    "QueueUsage",
     "RecentRuns",
     "RetryResult",
     "RetryStatus",
+    "Role",
     "ScheduleRow",
     "ScheduleState",
     "Scope",
     "Selector",
+    "SessionRow",
+    "SessionState",
     "State",
     "Stats",
     "StatsBucket",

@@ -51,7 +51,7 @@ _CHECKS = [
 ]
 _MODES = (schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE)
 _SHOWN = 3000
-# What a route is asked at the most before the next one's turn.
+# The most requests that a route gets before the next one's turn.
 _AT_A_TIME = 20
 
 
@@ -64,7 +64,7 @@ class Run:
         self._url = service.url
         self._until = until
         self.stage = Stage(service)
-        self.asked: Counter[str] = Counter()
+        self.sent: Counter[str] = Counter()
         self.answered: Counter[int] = Counter()
         self.findings: dict[tuple[str, str], str] = {}
 
@@ -74,7 +74,7 @@ class Run:
         return time.monotonic() > self._until
 
     def ask(self, operation: Operation, cases: int, number: int) -> None:
-        """Send so many requests to a route, by this seed; half of them are wrong."""
+        """Send this many requests to a route, by this seed; half of them are wrong."""
         for mode in _MODES:
             try:
                 self._ask(operation, mode, cases // len(_MODES), number)
@@ -102,7 +102,7 @@ class Run:
 
     def _send(self, case: AnyCase) -> None:
         label = case.operation.label
-        self.asked[label] += 1
+        self.sent[label] += 1
         try:
             answer = case.call(base_url=self._url, session=self._session, timeout=60)
             self.answered[answer.status_code] += 1
@@ -116,28 +116,28 @@ class Run:
 
 def main() -> int:
     """Fuzz, and tell what was found."""
-    said = _arguments()
+    options = _arguments()
     with (
         tempfile.TemporaryDirectory() as directory,
         Cluster(15, in_memory=True) as cluster,
         serving(_database(cluster), Path(directory)) as service,
     ):
         began = time.monotonic()
-        run = Run(service, until=began + said.seconds)
+        run = Run(service, until=began + options.seconds)
         operations = _operations(service)
-        each = max(min(said.cases // len(operations), _AT_A_TIME), len(_MODES))
+        each = max(min(options.cases // len(operations), _AT_A_TIME), len(_MODES))
         # At least once round, however slow the machine is.
-        for number in itertools.count(said.seed):
+        for number in itertools.count(options.seed):
             for operation in operations:
                 run.ask(operation, each, number)
-            if run.is_over or run.asked.total() >= said.cases:
+            if run.is_over or run.sent.total() >= options.cases:
                 break
             # What is there is used up: deleted, revoked, aborted.
             run.stage.set()
         lasted = time.monotonic() - began
         if run.findings:
             print(service.words.read_text()[-20_000:], file=sys.stderr)
-    return _tell(run, len(operations), lasted, said.seed)
+    return _tell(run, len(operations), lasted, options.seed)
 
 
 def _operations(service: Service) -> list[Operation]:
@@ -173,10 +173,10 @@ def _tell(run: Run, routes: int, lasted: float, seeded: int) -> int:
         print(f"\n{label}: {kind}\n{what}")
     answered = ", ".join(f"{status}: {count:,}" for status, count in sorted(run.answered.items()))
     print(
-        f"{run.asked.total():,} cases over {len(run.asked)} of {routes} routes in {lasted:.0f} s, "
+        f"{run.sent.total():,} cases over {len(run.sent)} of {routes} routes in {lasted:.0f} s, "
         f"seed {seeded}; {len(run.findings)} findings; answers {answered}"
     )
-    return 1 if run.findings or len(run.asked) < routes else 0
+    return 1 if run.findings or len(run.sent) < routes else 0
 
 
 if __name__ == "__main__":

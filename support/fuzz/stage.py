@@ -31,12 +31,12 @@ class Stage:
         self._numbers = itertools.count()
         self._leases: list[str] = []
         self._ids: dict[str, list[str]] = {}
-        # Whoever revokes the token that asks would end the run.
+        # Revoking the token that sends the requests would end the run.
         self._own = {str(token.id) for token in service.admin.tokens.list()}
         self.set()
 
     def set(self) -> None:
-        """Put things there, beside what is there; let queues go on that were stopped."""
+        """Add rows next to those that exist; resume queues that were stopped."""
         admin = self._service.admin
         for queue in (_QUEUE, "*"):
             admin.queues.resume(queue, OPS)

@@ -29,7 +29,7 @@ class Proxy:
     """Stands between a worker and its database, on a thread of its own.
 
     While it is cut, connections stay open at both ends, new ones are accepted and hear
-    nothing, and an end is not passed on. What was on its way arrives when it is mended, as
+    nothing, and an end is not passed on. Bytes on their way arrive after the fix, as
     late as that may be. Choices are made by the generator that is given.
     """
 
@@ -73,7 +73,7 @@ class Proxy:
         return Counter(self._faults.counts)
 
     def lost(self, kind: str) -> int:
-        """How many answers of this kind the server had given and nobody heard."""
+        """Count the answers of this kind that the server gave and no client received."""
         return sum(self.counts[f"{kind}, {how}"] for how in ("reset", "silence"))
 
     @property
@@ -102,9 +102,9 @@ class Proxy:
         """Let no more than this pass in each direction of each connection."""
         self._on_loop(lambda: setattr(self._faults, "rate", bytes_per_second))
 
-    def mend(self) -> None:
+    def restore(self) -> None:
         """Let everything pass again, first what was held up; nothing is to be cut any more."""
-        self._on_loop(self._mend)
+        self._on_loop(self._restore)
 
     def forget(self) -> None:
         """Let nothing pass on the connections that there are, ever; new ones are not touched."""
@@ -141,8 +141,8 @@ class Proxy:
     def _set_delay(self, seconds: float, jitter: float) -> None:
         self._faults.delay, self._faults.jitter = seconds, jitter
 
-    def _mend(self) -> None:
-        self._faults.mend()
+    def _restore(self) -> None:
+        self._faults.restore()
         for link in list(self._links):
             link.pump()
         for link in self._waiting:
@@ -170,7 +170,7 @@ class Proxy:
         for task in self._connecting:
             task.cancel()
         await asyncio.gather(*self._connecting, return_exceptions=True)
-        self._faults.mend()
+        self._faults.restore()
         for link in list(self._links):
             link.reset()
         for _ in range(10):

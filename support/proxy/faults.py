@@ -63,7 +63,7 @@ class Faults:
                 return cut
         return None
 
-    def mend(self) -> None:
+    def restore(self) -> None:
         """Nothing is wrong any more; what was counted stays."""
         self.is_cut, self.only = False, None
         self.delay, self.jitter, self.rate = 0.0, 0.0, None

@@ -43,7 +43,7 @@ class Lane:
         if data and not self._waiting and not faults.holds_up and (target := self._writable()):
             target.write(data)
             return
-        # Where nothing waits, what was due later than now was let go by a mend.
+        # Where nothing waits, a fix has released what was due later than now.
         before = self._last_due if self._waiting else 0.0
         due = faults.due(self._link.loop.time(), before, len(data))
         self._last_due = due
@@ -133,7 +133,7 @@ class End(asyncio.Protocol):
 
 
 class Link:
-    """Joins a client to the server, and knows what is to become of this connection."""
+    """Joins a client to the server, and knows the faults planned for this connection."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, faults: Faults, over: Callable[[Link], None]

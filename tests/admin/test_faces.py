@@ -12,12 +12,14 @@ from tenure.admin import (
     Admin,
     Audit,
     By,
+    DeduplicationKeys,
     Jobs,
     Operations,
     Queues,
     RuntimeSettings,
     Schedules,
     Schema,
+    Sessions,
     State,
     Tokens,
     Workers,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 GROUPS: tuple[type, ...] = (
     *(Admin, Audit, Jobs, Operations, Queues, RuntimeSettings, Schedules, Schema, Tokens),
+    *(DeduplicationKeys, Sessions),
     Workers,
 )
 VERBS = {
@@ -36,7 +39,7 @@ VERBS = {
     for group in GROUPS
 }
 ALL = [(group, name) for group in GROUPS for name in VERBS[group]]
-# Public methods that are no verbs of their own, and why.
+# Public methods that are not commands, and why.
 OTHERS: dict[type, set[str]] = {
     # It tries connections of its own, and continues without an answer.
     Admin: {"doctor", "adoctor"},

@@ -21,7 +21,7 @@ ANA = By("ana", source="suite", reason="a trial")
 LATER = datetime(2099, 1, 1, tzinfo=UTC)
 
 
-async def test_a_queue_is_paused_with_who_and_why_and_goes_on(admin: Admin) -> None:
+async def test_queue_is_paused_with_operator_and_reason_and_resumed(admin: Admin) -> None:
     assert admin.queues.list() == []
     paused = admin.queues.pause("mail", ANA, until=LATER)
     assert (paused.paused_by, paused.paused_reason, paused.paused_until) == (
@@ -43,7 +43,7 @@ async def test_a_queue_gets_a_limit_and_a_lease_of_its_own(admin: Admin) -> None
     assert actions == ["queue.limit", "queue.configure", "queue.limit"]
 
 
-async def test_a_known_worker_is_asked_to_drain(db: Database, admin: Admin) -> None:
+async def test_known_worker_gets_a_drain_request(db: Database, admin: Admin) -> None:
     """Shows R30, R31."""
     await db.run(
         db.store.workers.register(NewWorker(A, "anna", "host-1", 4711, "1.2.3", ["q"], 10))
@@ -73,5 +73,5 @@ def test_every_built_in_value_is_one_that_may_be_set(name: str) -> None:
 
 
 async def test_a_setting_that_does_not_exist_is_not_reset_in_silence(admin: Admin) -> None:
-    with pytest.raises(InvalidValue, match="there is no setting 'leese'; there are: lease"):
+    with pytest.raises(InvalidValue, match="setting 'leese' does not exist; settings are lease"):
         admin.settings.reset("leese", ANA)

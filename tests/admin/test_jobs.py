@@ -89,7 +89,7 @@ async def test_a_job_is_enqueued_by_its_tasks_name_and_the_audit_says_by_whom(
     assert row.reason == "a trial"
 
 
-async def test_a_key_that_has_a_job_is_no_second_job_and_no_second_audit_row(
+async def test_taken_key_makes_no_second_job_and_no_second_audit_row(
     admin: Admin,
 ) -> None:
     """Shows R17."""
@@ -122,7 +122,7 @@ async def test_what_an_enqueue_says_is_on_the_job(admin: Admin) -> None:
 
 
 async def test_arguments_are_an_object(admin: Admin) -> None:
-    with pytest.raises(PayloadError, match="name each one"):
+    with pytest.raises(PayloadError, match="args must be a mapping"):
         admin.jobs.enqueue("work", ["ada"], ANA)  # type: ignore[arg-type] # as a program might
     with pytest.raises(InvalidValue):
         admin.jobs.enqueue("no such name", {}, ANA)

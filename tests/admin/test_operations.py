@@ -53,24 +53,24 @@ async def test_the_async_face_is_the_same(db: Database, admin: Admin) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "said", "why"),
+    ("kind", "given", "why"),
     [
-        ("explode", {}, "there is no operation 'explode'"),
-        ("delete", {}, "must say of which state"),
-        ("move", {}, "nothing is said"),
+        ("explode", {}, "got 'explode'"),
+        ("delete", {}, "must name one state"),
+        ("move", {}, "a move must change something"),
     ],
 )
 def test_what_cannot_be_started_is_refused(
-    admin: Admin, kind: str, said: dict[str, str], why: str
+    admin: Admin, kind: str, given: dict[str, str], why: str
 ) -> None:
     with pytest.raises(InvalidValue, match=why):
-        admin.operations.start(kind, Filter(**said), ANA)  # type: ignore[arg-type]  # To be refused.
+        admin.operations.start(kind, Filter(**given), ANA)  # type: ignore[arg-type]  # To be refused.
 
 
 def test_a_page_that_is_too_long_is_refused(admin: Admin) -> None:
-    with pytest.raises(InvalidValue, match="a page of 1001"):
+    with pytest.raises(InvalidValue, match="count must be from 1 to 1,000, got 1001"):
         admin.operations.list(count=1001)
-    with pytest.raises(InvalidValue, match="there is no operation 4711"):
+    with pytest.raises(InvalidValue, match="operation 4711 does not exist"):
         admin.operations.items(4711)
 
 
@@ -86,7 +86,7 @@ async def test_queued_jobs_are_moved(db: Database, admin: Admin) -> None:
     row = admin.jobs.get(job)
     assert row is not None
     assert (row.queue, row.priority) == ("other", 9)
-    with pytest.raises(InvalidValue, match="nothing is said"):
+    with pytest.raises(InvalidValue, match="a move must change something"):
         admin.jobs.move([job], ANA)
 
 

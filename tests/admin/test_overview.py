@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 async def test_an_installation_without_anything_is_well(admin: Admin) -> None:
     """Shows R35."""
     overview = admin.overview()
-    assert overview.words == "All is well: 0 workers are live, and nothing is due."
+    assert overview.words == "No workers are live. Start one: tenure worker module:app"
     assert (overview.attention, overview.more) == ([], 0)
     assert overview.numbers.oldest_due is None
     assert (overview.numbers.workers_active, overview.numbers.workers_total) == (0, 0)

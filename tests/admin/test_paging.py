@@ -25,5 +25,5 @@ def test_a_place_comes_back_as_it_was(place: PageCursor) -> None:
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "1-", "1-20269901", "9" * 19, "1 ", "١"])
 def test_any_other_text_is_refused(text: str) -> None:
-    with pytest.raises(InvalidValue, match="no place in a list"):
+    with pytest.raises(InvalidValue, match="must be the `next` of the last page"):
         paging.place(text)

@@ -69,7 +69,7 @@ def test_a_schema_goes_back_and_forth(bare: Admin) -> None:
 @pytest.mark.parametrize("version", [-1, OURS + 1])
 def test_a_version_that_is_not_known_is_refused(bare: Admin, version: int) -> None:
     for ask in (bare.schema.plan, bare.schema.migrate):
-        with pytest.raises(InvalidValue, match=f"this release knows 0 to {OURS}"):
+        with pytest.raises(InvalidValue, match=f"this release has 0 to {OURS}"):
             ask(to=version)
     with pytest.raises(InvalidValue):
         admin.sql(since=version)
@@ -118,7 +118,7 @@ def test_a_connection_is_one_and_is_closed_at_the_end(empty_database: str) -> No
         assert watch.execute(query).fetchone() == (1,)
 
 
-def test_a_server_that_is_not_there_is_said_at_once() -> None:
+def test_missing_server_is_reported_at_once() -> None:
     with (
         pytest.raises(Unreachable, match="check that the server runs"),
         admin.connect("postgresql://nobody@127.0.0.1:1/none"),

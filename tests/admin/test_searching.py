@@ -43,16 +43,16 @@ async def test_pages_hold_every_job_once(db: Database, admin: Admin) -> None:
 async def test_a_field_that_is_hidden_is_not_searched_for(admin: Admin) -> None:
     """A guess that is confirmed would tell what redaction hides."""
     admin.settings.set("redact", ["customer.iban"], By("ana"))
-    for said in ("args.password:x", "args.login.api_key:x", "args.customer.iban:x"):
-        with pytest.raises(InvalidValue, match="names a field that is hidden"):
-            admin.jobs.search(said)
+    for answer in ("args.password:x", "args.login.api_key:x", "args.customer.iban:x"):
+        with pytest.raises(InvalidValue, match="must not name a hidden field"):
+            admin.jobs.search(answer)
     assert admin.jobs.search("args.customer.name:x").jobs == []
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "requested",
     [{"selector": "x"}, {"count": 0}, {"widen": 3}, {"after": "x1"}, {"after": "q1-q1"}],
 )
-async def test_what_is_outside_is_refused(admin: Admin, asked: dict[str, Any]) -> None:
+async def test_what_is_outside_is_refused(admin: Admin, requested: dict[str, Any]) -> None:
     with pytest.raises(InvalidValue):
-        admin.jobs.search(**asked)
+        admin.jobs.search(**requested)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 async def test_both_faces_tell_the_same(admin: Admin) -> None:
     job_id = admin.jobs.enqueue("send", {}, By("ada"), queue="mail").id
-    said, again = admin.jobs.why(job_id), await admin.jobs.awhy(job_id)
-    assert replace(said, now=None) == replace(again, now=None)
+    answer, again = admin.jobs.why(job_id), await admin.jobs.awhy(job_id)
+    assert replace(answer, now=None) == replace(again, now=None)
     assert admin.jobs.failed_groups() == await admin.jobs.afailed_groups()
     [one], [other] = admin.queues.depths(), await admin.queues.adepths()
     assert (one.queue, one.due) == (other.queue, other.due) == ("mail", Count(1))
@@ -53,11 +53,11 @@ async def test_groups_come_page_by_page(admin: Admin, db: Database) -> None:
     "after", ["", "x", "5", "W10=", "WzEsMl0=", "WyJcdTAwMDAiLCBudWxsXQ==", "é"]
 )
 async def test_a_place_that_no_page_gave_out_is_refused(admin: Admin, after: str) -> None:
-    with pytest.raises(InvalidValue, match="no place in a list"):
+    with pytest.raises(InvalidValue, match="must be the `next` of the last page"):
         admin.jobs.failed_groups(after=after)
 
 
 @pytest.mark.parametrize("count", [0, 1001])
 async def test_a_page_has_bounds(admin: Admin, count: int) -> None:
-    with pytest.raises(InvalidValue, match="within 1 to 1,000"):
+    with pytest.raises(InvalidValue, match="count must be from 1 to 1,000"):
         admin.jobs.failed_groups(count=count)

@@ -28,14 +28,14 @@ def refused(admin: Admin, secret: str) -> str:
 def test_a_new_token_is_let_in_with_what_it_grants(admin: Admin) -> None:
     made = admin.tokens.create("ci", ANA, scopes=["read"], queues=["mail.*"])
     row = admin.tokens.authenticate(made.secret)
-    assert row == made.token
+    assert (row.id, row.grant) == (made.token.id, made.token.grant)
     assert allows(row.grant, Scope.READ, "mail.eu")
     assert not allows(row.grant, Scope.ENQUEUE, "mail.eu")
 
 
 async def test_both_faces_let_in(admin: Admin) -> None:
     made = await admin.tokens.acreate("ci", ANA, scopes=["admin"])
-    assert await admin.tokens.aauthenticate(made.secret) == made.token
+    assert (await admin.tokens.aauthenticate(made.secret)).id == made.token.id
     assert await admin.tokens.atouch([made.token.id, made.token.id]) == 1
     assert await admin.tokens.arevoke([made.token.id], ANA) == [True]
     [row] = await admin.tokens.alist()
@@ -59,9 +59,8 @@ def test_what_is_refused_says_why(admin: Admin) -> None:
 
 
 def test_a_mistyped_token_asks_no_database(admin: Admin) -> None:
-    op = type(admin.tokens).authenticate.describe(admin.tokens, "tnr_mistyped")
     with pytest.raises(TokenRefused):
-        next(op)
+        type(admin.tokens).authenticate.describe(admin.tokens, "tnr_mistyped")
 
 
 def test_a_secret_is_not_in_what_is_printed_of_it(admin: Admin) -> None:

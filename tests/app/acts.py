@@ -106,7 +106,7 @@ def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
 
 
 def is_waited_for(url: str, handle: Handle[Any]) -> None:
-    """Return once the job's row says that somebody waits for it."""
+    """Return once the job's row says that a client waits for it."""
     until(lambda: row(url, handle.id)["awaited"])
 
 
@@ -123,7 +123,7 @@ class Aside(threading.Thread, Generic[T]):
     def run(self) -> None:
         try:
             self._answer.append(self._act())
-        except BaseException as error:  # noqa: BLE001 - raised again by whoever asks
+        except BaseException as error:  # noqa: BLE001 - raised again for the caller
             self._error = error
 
     def answer(self, within: float = 30.0) -> T:

@@ -32,7 +32,7 @@ def untouched(databases: Databases) -> str:
 
 @pytest.fixture
 async def apps() -> AsyncIterator[Apps]:
-    """Apps that are closed at the end, in the sync world and in this test's event loop."""
+    """Apps that are closed at the end, in sync code and in this test's event loop."""
     made: list[Tenure] = []
 
     def make(url: str, *, pool_size: int = 10) -> Tenure:

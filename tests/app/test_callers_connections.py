@@ -69,7 +69,7 @@ async def test_a_rollback_unmakes_the_job(
     assert hello.using(key="k").enqueue("Bob").created
 
 
-async def test_a_commit_makes_the_job_in_the_async_world(
+async def test_commit_makes_the_job_async(
     hello: Hello, aconnection: psycopg.AsyncConnection[Any], url: str
 ) -> None:
     """Shows R20."""
@@ -79,7 +79,7 @@ async def test_a_commit_makes_the_job_in_the_async_world(
     assert [each["id"] for each in rows(url)] == [handle.id]
 
 
-async def test_a_rollback_unmakes_the_job_in_the_async_world(
+async def test_rollback_removes_the_job_async(
     hello: Hello, aconnection: psycopg.AsyncConnection[Any], url: str
 ) -> None:
     """Shows R20."""
@@ -173,9 +173,9 @@ async def test_a_connection_of_the_other_world_is_refused_with_what_to_give(
     aconnection: psycopg.AsyncConnection[Any],
     url: str,
 ) -> None:
-    with pytest.raises(InvalidValue, match=r"AsyncConnection .* it is async: .*aenqueue"):
+    with pytest.raises(InvalidValue, match=r"AsyncConnection .* it is async; .*aenqueue"):
         hello.using(connection=aconnection).enqueue("Ada")
-    with pytest.raises(InvalidValue, match=r"Connection .* would block the event loop: .*enqueue"):
+    with pytest.raises(InvalidValue, match=r"Connection .* would block the event loop; .*enqueue"):
         await hello.using(connection=connection).aenqueue("Ada")
     connection.commit()
     await aconnection.commit()
@@ -186,7 +186,7 @@ async def test_a_callers_connection_that_is_closed_says_that_nothing_was_done(
     hello: Hello, connection: psycopg.Connection[Any], url: str
 ) -> None:
     connection.close()
-    with pytest.raises(Unreachable, match="nothing was done"):
+    with pytest.raises(Unreachable, match="nothing was changed"):
         hello.using(connection=connection).enqueue("Ada")
     assert rows(url) == []
 

@@ -13,7 +13,7 @@ from support.store import SECOND
 from tenure import AsyncJob, Job, Tenure
 from tenure._model.job import State
 from tenure.errors import TenureError
-from tenure.task import Task
+from tenure.task import Task, time_limit
 from tests.app.acts import fetch, row, rows
 
 HOUR = timedelta(hours=1)
@@ -73,9 +73,9 @@ async def test_a_task_says_what_its_jobs_are_like(app: Tenure, url: str) -> None
     @app.task(
         queue="mail", priority=7, max_attempts=5, max_losses=2, lease=120, timeout=9, expires_in=60
     )
-    def told() -> None: ...
+    def reported() -> None: ...
 
-    found = row(url, told.enqueue().id)
+    found = row(url, reported.enqueue().id)
     assert (found["queue"], found["priority"]) == ("mail", 7)
     assert (found["max_attempts"], found["max_losses"]) == (5, 2)
     assert found["lease"] == timedelta(minutes=2)
@@ -86,9 +86,9 @@ async def test_a_call_says_it_before_its_task(app: Tenure, url: str) -> None:
     """Shows R8."""
 
     @app.task(queue="mail", priority=7, max_attempts=5, lease=120, timeout=9, expires_in=60)
-    def told() -> None: ...
+    def reported() -> None: ...
 
-    call = told.using(
+    call = reported.using(
         queue="slow",
         priority=0,
         max_attempts=1,
@@ -102,6 +102,18 @@ async def test_a_call_says_it_before_its_task(app: Tenure, url: str) -> None:
     assert (found["queue"], found["priority"], found["max_attempts"]) == ("slow", 0, 1)
     assert (found["lease"], found["target"]) == (HOUR, 500)
     assert found["meta"] == {"tags": ["a", "b"], "timeout": 30.0, "expires_in": 3600.0}
+
+
+async def test_a_call_with_timeout_none_has_no_time_limit(app: Tenure, url: str) -> None:
+    @app.task(timeout=9)
+    def export() -> None: ...
+
+    unlimited = row(url, export.using(timeout=None, tags=["a"]).enqueue().id)["meta"]
+    default = row(url, export.enqueue().id)["meta"]
+    assert unlimited == {"tags": ["a"], "timeout": None}
+    assert time_limit(export.definition, unlimited) is None
+    assert time_limit(export.definition, default) == timedelta(seconds=9)
+    assert time_limit(export.definition, {"timeout": 30.0}) == timedelta(seconds=30)
 
 
 async def test_a_call_with_options_leaves_the_task_as_it_was(hello: Hello, url: str) -> None:
@@ -205,7 +217,7 @@ async def test_a_default_is_not_stored(app: Tenure, url: str) -> None:
     assert row(url, handle.id)["args"] == {"size": 10}
 
 
-async def test_a_queues_own_word_stands_behind_the_tasks(hello: Hello, url: str) -> None:
+async def test_task_option_overrides_the_queue(hello: Hello, url: str) -> None:
     """Shows R13."""
     fetch(
         url,

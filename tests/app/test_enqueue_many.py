@@ -48,7 +48,7 @@ async def test_many_calls_from_a_generator_are_enqueued_in_order(
     assert one["transactions"] == 1
 
 
-async def test_many_calls_are_enqueued_in_order_in_the_async_world(
+async def test_many_calls_are_enqueued_in_order_async(
     app: Tenure, double: Double, url: str
 ) -> None:
     handles = await app.aenqueue_many([double.bind(n) for n in range(MANY)])
@@ -77,8 +77,8 @@ async def test_calls_of_several_tasks_with_and_without_keys_keep_their_order(
     assert handles[1].id == earlier.id
     assert handles[5].id == handles[3].id
     by_id = {each["id"]: each["args"] for each in rows(url)}
-    asked = [{"n": 1}, {"n": 0}, {"name": "Ada"}, {"n": 3}, {"n": 4}, {"n": 3}]
-    assert [by_id[handle.id] for handle in handles] == asked
+    request = [{"n": 1}, {"n": 0}, {"name": "Ada"}, {"n": 3}, {"n": 4}, {"n": 3}]
+    assert [by_id[handle.id] for handle in handles] == request
 
 
 async def test_a_key_that_comes_again_in_a_later_batch_is_the_first_job(
@@ -91,7 +91,7 @@ async def test_a_key_that_comes_again_in_a_later_batch_is_the_first_job(
     assert sorted(numbers(url)) == list(range(1_200))
 
 
-async def test_no_calls_are_no_jobs(app: Tenure, url: str) -> None:
+async def test_no_calls_make_no_jobs(app: Tenure, url: str) -> None:
     assert app.enqueue_many([]) == []
     assert await app.aenqueue_many(iter(())) == []
     assert rows(url) == []
@@ -207,11 +207,11 @@ async def test_arguments_too_long_for_one_list_are_sent_in_several(
     assert numbers(url) == list(range(300))
 
 
-def test_what_is_no_call_is_refused_with_what_to_write(
+def test_value_that_is_not_a_call_is_refused_with_the_fix(
     app: Tenure, double: Double, url: str
 ) -> None:
     wrong: Any = [double]
-    with pytest.raises(InvalidValue, match=r"<task double> is no call; write task\.bind\(…\)"):
+    with pytest.raises(InvalidValue, match=r"got <task double>; write task\.bind"):
         app.enqueue_many(wrong)
 
 
@@ -235,7 +235,7 @@ async def test_many_calls_join_the_callers_transaction(
 async def test_one_bad_call_leaves_none_on_a_callers_connection_either(
     app: Tenure, double: Double, url: str, *, autocommit: bool
 ) -> None:
-    """Not where every statement commits by itself, and not where the caller goes on."""
+    """Not where every statement commits by itself, and not where the caller continues."""
     with psycopg.connect(url, autocommit=autocommit) as connection:
         with pytest.raises(PayloadError):
             app.enqueue_many(broken(double, "payload"), connection=connection)

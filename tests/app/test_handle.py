@@ -48,7 +48,7 @@ async def test_the_result_is_what_the_job_returned(app: Tenure) -> None:
     assert handle.result == {"a": [1, 2]}
 
 
-async def test_the_result_is_what_the_job_returned_in_the_async_world(app: Tenure) -> None:
+async def test_result_is_the_return_value_async(app: Tenure) -> None:
     handle = enqueued(app, int)
     complete(app, 7)
     assert await handle.wait_async(10) is handle
@@ -94,7 +94,9 @@ async def test_a_result_that_no_longer_fits_says_so(app: Tenure) -> None:
 async def test_a_job_that_was_not_looked_at_has_no_result_yet(app: Tenure) -> None:
     handle = enqueued(app)
     complete(app, 1)
-    with pytest.raises(NotReady, match=r"it is not looked at yet; call wait\(\) or get\(\) first"):
+    with pytest.raises(
+        NotReady, match=r"this handle has not read it yet; call wait\(\) or get\(\) first"
+    ):
         _ = handle.result
 
 
@@ -173,7 +175,7 @@ async def test_the_handle_of_a_taken_key_knows_the_job_too(app: Tenure) -> None:
     assert again.wait(10).result == 2
 
 
-async def test_a_job_that_is_no_longer_kept_is_none(app: Tenure, url: str) -> None:
+async def test_pruned_job_has_no_row(app: Tenure, url: str) -> None:
     handle = enqueued(app)
     complete(app, 1)
     fetch(url, "TRUNCATE tenure.job_archive")
@@ -206,7 +208,7 @@ async def test_a_job_is_found_again_by_its_id_with_its_result_rebuilt(app: Tenur
     assert (await found.wait_async(10)).result == Point(1)
     assert point.handle(found.id).wait(10).result == Point(1)
     assert point.handle(str(found.id)).wait(10).result == Point(1)
-    with pytest.raises(InvalidValue, match="is no id of a job"):
+    with pytest.raises(InvalidValue, match="is not a job id"):
         point.handle("seven")
 
 
@@ -232,8 +234,8 @@ async def test_a_job_of_another_task_is_not_seen_by_its_id(app: Tenure) -> None:
 
 
 @pytest.mark.parametrize("job_id", [0, -1, 1, 2**63 - 1, 2**63, -(2**70), 2**70])
-async def test_an_id_that_no_job_has_is_none(app: Tenure, job_id: int) -> None:
-    """Whatever number somebody types into an address."""
+async def test_unknown_id_has_no_job(app: Tenure, job_id: int) -> None:
+    """Any number in an address."""
 
     @app.task
     def work() -> None: ...

@@ -35,9 +35,9 @@ def greeting(app: Tenure) -> Any:
     return hello
 
 
-async def test_what_was_enqueued_is_told_with_the_job(app: Tenure) -> None:
-    told: list[JobEvent] = []
-    app.on("enqueued")(told.append)
+async def test_enqueued_event_has_the_job(app: Tenure) -> None:
+    events: list[JobEvent] = []
+    app.on("enqueued")(events.append)
 
     @app.middleware("enqueue")
     def trace(draft: Any) -> Iterator[None]:
@@ -48,7 +48,7 @@ async def test_what_was_enqueued_is_told_with_the_job(app: Tenure) -> None:
     handle = hello.using(key="k").enqueue("Ada")
     hello.using(key="k").enqueue("Ada")
     app.close()
-    [event] = told
+    [event] = events
     assert (event.name, event.job_id, event.task, event.queue) == (
         "enqueued",
         handle.id,
@@ -59,57 +59,57 @@ async def test_what_was_enqueued_is_told_with_the_job(app: Tenure) -> None:
     assert (event.meta, event.worker, event.error) == ({"trace": "t"}, None, None)
 
 
-async def test_what_was_not_stored_is_not_told(app: Tenure, url: str) -> None:
-    told: list[JobEvent] = []
-    app.on("enqueued")(told.append)
+async def test_unstored_events_are_not_reported(app: Tenure, url: str) -> None:
+    events: list[JobEvent] = []
+    app.on("enqueued")(events.append)
     hello = greeting(app)
     with pytest.raises(ZeroDivisionError):
         app.enqueue_many(hello.bind(str(1 // (2000 - n))) for n in range(3000))
     app.close()
-    assert told == []
+    assert events == []
     assert len(app.enqueue_many(hello.bind(str(n)) for n in range(3000))) == 3000
     app.close()
-    assert len(told) == 3000
+    assert len(events) == 3000
 
 
-async def test_over_a_callers_connection_it_is_told_before_the_commit(
+async def test_event_over_a_callers_connection_comes_before_the_commit(
     app: Tenure, url: str
 ) -> None:
-    """What the transaction comes to is not known here; the how-to says so."""
-    told: list[JobEvent] = []
-    app.on("enqueued")(told.append)
+    """The outcome of the transaction is not known here; the how-to says so."""
+    events: list[JobEvent] = []
+    app.on("enqueued")(events.append)
     with psycopg.connect(url) as connection:
         greeting(app).using(connection=connection).enqueue("Ada")
         connection.rollback()
     app.close()
-    assert len(told) == 1
+    assert len(events) == 1
 
 
-async def test_listeners_are_told_in_order_on_a_thread_and_a_loop_of_their_own(
+async def test_listeners_run_in_order_on_their_own_thread_and_loop(
     app: Tenure,
 ) -> None:
-    told: list[tuple[str, str, int]] = []
+    events: list[tuple[str, str, int]] = []
     mark: ContextVar[str] = ContextVar("mark", default="none")
 
     @app.on("enqueued")
     def plain(event: JobEvent) -> None:
-        told.append(("plain", mark.get(), threading.get_ident()))
+        events.append(("plain", mark.get(), threading.get_ident()))
         mark.set("plain was here")
 
     @app.on("enqueued", "failed")
     async def awaiting(event: JobEvent) -> None:
         await asyncio.sleep(0)
-        told.append(("awaiting", mark.get(), threading.get_ident()))
+        events.append(("awaiting", mark.get(), threading.get_ident()))
 
     hello = greeting(app)
     hello.enqueue("Ada")
     await hello.aenqueue("Grace")
     await app.aclose()
-    assert [(name, marked) for name, marked, _ in told] == [
+    assert [(name, marked) for name, marked, _ in events] == [
         ("plain", "none"),
         ("awaiting", "none"),
     ] * 2
-    threads = {thread for _, _, thread in told}
+    threads = {thread for _, _, thread in events}
     assert len(threads) == 1
     assert threading.get_ident() not in threads
 
@@ -138,7 +138,7 @@ def nothing() -> None: ...
 async def test_a_listener_that_fails_is_logged_and_harms_no_other(
     app: Tenure, caplog: pytest.LogCaptureFixture, error: type[BaseException]
 ) -> None:
-    told: list[JobEvent] = []
+    events: list[JobEvent] = []
 
     @app.on("enqueued")
     def bad(event: JobEvent) -> None:
@@ -148,41 +148,41 @@ async def test_a_listener_that_fails_is_logged_and_harms_no_other(
     async def worse(event: JobEvent) -> None:
         raise error("not today")
 
-    app.on("enqueued")(told.append)
+    app.on("enqueued")(events.append)
     hello = greeting(app)
     with caplog.at_level(logging.ERROR, "tenure"):
         hello.enqueue("Ada")
         hello.enqueue("Grace")
         app.close()
-    assert len(told) == 2
-    assert caplog.text.count("bad failed at 'enqueued'") == 2
-    assert caplog.text.count("worse failed at 'enqueued'") == 2
+    assert len(events) == 2
+    assert caplog.text.count("bad raised on event 'enqueued'") == 2
+    assert caplog.text.count("worse raised on event 'enqueued'") == 2
 
 
-async def test_a_listener_that_hangs_holds_up_nobody_and_what_is_too_much_is_dropped(
+async def test_hanging_listener_blocks_nothing_and_excess_is_dropped(
     app: Tenure, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery, "_MOST", 3)
-    go_on, begun = threading.Event(), threading.Event()
-    told: list[JobEvent] = []
+    proceed, begun = threading.Event(), threading.Event()
+    events: list[JobEvent] = []
 
     @app.on("enqueued")
     def slow(event: JobEvent) -> None:
         begun.set()
-        go_on.wait(60)
-        told.append(event)
+        proceed.wait(60)
+        events.append(event)
 
     hello = greeting(app)
     hello.enqueue("first")
     assert begun.wait(20)
     for _ in range(5):
         hello.enqueue("more")
-    app.hooks.listeners._teller.close(0.01)  # type: ignore[union-attr]
-    go_on.set()
+    app.hooks.listeners._thread.close(0.01)  # type: ignore[union-attr]
+    proceed.set()
     app.close()
-    assert len(told) == 4
-    assert "3 events wait; new ones are dropped" in caplog.text
-    assert "4 events are left untold" in caplog.text
+    assert len(events) == 4
+    assert "3 events are waiting, dropping new ones" in caplog.text
+    assert "stopped with 4 events undelivered" in caplog.text
 
 
 PROGRAM = """
@@ -233,8 +233,8 @@ def none() -> None: ...
 @pytest.mark.parametrize(
     ("act", "words"),
     [
-        (lambda app: app.on("fialed"), "there is no event 'fialed'; there are: enqueued, started"),
-        (lambda app: app.on("failed", "faild"), "there is no event 'faild'"),
+        (lambda app: app.on("fialed"), "unknown event 'fialed'; use one of: enqueued, started"),
+        (lambda app: app.on("failed", "faild"), "unknown event 'faild'"),
         (lambda app: app.on(listener), 'write @app.on\\("failed"\\)'),
         (lambda app: app.on(), 'write @app.on\\("failed"\\)'),
         (lambda app: app.on("failed")(yielding), "yielding has a yield"),

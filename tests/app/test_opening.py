@@ -132,7 +132,7 @@ def test_a_file_that_cannot_be_read_is_named(nowhere: Path) -> None:
     with pytest.raises(ConfigError) as refused:
         _ = Tenure().engine
     assert str(refused.value).startswith(f"{file} cannot be read: ")
-    assert str(refused.value).endswith("; mend it")
+    assert str(refused.value).endswith("; fix the file")
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def program(tmp_path: Path, url: str, text: str) -> str:
 
 
 def test_a_child_process_does_not_touch_its_parents_connections(tmp_path: Path, url: str) -> None:
-    told = program(
+    output = program(
         tmp_path,
         url,
         """
@@ -71,14 +71,14 @@ print(backend() == before)
 app.close()
 """,
     )
-    assert told == "True\n"
+    assert output == "True\n"
     assert numbers(url) == [0, 1, 2, 3, 4, 5]
 
 
 def test_a_child_that_closes_the_app_leaves_its_parents_connections_open(
     tmp_path: Path, url: str
 ) -> None:
-    told = program(
+    reported = program(
         tmp_path,
         url,
         """
@@ -90,7 +90,7 @@ with app.engine._pools.checkout() as connection:
 app.close()
 """,
     )
-    assert told == "(1,) True\n"
+    assert reported == "(1,) True\n"
 
 
 def test_children_may_be_made_before_the_first_job_too(tmp_path: Path, url: str) -> None:
@@ -119,8 +119,8 @@ def test_a_program_that_never_closes_its_app_ends_quietly(
 
 
 def test_event_loops_that_come_and_go_leave_no_connections_behind(tmp_path: Path, url: str) -> None:
-    """As in a program of the sync world that calls `asyncio.run` time and again."""
-    told = program(
+    """As in a sync program that calls `asyncio.run` time and again."""
+    output = program(
         tmp_path,
         url,
         """
@@ -133,4 +133,4 @@ with psycopg.connect(url, autocommit=True) as connection:
     print(connection.execute(count).fetchone()[0])
 """,
     )
-    assert int(told) <= 2
+    assert int(output) <= 2

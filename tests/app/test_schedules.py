@@ -118,7 +118,7 @@ def test_schedules_are_in_the_order_of_their_declaration_and_a_second_one_has_a_
     assert len(app.declared) == 3
 
 
-def test_a_second_schedule_of_the_same_name_is_told_to_have_another(app: Tenure) -> None:
+def test_duplicate_schedule_name_is_refused(app: Tenure) -> None:
     @app.schedule("@daily")
     @app.task(name="report")
     def report() -> None: ...
@@ -126,10 +126,10 @@ def test_a_second_schedule_of_the_same_name_is_told_to_have_another(app: Tenure)
     @app.task(name="other")
     def other() -> None: ...
 
-    told = refusal(lambda: app.schedule("@hourly")(report))
-    assert told == (
-        "there are two schedules named 'report', of report and of report; give one of them a "
-        'name of its own, as in name="report-2"'
+    reported = refusal(lambda: app.schedule("@hourly")(report))
+    assert reported == (
+        "two schedules are named 'report', of report and of report; give one of them another "
+        'name, as in name="report-2"'
     )
     assert "of report and of other" in refusal(lambda: app.schedule("@daily", name="report")(other))
     # The same, once more, changes nothing.
@@ -152,10 +152,10 @@ def test_arguments_that_do_not_fit_the_task_are_refused_where_they_are_written(
     @app.task(name="report")
     def report(job: Job, to: str) -> None: ...
 
-    told = refusal(lambda: app.schedule("@daily", args=args)(report))
-    assert told.startswith("the schedule 'report' cannot call its task: ")
-    assert why in told
-    assert told.endswith('; write them as in args={"name": value}')
+    reported = refusal(lambda: app.schedule("@daily", args=args)(report))
+    assert reported.startswith("the schedule 'report' cannot call its task: ")
+    assert why in reported
+    assert reported.endswith('; write the arguments as in args={"name": value}')
 
 
 def test_arguments_are_by_name(app: Tenure) -> None:
@@ -163,8 +163,8 @@ def test_arguments_are_by_name(app: Tenure) -> None:
     def report(to: str) -> None: ...
 
     wrong: Any = ["ada"]
-    told = refusal(lambda: app.schedule("@daily", args=wrong)(report))
-    assert told == "args are by name: write args={…} and not ['ada']"
+    reported = refusal(lambda: app.schedule("@daily", args=wrong)(report))
+    assert reported == "args must be a dict of names and values, got ['ada']; write args={…}"
 
 
 def test_arguments_that_cannot_be_stored_are_refused(app: Tenure) -> None:
@@ -198,12 +198,12 @@ def test_a_schedule_does_not_fix_annotations_before_they_can_be_read(
     )
 
 
-def test_what_is_no_task_yet_is_told_the_order_of_the_decorators(app: Tenure) -> None:
+def test_undecorated_function_is_refused_with_the_decorator_order(app: Tenure) -> None:
     def report() -> None: ...
 
     schedule: Any = app.schedule("@daily")
-    told = refusal(lambda: schedule(report))
-    assert "report is no task yet; write @app.schedule(…) above @app.task" in told
+    reported = refusal(lambda: schedule(report))
+    assert "report is not a task yet; write @app.schedule(…) above @app.task" in reported
 
 
 def test_a_task_of_another_app_is_refused(app: Tenure) -> None:
@@ -213,47 +213,47 @@ def test_a_task_of_another_app_is_refused(app: Tenure) -> None:
     assert "report is a task of another app" in refusal(lambda: app.schedule("@daily")(report))
 
 
-def test_without_a_time_it_is_told_what_to_write(app: Tenure) -> None:
+def test_missing_time_names_the_fix(app: Tenure) -> None:
     @app.task(name="report")
     def report() -> None: ...
 
     bare: Any = app.schedule
     assert refusal(lambda: bare(report)).startswith(
-        'a schedule says when: write @app.schedule("0 9 * * 1-5"'
+        '@app.schedule needs a time; write @app.schedule("0 9 * * 1-5"'
     )
-    assert "60 is no cron expression; write @app.schedule(" in refusal(lambda: bare(60))
-    assert "a schedule says when: give cron=" in refusal(lambda: app.schedule()(report))
-    assert "by one of cron=, every= and at=, not by cron and every" in refusal(
+    assert "cron must be a str, got 60; write @app.schedule(" in refusal(lambda: bare(60))
+    assert "give one of cron=" in refusal(lambda: app.schedule()(report))
+    assert "only one of cron=, every= and at=, got cron and every" in refusal(
         lambda: app.schedule("@daily", every=60)(report)
     )
     assert not app.declared
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("given", "reported"),
     [
-        ({"missed": "none"}, "missed is 'none'; write one of 'skip', 'latest', 'all'"),
-        ({"overlap": "no"}, "overlap is 'no'; write one of 'allow', 'skip'"),
-        ({"missed_limit": 0}, "missed_limit is 0; it must be 1 to 10,000; "),
-        ({"missed_limit": 10_001}, "missed_limit is 10001; it must be 1 to 10,000; "),
-        ({"missed_within": 0}, "missed_within is 0:00:00; it must be more than nothing, and at"),
+        ({"missed": "none"}, "missed must be one of 'skip', 'latest', 'all', got 'none'"),
+        ({"overlap": "no"}, "overlap must be one of 'allow', 'skip', got 'no'"),
+        ({"missed_limit": 0}, "missed_limit must be 1 to 10,000, got 0; "),
+        ({"missed_limit": 10_001}, "missed_limit must be 1 to 10,000, got 10001; "),
+        ({"missed_within": 0}, "missed_within must be positive and at most"),
         ({"missed_within": timedelta(days=36_501)}, "and at most 36,500 days"),
-        ({"jitter": -1}, "write 0 to 86,400 seconds"),
-        ({"jitter": 86_401}, "write 0 to 86,400 seconds"),
-        ({"jitter": "5m"}, "jitter is '5m'; write a number of seconds, or a timedelta"),
-        ({"every": "5m"}, "every is '5m'; write a number of seconds, or a timedelta"),
-        ({"every": float("nan")}, "every is nan; write a number of seconds"),
-        ({"name": "my report"}, "'my report' cannot name a schedule: 1 to 200 letters"),
-        ({"name": "@schedules"}, "'@schedules' cannot name a schedule"),
+        ({"jitter": -1}, "jitter must be 0 to 86,400 seconds"),
+        ({"jitter": 86_401}, "jitter must be 0 to 86,400 seconds"),
+        ({"jitter": "5m"}, "jitter must be a number of seconds or a timedelta, got '5m'"),
+        ({"every": "5m"}, "every must be a number of seconds or a timedelta, got '5m'"),
+        ({"every": float("nan")}, "every must be a number of seconds or a timedelta, got nan"),
+        ({"name": "my report"}, "schedule name must be 1 to 200 letters"),
+        ({"name": "@schedules"}, "schedule name must be 1 to 200 letters"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_what_to_write(
-    app: Tenure, said: dict[str, Any], told: str
+def test_contradictory_options_are_refused_with_the_fix(
+    app: Tenure, given: dict[str, Any], reported: str
 ) -> None:
     @app.task(name="report")
     def report() -> None: ...
 
-    assert told in refusal(lambda: app.schedule(**({"every": 60} | said))(report))
+    assert reported in refusal(lambda: app.schedule(**({"every": 60} | given))(report))
     assert not app.declared
 
 
@@ -261,14 +261,14 @@ def test_what_cannot_be_meant_is_refused_with_what_to_write(
     "job",
     [NewJob("work", key="k"), NewJob("work", delay=HOUR), NewJob("work", run_at=datetime.now(UTC))],
 )
-def test_a_job_with_a_time_or_a_key_of_its_own_is_no_schedules(job: NewJob) -> None:
+def test_job_with_its_own_time_or_key_does_not_belong_to_a_schedule(job: NewJob) -> None:
     """A tick gives it both."""
-    told = refusal(lambda: check(NewSchedule(name="s", timing=Timing(every=HOUR), job=job)))
-    assert told.endswith("its ticks give them; leave them out")
+    reported = refusal(lambda: check(NewSchedule(name="s", timing=Timing(every=HOUR), job=job)))
+    assert reported.endswith("its ticks set them; omit them")
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("given", "expected"),
     [
         (None, ()),
         ("2026.11.15", (2026, 11, 15)),
@@ -282,30 +282,34 @@ def test_a_job_with_a_time_or_a_key_of_its_own_is_no_schedules(job: NewJob) -> N
     ],
 )
 def test_a_version_is_numbers_that_can_be_compared(
-    said: str | int | None, meant: tuple[int, ...]
+    given: str | int | None, expected: tuple[int, ...]
 ) -> None:
-    assert Tenure(version=said).version == meant
+    assert Tenure(version=given).version == expected
 
 
 def test_versions_are_ordered_by_their_numbers() -> None:
-    told = ["1", "1.0.1", "1.2", "v1.10", "2026.9.30", "2026.11.2"]
-    assert sorted(told, key=lambda said: tuple(Tenure(version=said).version)) == told
+    reported = ["1", "1.0.1", "1.2", "v1.10", "2026.9.30", "2026.11.2"]
+    assert sorted(reported, key=lambda given: tuple(Tenure(version=given).version)) == reported
     assert Tenure(version="1.0").version == Tenure(version=1).version
 
 
 @pytest.mark.parametrize(
-    "said", ["3f2a9c1", "1.2rc1", "", "1..2", "-1", -1, True, 2.5, "1,2", "١", 2**63]
+    "given", ["3f2a9c1", "1.2rc1", "", "1..2", "-1", -1, True, 2.5, "1,2", "١", 2**63]
 )
-def test_a_version_without_an_order_is_refused_with_what_to_write(said: Any) -> None:
-    told = refusal(lambda: Tenure(version=said))
-    assert told.startswith(f"version is {said!r}, which says not whether it is older or newer")
-    assert told.endswith('as in version="2026.11.15" or a build number')
+def test_a_version_without_an_order_is_refused_with_what_to_write(given: Any) -> None:
+    reported = refusal(lambda: Tenure(version=given))
+    assert reported.startswith("version must be numbers that grow with every release, got ")
+    assert reported.endswith(
+        f'got {given!r}; write it as version="2026.11.15", or use a build number'
+    )
 
 
-def test_a_program_is_the_module_that_makes_the_app_or_as_it_is_told() -> None:
+def test_program_defaults_to_the_module_of_the_app() -> None:
     assert Tenure().program == __name__
     assert Tenure(program="shop").program == "shop"
-    assert "the program's name has 0 characters" in refusal(lambda: Tenure(program="").program)
+    assert "the program's name must have 1 to 400 characters" in refusal(
+        lambda: Tenure(program="").program
+    )
 
 
 NAMES = """

@@ -40,12 +40,11 @@ def test_the_handle_of_the_other_world_is_refused_with_what_to_write(app: Tenure
     def works(handle: AsyncJob) -> None: ...
 
     assert refusal(app, waits).endswith(
-        "waits takes Job, and the handle in a plain async def is AsyncJob; "
+        "waits takes Job, but the handle of `async def` is AsyncJob; "
         "write: async def waits(job: AsyncJob, …)"
     )
     assert refusal(app, works).endswith(
-        "works takes AsyncJob, and the handle in a plain def is Job; "
-        "write: def works(handle: Job, …)"
+        "works takes AsyncJob, but the handle of `def` is Job; write: def works(handle: Job, …)"
     )
 
 
@@ -89,7 +88,7 @@ def test_names_under_type_checking_are_known_as_the_handles(
 models = types.SimpleNamespace(Job=int)
 
 
-def test_a_job_of_somebody_elses_is_an_argument(app: Tenure) -> None:
+def test_class_named_job_from_another_library_is_an_argument(app: Tenure) -> None:
     """A program about hiring has a class Job of its own."""
 
     def hire(job: "models.Job") -> None: ...  # type: ignore[name-defined]  # Known at run time.

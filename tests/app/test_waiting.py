@@ -1,4 +1,4 @@
-"""Waiting for a job's end: woken by whoever ends it, not by looking again and again."""
+"""Waiting for a job's end: woken by the settle that ends it, not by polling."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ async def test_a_wait_is_woken_by_the_report_that_reaches_the_target(
     ends_by(url, handle, lambda: app.engine.run(report))
 
 
-async def test_an_end_that_tells_nobody_is_seen_at_the_next_look(
+async def test_end_without_a_notification_is_seen_at_the_next_poll(
     app: Tenure, work: Work, url: str
 ) -> None:
     handle = work.enqueue(1)
@@ -143,7 +143,7 @@ async def test_an_end_that_tells_nobody_is_seen_at_the_next_look(
     assert handle.state is State.CANCELLED
 
 
-async def test_a_wait_goes_on_through_what_is_no_end(app: Tenure, work: Work, url: str) -> None:
+async def test_wait_continues_until_a_final_state(app: Tenure, work: Work, url: str) -> None:
     handle, other = work.enqueue(1), work.using(queue="other").enqueue(2)
     waiter = Aside(lambda: handle.wait(30))
     is_waited_for(url, handle)
@@ -157,7 +157,7 @@ async def test_a_wait_goes_on_through_what_is_no_end(app: Tenure, work: Work, ur
     assert waiter.answer().state is State.COMPLETED
 
 
-async def test_all_who_wait_for_a_job_are_told(
+async def test_every_waiter_of_a_job_is_notified(
     app: Tenure, apps: Apps, work: Work, url: str, woken_only: None
 ) -> None:
     job_id = work.enqueue(1).id

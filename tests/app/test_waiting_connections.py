@@ -77,7 +77,7 @@ async def test_a_wait_that_is_cancelled_gives_its_connection_back(apps: Apps, ur
 async def test_a_wait_that_is_cancelled_while_it_looks_is_cancelled_and_nothing_else(
     work: Work, url: str
 ) -> None:
-    """Whoever cancelled it, a TaskGroup or a timeout, waits for just this."""
+    """The TaskGroup or timeout that cancelled it waits for just this."""
     handle = await work.aenqueue(1)
     with psycopg.connect(url, application_name="locker") as locker:
         locker.execute("LOCK TABLE tenure.job")
@@ -94,7 +94,7 @@ async def test_a_wait_that_is_cancelled_while_it_looks_is_cancelled_and_nothing_
 async def test_a_wait_that_is_cancelled_just_when_an_answer_comes_is_cancelled_too(
     work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The socket is shut, and nobody has noticed yet."""
+    """The socket is shut, and no side has noticed yet."""
     handle = await work.aenqueue(1)
     execute = AsyncSession._execute
 
@@ -133,7 +133,7 @@ async def test_more_can_wait_than_there_are_connections(apps: Apps, url: str) ->
 async def test_a_wait_whose_connection_breaks_raises_no_error_of_the_driver(
     app: Tenure, work: Work, url: str
 ) -> None:
-    """It goes on over another connection, or says Unreachable."""
+    """It continues over another connection, or raises Unreachable."""
     handle = work.enqueue(1)
     waiter = Aside(lambda: handle.wait(10))
     is_waited_for(url, handle)

@@ -27,6 +27,6 @@ def test_a_claim_that_was_granted_after_the_kill_is_of_the_killed() -> None:
     assert history.returns([Loss(1, 2.1, 32.1)], [2.0]) == ([31.0], 0)
 
 
-def test_a_loss_without_a_kill_is_told() -> None:
+def test_loss_without_a_kill_is_reported() -> None:
     history = History.of({1: 0.0}, [(1, 1.0), (1, 40.0)])
     assert history.returns([Loss(1, 5.0, 35.0)], [2.0]) == ([], 1)

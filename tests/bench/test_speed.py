@@ -153,7 +153,7 @@ def test_rows_have_as_many_cells_as_their_head(name: str) -> None:
     assert len(lines) > 2
 
 
-def test_waits_are_told_by_who_and_how() -> None:
+def test_waits_are_reported_by_session_and_lock() -> None:
     lines = tables.TABLES["arrivals"](WAITS).splitlines()[2:]
     assert lines == [
         "| 20/s | Tenure | 3.5 ms | 6 ms | 1.6 s | 2 s |",
@@ -161,9 +161,9 @@ def test_waits_are_told_by_who_and_how() -> None:
         "| 500/s, one by one | Tenure | 3.5 ms | 6 ms | 1.6 s | 2 s |",
     ]
     assert "8,500 jobs/s (7,650–9,350), 50 µs" in tables.TABLES["slots"](WAITS)
-    told = tables.TABLES["endurance"](WAITS)
-    assert "90 were lost with a killed worker and began again 31.0 s after the kill" in told
-    assert "36.0 s at the most" in told
+    sentence = tables.TABLES["endurance"](WAITS)
+    assert "90 were lost with a killed worker and started again 31.0 s after the kill" in sentence
+    assert "36.0 s at most" in sentence
 
 
 def test_counts_of_all_processes_are_added(tmp_path: Any) -> None:

@@ -1,4 +1,4 @@
-"""The command as a process of its own, with an environment that the test alone decides."""
+"""Run the command in its own process, with a clean environment."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
     from support.store import Database
 
-STEERED_BY = ("TENURE_", "DATABASE_URL", "XDG_", "PG", "NO_COLOR", "FORCE_COLOR")
+SETTINGS = ("TENURE_", "DATABASE_URL", "XDG_", "PG", "NO_COLOR", "FORCE_COLOR")
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a command ended: its exit code, its data, its words."""
+    """An ended command: its exit code, its data and its messages."""
 
     code: int
     out: str
@@ -33,8 +33,8 @@ class Ended:
         return json.loads(self.out)
 
     @property
-    def told(self) -> tuple[str, str, str]:
-        """What, why and what to do, which must be the last three lines of the words."""
+    def error(self) -> tuple[str, str, str]:
+        """What, why and what to do: the last three lines on stderr."""
         what, why, todo = self.err.splitlines()[-3:]
         assert "Traceback" not in self.err
         return (
@@ -53,8 +53,8 @@ class Command:
         self._url = url
 
     def environment(self, **more: str) -> dict[str, str]:
-        """The caller's environment without what would steer the command, and with this."""
-        plain = {k: v for k, v in os.environ.items() if not k.startswith(STEERED_BY)}
+        """Return the environment without settings of Tenure or libpq, and with these."""
+        plain = {k: v for k, v in os.environ.items() if not k.startswith(SETTINGS)}
         given = {"TENURE_RUN_DIR": str(self.run_directory)} | more
         return plain | ({"TENURE_DATABASE_URL": self._url} if self._url else {}) | given
 
@@ -86,5 +86,5 @@ def tenure(tmp_path: Path, db: Database) -> Command:
 
 @pytest.fixture
 def bare(tmp_path: Path, empty_database: str) -> Command:
-    """The command over a database that nothing was migrated in yet."""
+    """The command over a database without a schema."""
     return Command(tmp_path, url=empty_database)

@@ -41,7 +41,7 @@ def test_an_empty_database_is_migrated_and_then_fits(bare: Command) -> None:
 def test_going_back_is_confirmed_first(tenure: Command) -> None:
     refused = tenure("db", "migrate", "--to", 0)
     assert refused.code == Exit.USAGE
-    assert "--yes" in refused.told[2]
+    assert "--yes" in refused.error[2]
     assert tenure("db", "status").code == Exit.DONE
 
     gone = tenure("db", "migrate", "--to", 0, "--yes")
@@ -52,9 +52,9 @@ def test_going_back_is_confirmed_first(tenure: Command) -> None:
 def test_a_version_that_is_not_known_is_a_mistake_of_usage(bare: Command) -> None:
     wrong = bare("db", "migrate", "--to", OURS + 1)
     assert wrong.code == Exit.USAGE
-    assert wrong.told[1:] == (
-        f"there is no version {OURS + 1}",
-        f"this release knows 0 to {OURS}",
+    assert wrong.error[1:] == (
+        f"version {OURS + 1} does not exist",
+        f"this release has 0 to {OURS}",
     )
 
 
@@ -102,7 +102,7 @@ async def _newest(db: Database) -> str:
     return name
 
 
-async def test_a_role_that_may_not_is_told_so(db: Database, tenure: Command) -> None:
+async def test_role_without_the_right_is_refused_by_name(db: Database, tenure: Command) -> None:
     await db.fetch("CREATE ROLE reader LOGIN")
     try:
         await db.fetch("GRANT USAGE ON SCHEMA tenure TO reader")
@@ -110,7 +110,7 @@ async def test_a_role_that_may_not_is_told_so(db: Database, tenure: Command) -> 
         url = db.url.replace("://", "://reader@", 1) if "@" not in db.url else _as(db.url, "reader")
         refused = tenure("job", "enqueue", "work", "--database-url", url)
         assert refused.code == Exit.NOT_ALLOWED
-        assert "permission denied" in refused.told[1]
+        assert "permission denied" in refused.error[1]
     finally:
         await db.fetch("DROP OWNED BY reader")
         await db.fetch("DROP ROLE reader")
@@ -138,7 +138,7 @@ async def test_a_schema_from_before_the_first_release_is_refused_with_what_to_do
     for words in (("db", "status"), ("db", "migrate"), ("queue", "list"), ("doctor",)):
         refused = tenure(*words)
         assert refused.code == Exit.SCHEMA
-        assert refused.told[1:] == (
-            "schema tenure was made by a version before the first release",
+        assert refused.error[1:] == (
+            "schema tenure is from before the first release",
             "drop it and migrate again: DROP SCHEMA tenure CASCADE, then tenure db migrate",
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 
 import tenure._local_postgres
 from support.processes import alive, die_with_parent, family, wait_for
+from tenure.admin import By, connect
 from tenure.cli import demo
 from tenure.cli.errors import CommandError, Exit
 
@@ -25,29 +27,32 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Command
 
 PATIENCE = 60.0
-LINK = re.compile(r"dashboard: (http://127.0.0.1:\d+)/sign-in#(tnr_\S+)")
+LINK = re.compile(r"dashboard: (http://127.0.0.1:\d+)/sign-in#(tnc_\S+)")
+DATABASE = re.compile(r"--database-url (.+)")
 LOGS = re.compile(r"logs: (\S+)")
 
 
 class Demo:
-    """A demo that is ready, and whoever looks at it by the API."""
+    """A demo that is ready, and a client of its API."""
 
     def __init__(self, process: subprocess.Popen[bytes], words: Path) -> None:
         self.process = process
         self._words = words
-        assert wait_for(lambda: "Ctrl-C ends" in self.said(), PATIENCE), self.said()
+        assert wait_for(lambda: "Press Ctrl-C" in self.printed(), PATIENCE), self.printed()
         self.directory = Path(self._found(LOGS)[1])
         link = self._found(LINK)
-        headers = {"Authorization": f"Bearer {link[2]}"}
+        with connect(shlex.split(self._found(DATABASE)[1])[0]) as admin:
+            secret = admin.tokens.create("test", By("test"), scopes=["admin"]).secret
+        headers = {"Authorization": f"Bearer {secret}"}
         self.api = httpx.Client(base_url=f"{link[1]}/v1", headers=headers, timeout=30)
         self._everyone: list[int] = []
 
-    def said(self) -> str:
+    def printed(self) -> str:
         return self._words.read_text()
 
     def _found(self, words: re.Pattern[str]) -> re.Match[str]:
-        found = words.search(self.said())
-        assert found, self.said()
+        found = words.search(self.printed())
+        assert found, self.printed()
         return found
 
     def get(self, path: str, **params: Any) -> Any:
@@ -55,7 +60,7 @@ class Demo:
 
     def shows(self, what: Callable[[], Any]) -> Any:
         """What is there, once it is."""
-        assert wait_for(lambda: bool(what()), PATIENCE), self.said()
+        assert wait_for(lambda: bool(what()), PATIENCE), self.printed()
         return what()
 
     def jobs(self, state: str, task: str) -> list[dict[str, Any]]:
@@ -125,7 +130,7 @@ def test_every_page_has_something_true_to_show_and_ctrl_c_leaves_nothing(command
         assert shown.jobs("cancelled", "payments.charge")
         ticks = shown.shows(lambda: shown.get("/schedules/imports.stock/ticks")["ticks"])
         assert {"fired", "skipped"} == {tick["outcome"] for tick in ticks}
-        assert "was killed" in shown.shows(shown.said)
+        assert "was killed" in shown.shows(shown.printed)
         imports = ("running", "completed", "cancelled")
         lost = shown.shows(
             lambda: [
@@ -140,7 +145,7 @@ def test_every_page_has_something_true_to_show_and_ctrl_c_leaves_nothing(command
         assert shown.shows(lambda: shown.get("/operations")["operations"])
         assert shown.end(signal.SIGINT) == Exit.DONE
         assert wait_for(shown.is_gone, PATIENCE)
-        assert "Traceback" not in shown.said()
+        assert "Traceback" not in shown.printed()
 
 
 @pytest.mark.timeout(300)
@@ -152,7 +157,7 @@ def test_after_a_kill_nothing_is_left_either(command: Command) -> None:
 
 @contextmanager
 def _taken(port: int) -> Iterator[None]:
-    """A port that somebody listens on; another test may have it for a while."""
+    """Listen on a port. Another test may have it for a while."""
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 
@@ -169,30 +174,30 @@ def _taken(port: int) -> Iterator[None]:
 
 
 @pytest.mark.timeout(300)
-def test_it_ends_by_itself_and_a_usual_port_that_is_taken_is_none_to_it(command: Command) -> None:
+def test_it_ends_by_itself_and_skips_a_taken_default_port(command: Command) -> None:
     with _taken(8400), playing(command, "--for", "1") as shown:
-        assert ":8400/" not in shown.said()
+        assert ":8400/" not in shown.printed()
         assert shown.process.wait(PATIENCE) == Exit.DONE
         assert wait_for(shown.is_gone, PATIENCE)
 
 
-def test_a_port_that_was_asked_for_and_is_taken_is_told(command: Command) -> None:
+def test_requested_port_that_is_taken_is_refused(command: Command) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         ended = command("demo", "--port", taken.getsockname()[1])
     assert ended.code == Exit.USAGE
-    assert "--port" in ended.told[2]
+    assert "--port" in ended.error[2]
 
 
 @pytest.mark.parametrize(
     ("missing", "remedy"), [("server", "tenure[server,binary]"), ("PostgreSQL", "apt-get install")]
 )
-def test_what_is_missing_is_told_with_the_remedy(
+def test_missing_part_is_reported_with_the_fix(
     missing: str, remedy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if missing == "server":
         monkeypatch.setattr(demo, "_SERVED_BY", ("no_such_module",))
     else:
         monkeypatch.setattr(tenure._local_postgres, "find_binaries", lambda: None)
-    with pytest.raises(CommandError) as told:
+    with pytest.raises(CommandError) as raised:
         demo.demo()
-    assert remedy in told.value.todo
+    assert remedy in raised.value.todo

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -28,12 +29,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PATIENCE = 60.0
-READY = "Ctrl-C ends all of it"
+READY = "Press Ctrl-C to stop"
 HELLO = "import jobs; print(jobs.hello.enqueue(name='Ada').wait(timeout=60).result)"
 
 
 class Developer:
-    """Somebody with a project, a terminal in which `tenure dev` runs, and another one."""
+    """A project with a terminal that runs `tenure dev`, and a second terminal."""
 
     def __init__(self, directory: Path, *, url: str | None = None) -> None:
         self.command = Command(directory, url=url)
@@ -60,11 +61,11 @@ class Developer:
             process.wait()
 
     def hears(self, *words: str, times: int = 1) -> None:
-        """Return once `tenure dev` has said this so often."""
+        """Return once `tenure dev` has printed this N times."""
         for text in words:
-            assert wait_for(lambda: self.said().count(text) >= times, PATIENCE), self.said()  # noqa: B023 - called here
+            assert wait_for(lambda: self.printed().count(text) >= times, PATIENCE), self.printed()  # noqa: B023 - called here
 
-    def said(self) -> str:
+    def printed(self) -> str:
         return self.log.read_text()
 
     def python(self, code: str, *, under: str = ".") -> str:
@@ -117,9 +118,9 @@ def test_without_a_database_one_is_started_and_ends_with_it(developer: Developer
     (developer.directory / "deep/er").mkdir(parents=True)
     with developer.dev() as process:
         developer.hears(READY)
-        assert "a private PostgreSQL in" in developer.said()
-        assert "migrated: 001_" in developer.said()
-        assert "worker: jobs:app, 10 slots, queues default, mail" in developer.said()
+        assert "a private PostgreSQL in" in developer.printed()
+        assert "migrated: 001_" in developer.printed()
+        assert "worker: jobs:app, 10 slots, queues default, mail" in developer.printed()
         assert developer.python(HELLO) == "Hello Ada\n"
         assert developer.python(HELLO, under="deep/er") == "Hello Ada\n"
         developer.hears("INFO job 2 (jobs.hello): completed, in ")
@@ -129,34 +130,41 @@ def test_without_a_database_one_is_started_and_ends_with_it(developer: Developer
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == Exit.DONE
     assert not any(alive(pid) for pid in everyone)
-    assert "Traceback" not in developer.said()
+    assert "Traceback" not in developer.printed()
     assert "start `tenure dev`" in developer.python(HELLO)
     ended = developer.command("job", "list")
-    assert (ended.code, ended.told[2].startswith("start `tenure dev`")) == (Exit.USAGE, True)
+    assert (ended.code, ended.error[2].startswith("start `tenure dev`")) == (Exit.USAGE, True)
 
 
 @pytest.mark.timeout(300)
 def test_the_dashboard_is_there_and_signs_in_by_its_address(settled: Developer) -> None:
-    """Shows R35. On loopback alone, with a token of its own for a day."""
+    """Shows R35. On loopback alone, once, with a token that is revoked at the end."""
     with settled.dev() as process:
         settled.hears(READY)
-        found = re.search(r"dashboard: (http://127\.0\.0\.1:\d+)/sign-in#(\S+)", settled.said())
+        found = re.search(r"dashboard: (http://127\.0\.0\.1:\d+)/sign-in#(\S+)", settled.printed())
         assert found is not None
-        url, secret = found.groups()
-        bearer = {"Authorization": f"Bearer {secret}"}
-        assert httpx.get(f"{url}/v1/overview", headers=bearer).status_code == 200
+        url, code = found.groups()
         assert httpx.get(f"{url}/", headers={"Accept": "text/html"}).status_code == 401
-        page = httpx.get(f"{url}/", cookies={"tenure": secret})
-        assert "First steps" in page.text
+        with httpx.Client(base_url=url) as browser:
+            assert browser.post("/sign-in", data={"token": code}).status_code == 303
+            assert "First steps" in browser.get("/").text
+        assert httpx.post(f"{url}/sign-in", data={"token": code}).status_code == 401
+        again = settled.command("session", "link", "dev", "--url", url).out.strip()
+        code = again.partition("#")[2]
+        assert httpx.post(f"{url}/sign-in", data={"token": code}).status_code == 303
         assert settled.python(HELLO) == "Hello Ada\n"
         everyone = family(process.pid)
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE) == Exit.DONE
     assert not any(alive(pid) for pid in everyone)
+    with settled.dev():
+        settled.hears(READY)
+        tokens = settled.command("token", "list", "--json").out
+        assert [each["state"] for each in json.loads(tokens)["tokens"]] == ["active", "revoked"]
 
 
 @pytest.mark.timeout(300)
-def test_after_a_kill_nothing_is_left_and_the_next_one_goes_on(developer: Developer) -> None:
+def test_kill_leaves_nothing_and_the_next_run_continues(developer: Developer) -> None:
     """The worker and the server end by themselves; the job that ran comes back."""
     counting = "handle = jobs.count.using(key='one').enqueue(to=8)"
     running = "while not handle.get().progress: time.sleep(0.05)"
@@ -169,9 +177,9 @@ def test_after_a_kill_nothing_is_left_and_the_next_one_goes_on(developer: Develo
     assert "start `tenure dev`" in developer.python(HELLO)
     with developer.dev() as process:
         developer.hears(READY)
-        assert "up to date" in developer.said()
+        assert "up to date" in developer.printed()
         counted = developer.python(f"import jobs; {counting}; print(handle.wait(90).result)")
-        assert counted == "Counted to 8\n"
+        assert counted == "Counted to 8, resumed\n"
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE) == Exit.DONE
 
@@ -182,18 +190,20 @@ def test_a_change_reloads_and_a_broken_one_waits_for_the_next(settled: Developer
     good = jobs.read_text()
     with settled.dev() as process:
         settled.hears(READY)
-        assert "private" not in settled.said()
+        assert "private" not in settled.printed()
         assert not (settled.directory / ".tenure/postgres").exists()
         assert settled.python(HELLO) == "Hello Ada\n"
         jobs.write_text(good + "def (")
-        settled.hears("not reloaded; the old code goes on", f"SyntaxError: invalid syntax ({jobs}:")
+        settled.hears(
+            "reload failed, old code still running", f"SyntaxError: invalid syntax ({jobs}:"
+        )
         assert settled.python("from tenure import Tenure; Tenure().close(); print(1)") == "1\n"
         jobs.write_text(good.replace("Hello {name}", "Good day {name}"))
         settled.hears("INFO reloading", times=2)
         assert wait_for(lambda: settled.python(HELLO) == "Good day Ada\n", PATIENCE)
-        # One child went on while the other was broken; now there is one again, and the dashboard.
+        # One child continued while the other was broken. Now there is one again, and the dashboard.
         assert wait_for(lambda: len(children(process.pid)) == 2, PATIENCE)
-        assert "ended by itself" not in settled.said()
+        assert "crashed" not in settled.printed()
         everyone = family(process.pid)
         process.send_signal(signal.SIGHUP)
         assert process.wait(PATIENCE) == Exit.DONE
@@ -207,10 +217,10 @@ def test_code_that_is_broken_from_the_beginning_is_waited_for(settled: Developer
     jobs.write_text(good + "1 / 0\n")
     with settled.dev() as process:
         settled.hears("waiting for the next change")
-        what, why, todo, _ = settled.said().splitlines()
+        what, why, todo, _ = settled.printed().splitlines()
         assert what == "error: the app cannot be loaded"
         assert why.startswith("why:   ZeroDivisionError: division by zero (")
-        assert todo == "do:    mend that, and save it"
+        assert todo == "do:    fix the error, and save"
         jobs.write_text(good)
         settled.hears(READY)
         assert settled.python(HELLO) == "Hello Ada\n"
@@ -225,7 +235,7 @@ def test_an_app_that_names_its_database_gets_no_private_one(
     jobs.write_text(jobs.read_text().replace("Tenure()", f"Tenure({empty_database!r})"))
     with developer.dev():
         developer.hears(READY)
-        assert "private" not in developer.said()
+        assert "private" not in developer.printed()
         assert developer.python(HELLO) == "Hello Ada\n"
 
 
@@ -242,7 +252,7 @@ def test_an_app_that_is_not_there_ends_it_with_what_to_write(
 ) -> None:
     ended = developer.command("dev", target)
     assert ended.code == Exit.USAGE
-    assert ended.told[2] == words
+    assert ended.error[2] == words
     assert _settings.running(developer.directory / ".tenure") is None
 
 
@@ -250,7 +260,7 @@ def test_without_an_app_it_says_where_to_name_one(developer: Developer) -> None:
     (developer.directory / "tenure.toml").write_text("")
     ended = developer.command("dev")
     assert ended.code == Exit.USAGE
-    assert ended.told[1] == "no app is named"
+    assert ended.error[1] == "no app is given"
 
 
 def test_where_no_server_is_installed_it_says_what_to_install_or_to_write(
@@ -259,7 +269,7 @@ def test_where_no_server_is_installed_it_says_what_to_install_or_to_write(
     monkeypatch.setattr(tenure._local_postgres, "find_binaries", lambda: None)
     with own.DevDirectory(tmp_path / ".tenure") as directory, pytest.raises(CommandError) as failed:
         directory.start_database()
-    assert failed.value.what == "there is no database to work with"
+    assert failed.value.what == "there is no database"
     assert "apt-get install postgresql" in failed.value.todo
     assert 'database_url = "postgresql://user@host/database"' in failed.value.todo
 
@@ -270,7 +280,7 @@ def test_a_second_one_takes_nothing_from_the_first(
     place = tmp_path / ".tenure"
     with own.DevDirectory(place):
         with own.DevDirectory(place):
-            assert f"already, as process {os.getpid()}" in capsys.readouterr().err
+            assert f"already runs here, as process {os.getpid()}" in capsys.readouterr().err
         assert (place / "pid").read_text() == f"{os.getpid()}\n"
     assert (place / "pid").read_text() == ""
     assert _settings.running(place) is None
@@ -279,7 +289,7 @@ def test_a_second_one_takes_nothing_from_the_first(
 def test_what_a_killed_one_left_is_not_believed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also not when its number is somebody's again."""
+    """Not even if its pid belongs to another process now."""
     for name in ("TENURE_DATABASE_URL", "DATABASE_URL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)

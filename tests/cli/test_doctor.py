@@ -27,9 +27,9 @@ def sound() -> Iterator[str]:
 
 def test_without_a_problem_it_ends_well(command: Command, sound: str) -> None:
     done = command("doctor", TENURE_DATABASE_URL=sound)
-    assert (done.code, done.err) == (0, "11 findings, 0 of them problems\n")
+    assert (done.code, done.err) == (0, "13 findings, 0 of them problems\n")
     assert "warning  workers    no worker is live\n" in done.out
-    assert "why: jobs can be enqueued, and wait\n" in done.out
+    assert "why: jobs can be enqueued, but do not run\n" in done.out
     assert "do:  run: tenure worker module:app\n" in done.out
 
 
@@ -56,14 +56,14 @@ def test_an_app_is_examined_with_its_own_redis(tenure: Command) -> None:
     (tenure.directory / "jobs.py").write_text(APP)
     done = tenure("doctor", "jobs:app")
     assert done.code == 1
-    assert "problem  redis      Redis does not answer" in done.out
+    assert "problem  redis      Redis is not responding" in done.out
     assert "hush" not in done.out + done.err
 
 
-def test_an_app_that_cannot_be_loaded_is_told(tenure: Command) -> None:
+def test_app_that_cannot_be_loaded_is_reported(tenure: Command) -> None:
     (tenure.directory / "jobs.py").write_text("1 / 0")
     done = tenure("doctor", "jobs:app")
-    assert (done.code, done.told[0]) == (1, "the app cannot be loaded")
+    assert (done.code, done.error[0]) == (1, "the app cannot be loaded")
     assert tenure("doctor", "nowhere:app").code == 2
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong is said in three lines, without a traceback and without a password."""
+"""An error has three lines, without a traceback and without a password."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ if TYPE_CHECKING:
     from support.store import Database
     from tests.cli.conftest import Command
 
-NOBODY = "127.0.0.1:1/none"
+NOT_LISTENING = "127.0.0.1:1/none"
 
 
 def test_without_a_database_the_command_says_how_to_name_one(command: Command) -> None:
     ended = command("job", "list")
     assert ended.code == Exit.USAGE
     assert len(ended.err.splitlines()) == 3
-    assert "TENURE_DATABASE_URL" in ended.told[2]
+    assert "TENURE_DATABASE_URL" in ended.error[2]
 
 
 def test_a_server_that_is_not_there_is_unreachable_and_at_once(command: Command) -> None:
     started = time.monotonic()
-    ended = command("db", "status", "--database-url", f"postgresql://{NOBODY}")
+    ended = command("db", "status", "--database-url", f"postgresql://{NOT_LISTENING}")
     assert ended.code == Exit.UNREACHABLE
     assert len(ended.err.splitlines()) == 3
-    assert ended.told[0] == "the database did not answer"
+    assert ended.error[0] == "the database did not answer"
     assert time.monotonic() - started < 10
 
 
 def test_a_schema_that_does_not_fit_names_the_command_to_run(bare: Command) -> None:
     ended = bare("job", "list")
     assert ended.code == Exit.SCHEMA
-    assert ended.told[2] == "run: tenure db migrate"
+    assert ended.error[2] == "run: tenure db migrate"
 
 
 @pytest.mark.parametrize(
     "url",
     [
-        f"postgresql://ana:geheim@{NOBODY}",
-        f"postgresql://ana:geheim/wort@{NOBODY}",
-        f"postgresql://ana:geheim%2Fwort@{NOBODY}",
-        f"postgresql://ana:geheim@wort@{NOBODY}",
-        f"postgresql://ana@{NOBODY}?password=geheim",
-        f"postgresql://ana:x@{NOBODY}?geheim=geheim",
+        f"postgresql://ana:geheim@{NOT_LISTENING}",
+        f"postgresql://ana:geheim/wort@{NOT_LISTENING}",
+        f"postgresql://ana:geheim%2Fwort@{NOT_LISTENING}",
+        f"postgresql://ana:geheim@wort@{NOT_LISTENING}",
+        f"postgresql://ana@{NOT_LISTENING}?password=geheim",
+        f"postgresql://ana:x@{NOT_LISTENING}?geheim=geheim",
         "host=127.0.0.1 port=1 password=geheim",
         "host=127.0.0.1 port=geheim password=geheim",
         "mysql://ana:geheim@host/db",
@@ -81,7 +81,7 @@ def test_a_password_that_the_server_refuses_is_not_printed_either(
 
 
 @pytest.mark.parametrize(
-    ("text", "meant"),
+    ("text", "expected"),
     [
         ("to postgresql://ana:x@h/d now", "to postgresql://ana:…@h/d now"),
         ("host=h password=x user=ana", "host=h password=… user=ana"),
@@ -89,8 +89,8 @@ def test_a_password_that_the_server_refuses_is_not_printed_either(
         ("nothing to hide: ana@h", "nothing to hide: ana@h"),
     ],
 )
-def test_passwords_are_hidden_wherever_a_url_stands(text: str, meant: str) -> None:
-    assert hidden(text) == meant
+def test_passwords_are_hidden_wherever_a_url_stands(text: str, expected: str) -> None:
+    assert hidden(text) == expected
 
 
 KINDS = {
@@ -113,11 +113,11 @@ KINDS = {
 
 @pytest.mark.parametrize("error", KINDS, ids=lambda error: type(error).__name__)
 def test_every_error_has_its_exit_code_and_its_three_lines(error: errors.TenureError) -> None:
-    told = failure(error)
-    assert told.code == KINDS[error]
-    assert told.what
-    assert told.why
-    assert told.todo
+    printed = failure(error)
+    assert printed.code == KINDS[error]
+    assert printed.what
+    assert printed.why
+    assert printed.todo
 
 
 @pytest.mark.parametrize(
@@ -129,17 +129,15 @@ def test_a_command_line_that_is_not_understood_says_where_help_is(
     ended = command(*wrong)
     assert (ended.code, ended.out) == (Exit.USAGE, "")
     assert len(ended.err.splitlines()) == 3
-    assert ended.told[2].endswith("--help")
+    assert ended.error[2].endswith("--help")
 
 
-@pytest.mark.parametrize("asked", [["job", "list"], ["db", "status"]])
-def test_a_driver_that_cannot_be_loaded_is_said_with_what_to_install(
-    tenure: Command, asked: list[str]
-) -> None:
-    ended = tenure(*asked, PSYCOPG_IMPL="none")
+@pytest.mark.parametrize("arguments", [["job", "list"], ["db", "status"]])
+def test_missing_driver_names_the_package_to_install(tenure: Command, arguments: list[str]) -> None:
+    ended = tenure(*arguments, PSYCOPG_IMPL="none")
     assert ended.code == Exit.FAILED
     assert len(ended.err.splitlines()) == 3
-    assert 'pip install "tenure[binary]"' in ended.told[2]
+    assert 'pip install "tenure[binary]"' in ended.error[2]
 
 
 def test_migrations_as_text_need_no_driver(tenure: Command) -> None:
@@ -165,7 +163,7 @@ def test_help_loads_neither_a_driver_nor_rich(command: Command) -> None:
     assert not loaded & {"psycopg", "rich", "tenure.app", "tenure.admin"}
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(command: Command) -> None:
+def test_closed_reader_is_not_an_error(command: Command) -> None:
     reading, writing = os.pipe()
     with subprocess.Popen(
         [sys.executable, "-m", "tenure", "db", "sql"],
@@ -200,7 +198,7 @@ async def test_an_interrupt_ends_the_command_by_its_own_code(db: Database, tenur
     assert b"Traceback" not in words
 
 
-def test_no_colour_is_printed_where_nobody_looks_or_wants_it(tenure: Command) -> None:
+def test_no_color_is_printed_without_a_terminal_or_when_unwanted(tenure: Command) -> None:
     tenure("job", "enqueue", "work")
     for environment in ({}, {"NO_COLOR": "1", "FORCE_COLOR": "1"}):
         assert "\x1b[3" not in tenure("job", "list", **environment).out

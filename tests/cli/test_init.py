@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Command
 
 
-def test_two_files_are_written_and_what_comes_next_is_said(command: Command) -> None:
+def test_two_files_are_written_and_the_next_step_is_printed(command: Command) -> None:
     ended = command("init")
     assert (ended.code, ended.out) == (Exit.DONE, "")
     assert ended.err == "wrote jobs.py\nwrote tenure.toml\nnext: tenure dev\n"
@@ -32,16 +32,18 @@ def test_a_file_that_is_there_is_left_as_it_is(command: Command) -> None:
     (command.directory / "jobs.py").write_text("mine")
     ended = command("init")
     assert ended.code == Exit.DONE
-    assert "jobs.py is there already; it is left as it is" in ended.err
+    assert "jobs.py exists and stays unchanged" in ended.err
     assert (command.directory / "jobs.py").read_text() == "mine"
 
 
-def test_where_nothing_can_be_written_it_is_said(command: Command) -> None:
+def test_unwritable_place_is_reported(command: Command) -> None:
     (command.directory / "file").write_text("")
     ended = command("init", "file/shop")
     assert ended.code == Exit.FAILED
-    assert ended.told[0] == "the files cannot be written"
-    assert ended.told[2] == "name a directory that you can write to, as in: tenure init myproject"
+    assert ended.error[0] == "the files cannot be written"
+    assert (
+        ended.error[2] == "choose a directory that you can write to, as in: tenure init myproject"
+    )
 
 
 def test_the_tasks_are_those_that_the_readme_shows(command: Command) -> None:

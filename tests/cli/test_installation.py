@@ -39,16 +39,16 @@ def test_a_queue_is_paused_limited_and_resumed(tenure: Command) -> None:
     assert tenure("queue", "limit", "mail", "--json").json["queue"]["max_running"] is None
 
 
-async def test_a_queue_that_nobody_knows_is_paused_with_a_warning(
-    db: Database, tenure: Command
-) -> None:
-    """A typo would leave the other one running while somebody believes that it stands."""
+async def test_unknown_queue_is_paused_with_a_warning(db: Database, tenure: Command) -> None:
+    """A typo would leave the real queue running although an operator believes it paused."""
     await enqueued(db, queue="mail")
     for verb, words in (("pause", "queue mial is paused; "), ("limit", "queue mial has no limit")):
         ended = tenure("queue", verb, "mial")
         done, warned = ended.err.splitlines()
         assert (ended.code, done.startswith(words)) == (Exit.DONE, True)
-        assert warned == ("warning: no job is in mial and no worker serves it; did you mean mail?")
+        assert warned == (
+            "warning: queue mial has no jobs and no worker serves it; did you mean mail?"
+        )
     assert "warning" not in tenure("queue", "pause", "mail").err
     assert "warning" not in tenure("queue", "pause", "*").err
 
@@ -57,14 +57,14 @@ def test_what_is_not_there_is_not_found(tenure: Command) -> None:
     assert tenure("queue", "show", "never").code == Exit.NOT_FOUND
     for verb in ("show", "drain"):
         ended = tenure("worker", verb, uuid4())
-        assert (ended.code, ended.told[2]) == (
+        assert (ended.code, ended.error[2]) == (
             Exit.NOT_FOUND,
-            "see which there are: tenure worker list --all",
+            "list the workers: tenure worker list --all",
         )
     assert tenure("worker", "list", "--json").json == {"workers": []}
 
 
-async def test_a_worker_is_shown_and_asked_to_end(db: Database, tenure: Command) -> None:
+async def test_worker_is_shown_and_drained(db: Database, tenure: Command) -> None:
     await db.fetch(
         "INSERT INTO tenure.worker (id, name, host, pid, version, language, state, queues, slots,"
         " running, started_at, last_heartbeat_at) VALUES"
@@ -74,7 +74,7 @@ async def test_a_worker_is_shown_and_asked_to_end(db: Database, tenure: Command)
     assert "mail" in tenure("worker", "list").out
     assert tenure("worker", "drain", A, "--reason", "a new release").code == Exit.DONE
     shown = tenure("worker", "show", A)
-    assert "asked to end" in shown.out
+    assert "drain requested" in shown.out
     assert "2 of 10" in shown.out
 
 
@@ -92,15 +92,18 @@ async def test_a_worker_is_named_as_other_commands_show_it(db: Database, tenure:
         "WHERE name = 'anna/1'"
     )
     listed = tenure("worker", "list")
+    states = {line.split()[1]: line.split()[4] for line in listed.out.splitlines()[1:]}
+    assert states == {"anna/1": "stale", "anna/2": "idle", "bob/1": "idle"}
     assert [line.split()[1] for line in listed.out.splitlines()[1:]][-1] == "anna/1"
-    assert (str(gone) in listed.out, listed.err) == (False, "3 shown; 1 that ended, too: --all\n")
+    assert (str(gone) in listed.out, listed.err) == (False, "3 shown; 1 stopped: --all\n")
     assert str(gone) in tenure("worker", "list", "--all").out
 
     for text, name in (("anna/1", "anna/1"), ("bob", "bob/1"), ("A2", "anna/2")):
         shown = tenure("worker", "show", text, "--json").json["worker"]
+        assert shown["health"] == states[name]
         assert (shown["name"], shown["id"]) == (name, str(ids[name]))
     unclear = tenure("worker", "drain", "anna")
-    assert (unclear.code, "there are 2: anna/" in unclear.told[1]) == (Exit.USAGE, True)
+    assert (unclear.code, "there are 2: anna/" in unclear.error[1]) == (Exit.USAGE, True)
 
 
 def test_a_setting_is_changed_and_taken_back(tenure: Command) -> None:
@@ -113,7 +116,7 @@ def test_a_setting_is_changed_and_taken_back(tenure: Command) -> None:
     assert tenure("setting", "reset", "lease", "--json").json == {"name": "lease", "value": 30}
     assert tenure("setting", "set", "lease", "5m", "--json").json == {"name": "lease", "value": 300}
     soon = tenure("setting", "set", "lease", "soon")
-    assert (soon.code, soon.told[2]) == (Exit.USAGE, "write 90, 90s, 5m, 1h30m or 1d")
+    assert (soon.code, soon.error[2]) == (Exit.USAGE, "write it as 90, 90s, 5m, 1h30m or 1d")
     assert tenure("setting", "set", "keep_failed_days", "5h").code == Exit.USAGE
     assert tenure("setting", "reset", "never").code == Exit.USAGE
 

@@ -48,12 +48,12 @@ def command(directory: Path) -> Command:
 
 @pytest.fixture
 def bare(directory: Path, empty_database: str) -> Command:
-    """The command over a database that nobody has migrated."""
+    """The command over a database without a schema."""
     return Command(directory, url=empty_database)
 
 
 def python(command: Command, code: str, **environment: str) -> str:
-    """The last words of a program that ends with an error."""
+    """Return the last lines of a program that ends with an error."""
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=command.directory,
@@ -76,7 +76,7 @@ ENQUEUE = "import jobs; jobs.hello.enqueue(name='Ada')"
 def test_no_database_on_the_command_line(command: Command) -> None:
     ended = command("db", "migrate")
     assert ended.code == Exit.USAGE
-    assert ended.told == (
+    assert ended.error == (
         "a setting is missing or wrong",
         NO_DATABASE.format(directory=command.directory),
         NAME_ONE,
@@ -86,7 +86,7 @@ def test_no_database_on_the_command_line(command: Command) -> None:
 def test_no_database_for_a_worker(command: Command) -> None:
     ended = command("worker", "jobs:app")
     assert ended.code == Exit.FAILED
-    assert ended.told == (
+    assert ended.error == (
         "the worker cannot start",
         NO_DATABASE.format(directory=command.directory),
         NAME_ONE,
@@ -103,62 +103,64 @@ def test_a_url_where_nothing_answers_on_the_command_line(
     command: Command, verb: tuple[str, ...]
 ) -> None:
     ended = command(*verb, TENURE_DATABASE_URL=NOWHERE)
-    what, why, todo = ended.told
+    what, why, todo = ended.error
     assert ended.code == Exit.UNREACHABLE
     assert what == "the database did not answer"
-    assert why.startswith("no connection to a writable PostgreSQL: ")
+    assert why.startswith("cannot connect to a writable PostgreSQL: ")
     assert "Connection refused" in why
     assert todo == CHECK
     assert "geheim" not in ended.err
 
 
 def test_a_url_where_nothing_answers_in_python(command: Command) -> None:
-    told = python(command, ENQUEUE, TENURE_DATABASE_URL=NOWHERE)
-    assert told.startswith("tenure.errors.Unreachable: no connection to a writable PostgreSQL: ")
-    assert told.endswith(f"; {CHECK}")
+    message = python(command, ENQUEUE, TENURE_DATABASE_URL=NOWHERE)
+    assert message.startswith(
+        "tenure.errors.Unreachable: cannot connect to a writable PostgreSQL: "
+    )
+    assert message.endswith(f"; {CHECK}")
 
 
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        ("localhost/shop", "the database's URL is not right: it has no scheme"),
+        ("localhost/shop", "the database URL is not valid: it has no scheme"),
         (
             "mysql://ana:geheim@host/shop",
-            "the database's URL is not right: 'mysql' is no database Tenure works with",
+            "the database URL is not valid: 'mysql' is not supported",
         ),
     ],
 )
-def test_a_url_that_is_none(command: Command, url: str, why: str) -> None:
-    todo = "give one like postgresql://user@host/database"
+def test_invalid_url(command: Command, url: str, why: str) -> None:
+    todo = "write postgresql://user@host/database"
     ended = command("db", "migrate", TENURE_DATABASE_URL=url)
     assert ended.code == Exit.USAGE
-    assert ended.told == ("a setting is missing or wrong", why, todo)
+    assert ended.error == ("a setting is missing or wrong", why, todo)
     assert python(command, ENQUEUE, TENURE_DATABASE_URL=url).endswith(f": {why}; {todo}")
 
 
-NOT_MIGRATED = f"schema is at version 0, this release needs {len(migrations())}"
+NOT_MIGRATED = f"the schema is at version 0, this release needs {len(migrations())}"
 
 
-def test_a_schema_that_nobody_migrated_on_the_command_line(bare: Command) -> None:
+def test_missing_schema_on_the_command_line_names_the_fix(bare: Command) -> None:
     ended = bare("job", "list")
     assert ended.code == Exit.SCHEMA
-    assert ended.told == (
-        "the schema does not fit this release",
+    assert ended.error == (
+        "the schema does not match this release",
         NOT_MIGRATED,
         "run: tenure db migrate",
     )
 
 
-def test_a_schema_that_nobody_migrated_for_a_worker(bare: Command) -> None:
+def test_missing_schema_stops_a_worker_with_the_fix(bare: Command) -> None:
     ended = bare("worker", "jobs:app")
     assert ended.code == Exit.FAILED
-    assert ended.told == ("the worker cannot start", NOT_MIGRATED, "run: tenure db migrate")
+    assert ended.error == ("the worker cannot start", NOT_MIGRATED, "run: tenure db migrate")
 
 
-def test_a_schema_that_nobody_migrated_in_python(bare: Command) -> None:
-    told = python(bare, ENQUEUE)
-    assert told.startswith("tenure.errors.SchemaTooOld: ")
-    assert told.endswith("; run: tenure db migrate")
+def test_missing_schema_raises_with_the_fix(bare: Command) -> None:
+    message = python(bare, ENQUEUE)
+    assert message.startswith("tenure.errors.SchemaTooOld: ")
+    assert message.endswith("; run: tenure db migrate")
 
 
 TARGETS = [
@@ -167,7 +169,7 @@ TARGETS = [
     (
         "shop.tasks:app",
         "there is no module 'shop' in {here}",
-        "run it where your code is, or put that on PYTHONPATH",
+        "run it in the directory of your code, or add that directory to PYTHONPATH",
     ),
     (
         "src/jobs:app",
@@ -189,11 +191,11 @@ def test_an_app_that_is_not_there(command: Command, target: str, why: str, todo:
     ended = command("worker", target, TENURE_DATABASE_URL=NOWHERE)
     assert ended.code == Exit.FAILED
     why = why.format(here=command.directory)
-    assert ended.told == ("the worker cannot start", why, todo)
+    assert ended.error == ("the worker cannot start", why, todo)
 
 
 NAME_THE_APP = (
-    "write it behind the command, as in jobs:app for `app` in jobs.py, or write "
+    "add it to the command, such as jobs:app for `app` in jobs.py, or write "
     'app = "jobs:app" in tenure.toml'
 )
 
@@ -201,9 +203,9 @@ NAME_THE_APP = (
 def test_no_app_at_all(command: Command) -> None:
     ended = command("worker")
     assert ended.code == Exit.USAGE
-    assert ended.told == (
+    assert ended.error == (
         "a setting is missing or wrong",
-        "no app is named",
+        "no app is given",
         NAME_THE_APP,
     )
 
@@ -212,7 +214,7 @@ def test_a_module_that_the_code_itself_misses_is_not_a_wrong_app(command: Comman
     file = command.directory / "jobs.py"
     file.write_text("import requestz\n" + JOBS)
     ended = command("worker", "jobs:app", TENURE_DATABASE_URL=NOWHERE)
-    what, why, _ = ended.told
+    what, why, _ = ended.error
     assert what == "the worker cannot load the app"
     assert why == f"ModuleNotFoundError: No module named 'requestz' ({file}:1)"
 
@@ -220,7 +222,7 @@ def test_a_module_that_the_code_itself_misses_is_not_a_wrong_app(command: Comman
 def test_an_attribute_that_the_code_itself_misses_is_not_a_wrong_app(command: Command) -> None:
     file = command.directory / "jobs.py"
     file.write_text(f"import os\nos.nothing()\n{JOBS}")
-    why = command("worker", "jobs:app", TENURE_DATABASE_URL=NOWHERE).told[1]
+    why = command("worker", "jobs:app", TENURE_DATABASE_URL=NOWHERE).error[1]
     assert why == f"AttributeError: module 'os' has no attribute 'nothing' ({file}:2)"
 
 
@@ -231,14 +233,14 @@ FIT_OR_CHANGE = "pass one that fits, or change the annotation"
     ("call", "why"),
     [
         ("name=3", f"argument 'name' is an int, not a str; {FIT_OR_CHANGE}"),
-        ("nam='Ada'", "got an unexpected keyword argument 'nam'; pass what it asks for, by name"),
-        ("'Ada', 'Bob'", "too many positional arguments; pass what it asks for, by name"),
+        ("nam='Ada'", "got an unexpected keyword argument 'nam'; pass its parameters by name"),
+        ("'Ada', 'Bob'", "too many positional arguments; pass its parameters by name"),
     ],
 )  # fmt: skip
 def test_an_argument_of_a_wrong_type_in_python(command: Command, call: str, why: str) -> None:
-    told = python(command, f"import jobs; jobs.hello.enqueue({call})")
+    message = python(command, f"import jobs; jobs.hello.enqueue({call})")
     called = "hello(name: str) -> str cannot be called so"
-    assert told == f"tenure.errors.InvalidValue: {called}: {why}"
+    assert message == f"tenure.errors.InvalidValue: {called}: {why}"
 
 
 def test_an_argument_of_a_wrong_type_on_the_command_line(bare: Command) -> None:
@@ -254,8 +256,8 @@ def test_an_argument_of_a_wrong_type_on_the_command_line(bare: Command) -> None:
     )
 
 
-def test_arguments_that_are_no_json_on_the_command_line(bare: Command) -> None:
+def test_arguments_that_are_not_json_on_the_command_line(bare: Command) -> None:
     ended = bare("job", "enqueue", "jobs.hello", "--args", "{name: Ada}")
     assert ended.code == Exit.USAGE
-    assert ended.told[0] == "the arguments are not JSON"
-    assert ended.told[2] == """write an object, as in --args '{"name": "Ada"}'"""
+    assert ended.error[0] == "the arguments are not a JSON object"
+    assert ended.error[2] == """write a JSON object, as in --args '{"name": "Ada"}'"""

@@ -22,7 +22,7 @@ MINUTE = timedelta(minutes=1)
 
 
 async def fired(db: Database, after: timedelta = MINUTE) -> None:
-    """Let time pass, and somebody fire what is due."""
+    """Advance the clock, and fire due schedules."""
     db.clock.advance(after)
     await db.run(db.store.ticks.fire())
 
@@ -66,7 +66,7 @@ def test_what_is_made_is_listed_with_its_next_run_in_its_zone_and_in_utc(tenure:
     tenure("schedule", "create", "a", "work", "--cron", "0 9 * * *", "--timezone", "Asia/Tokyo")
     listed = tenure("schedule", "list")
     head, first, second = listed.out.splitlines()
-    assert head.split() == ["name", "when", "zone", "state", "next", "there", "next", "UTC"]
+    assert head.split() == ["name", "when", "zone", "state", "next", "local", "next", "UTC"]
     assert first.split()[:8] == [*["a", "0", "9", "*", "*", "*", "Asia/Tokyo", "active"]]
     assert "09:00:00+0900" in first
     assert "00:00:00Z" in first
@@ -105,7 +105,7 @@ def test_one_is_paused_resumed_run_and_deleted(tenure: Command) -> None:
     assert "paused until 2098-12-31 23:00:00+0000" in paused.err
     resumed = tenure("schedule", "resume", "often")
     assert (resumed.code, resumed.out) == (Exit.DONE, "")
-    assert "often is active; next: " in resumed.err
+    assert "often is active; next run: " in resumed.err
     ran = tenure("schedule", "run", "often", "--key", "x")
     assert (ran.code, ran.out) == (Exit.DONE, "1\n")
     again = tenure("schedule", "run", "often", "--key", "x", "--json")
@@ -123,9 +123,9 @@ def test_one_that_is_not_there_is_not_found(tenure: Command, words: str) -> None
     more = ["--from", "2026-01-01T00:00Z"] if verb == "backfill" else rest
     ended = tenure("schedule", verb, "never", *more)
     assert (ended.code, ended.out) == (Exit.NOT_FOUND, "")
-    assert ended.told[::2] == (
-        "there is no schedule never",
-        "see which there are: tenure schedule list",
+    assert ended.error[::2] == (
+        "schedule never does not exist",
+        "list the schedules: tenure schedule list",
     )
 
 
@@ -157,8 +157,8 @@ async def test_of_what_code_declares_the_policies_are_set_and_marked(
     assert set(back.json["schedule"]["set_policy"].values()) == {None}
     refused = tenure("schedule", "update", "nightly", "--cron", "* * * * *")
     assert refused.code == Exit.USAGE
-    assert "whose code owns its cron" in refused.told[1]
-    assert refused.told[2].startswith("change that in the code")
+    assert "declared in the code of" in refused.error[1]
+    assert refused.error[2].startswith("change cron there")
     assert tenure("schedule", "delete", "nightly").code == Exit.USAGE
 
 
@@ -180,16 +180,22 @@ def test_one_that_was_made_at_run_time_gets_another_definition(tenure: Command) 
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
-        ([], "a schedule says when"),
-        (["--every", "soon"], "'soon' is no number of seconds"),
-        (["--every", "1h30"], "'1h30' is no number of seconds"),
-        (["--every", "0.5"], "closer than a second"),
-        (["--cron", "* * *"], "has 3 fields"),
-        (["--cron", "* * * * *", "--timezone", "Mars/Phobos"], "there is no time zone"),
+        ([], "give one of cron="),
+        (["--every", "soon"], "got 'soon'"),
+        (["--every", "1h30"], "got '1h30'"),
+        (["--every", "0.5"], "every must be at least 1 s"),
+        (["--cron", "* * *"], "got 3: "),
+        (
+            ["--cron", "* * * * *", "--timezone", "Mars/Phobos"],
+            "time zone 'Mars/Phobos' does not exist",
+        ),
         (["--at", "tomorrow"], "'tomorrow'"),
-        (["--at", "2099-01-01T09:00"], "has no time zone"),
-        (["--every", "60", "--missed", "never"], "'never' is not one of"),
-        (["--every", "60", "--args", "[1]"], "the arguments are no object"),
+        (["--at", "2099-01-01T09:00"], "must have a time zone"),
+        (
+            ["--every", "60", "--missed", "never"],
+            "--missed must be one of skip, latest, all, got never",
+        ),
+        (["--every", "60", "--args", "[1]"], "--args must be a JSON object, got [1]"),
     ],
 )
 def test_what_cannot_be_a_schedule_is_a_mistake_of_usage(
@@ -197,7 +203,7 @@ def test_what_cannot_be_a_schedule_is_a_mistake_of_usage(
 ) -> None:
     ended = tenure("schedule", "create", "wrong", "work", *wrong)
     assert (ended.code, ended.out) == (Exit.USAGE, "")
-    assert why in ended.told[1]
+    assert why in ended.error[1]
     again = tenure("schedule", "update", "wrong", "--missed-limit", "many")
     assert again.code == Exit.USAGE
 
@@ -213,26 +219,26 @@ def test_an_expression_is_previewed_without_a_database(command: Command) -> None
     assert change.split()[:4] == ["2027-03-28", "03:00:00+0200", "2027-03-28", "01:00:00Z"]
     assert change.endswith("gap: 02:00 becomes 03:00; moved to its end")
     assert after.split()[:2] == ["2027-03-29", "02:30:00+0200"]
-    told = command("schedule", "preview", "--every", "90", "-n", 2, "--json").json
-    assert told["zone"] == "UTC"
-    assert len(told["runs"]) == 2
+    data = command("schedule", "preview", "--every", "90", "-n", 2, "--json").json
+    assert data["zone"] == "UTC"
+    assert len(data["runs"]) == 2
     nick = command("schedule", "preview", "@hourly", "-n", 1)
-    assert (nick.code, nick.err) == (Exit.DONE, "1 runs to come are shown\n")
+    assert (nick.code, nick.err) == (Exit.DONE, "upcoming runs: 1\n")
     wrong = command("schedule", "preview", "* * * 99 *")
     assert wrong.code == Exit.USAGE
-    assert "'99' is no month" in wrong.told[1]
+    assert "'99' is not a valid month" in wrong.error[1]
     assert command("schedule", "preview").code == Exit.USAGE
 
 
 def test_a_schedule_is_previewed_in_its_own_zone(tenure: Command) -> None:
     tenure("schedule", "create", "a", "work", "--cron", "0 9 * * *", "--timezone", "Asia/Tokyo")
-    told = tenure("schedule", "preview", "a", "-n", 2, "--after", "2027-01-01T00:00Z", "--json")
-    assert [run["local"] for run in told.json["runs"]] == [
+    shown = tenure("schedule", "preview", "a", "-n", 2, "--after", "2027-01-01T00:00Z", "--json")
+    assert [run["local"] for run in shown.json["runs"]] == [
         "2027-01-02T09:00:00+09:00",
         "2027-01-03T09:00:00+09:00",
     ]
     ended = tenure("schedule", "preview", "a", "--timezone", "UTC")
-    assert (ended.code, ended.told[0]) == (Exit.USAGE, "a schedule has its own times")
+    assert (ended.code, ended.error[0]) == (Exit.USAGE, "a schedule has its own times")
 
 
 async def test_past_ticks_are_backfilled_and_each_once(db: Database, tenure: Command) -> None:
@@ -256,7 +262,10 @@ async def test_past_ticks_are_backfilled_and_each_once(db: Database, tenure: Com
     assert "schedule often" in shown.out
     assert f"{since:%Y-%m-%d %H:%M}" in shown.out
     naive = tenure("schedule", "backfill", "often", "--from", "2026-01-01T00:00")
-    assert (naive.code, naive.told[1]) == (Exit.USAGE, "2026-01-01T00:00 has no time zone")
+    assert (naive.code, naive.error[1]) == (
+        Exit.USAGE,
+        "a time must have a time zone, got 2026-01-01T00:00",
+    )
 
 
 def test_the_words_of_the_options_are_those_of_the_policies() -> None:

@@ -32,20 +32,20 @@ async def test_a_list_is_of_what_a_selector_means_and_says_what_was_searched(
     assert ids(tenure("job", "list", "state:queued,failed", "--json")) == [other, mail, dead]
     assert ids(tenure("job", "list", "tag:vip args.to.id:7", "-q", "mail", "--json")) == [mail]
     assert ids(tenure("failed", "list", "error:ValueError", "--json")) == [dead]
-    told = tenure("job", "list", "state:queued").err
-    assert re.fullmatch(r"searched 2 in [\d,]+ ms\n2 shown; no more\n", told)
+    printed = tenure("job", "list", "state:queued").err
+    assert re.fullmatch(r"searched 2 in [\d,]+ ms\n2 shown; no more\n", printed)
 
 
 @pytest.mark.parametrize(
     ("words", "why"),
     [
         (["job", "list", "stat:failed"], "there is no field 'stat'"),
-        (["job", "list", "queue:a", "-q", "b"], "queue: is said twice"),
+        (["job", "list", "queue:a", "-q", "b"], "queue: is given twice"),
         (["failed", "list", "state:due"], "names another state"),
         (["failed", "list", "error:E", "--signature", "E"], "a selector and a --signature"),
-        (["failed", "retry", "state:due", "--yes"], "what is queued cannot be the subject"),
+        (["failed", "retry", "state:due", "--yes"], "must be failed, got queued"),
         (["job", "cancel"], "neither an id nor a --filter"),
-        (["job", "cancel", "--filter", " "], "it would mean every job"),
+        (["job", "cancel", "--filter", " "], "it would match every job"),
     ],
 )
 def test_what_is_not_understood_is_a_mistake_of_usage(
@@ -53,7 +53,7 @@ def test_what_is_not_understood_is_a_mistake_of_usage(
 ) -> None:
     ended = tenure(*words)
     assert (ended.code, ended.out) == (Exit.USAGE, "")
-    assert why in ended.told[1]
+    assert why in ended.error[1]
 
 
 async def test_all_that_a_selector_means_is_steered_as_an_operation(
@@ -72,6 +72,6 @@ async def test_all_that_a_selector_means_is_steered_as_an_operation(
     }.items():
         rehearsed = tenure(*words, "--dry-run", "--json")
         assert (rehearsed.code, rehearsed.json["total"]) == (Exit.DONE, total), rehearsed.err
-    asked = tenure("job", "cancel", "--filter", "queue:mail tag:vip")
-    assert asked.code == Exit.USAGE
-    assert "cancel 3 jobs at 500 a second?" in asked.told[1]
+    refused = tenure("job", "cancel", "--filter", "queue:mail tag:vip")
+    assert refused.code == Exit.USAGE
+    assert "cancel 3 jobs, at most 500 per second?" in refused.error[1]

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from tenure._model.diagnostics import Level
 from tenure._model.ids import JobId, WorkerId
 from tenure.cli.top.frame import bar, brief, frame
-from tenure.cli.top.state import Open, QueueOrder, Quit, Steer, TopState
+from tenure.cli.top.state import OpenJob, PauseOrResume, QueueOrder, Quit, TopState
 from tenure.cli.top.terminal import decoded
 from tenure.types import (
     Alert,
@@ -86,7 +86,7 @@ def test_where_all_is_well_words_say_so() -> None:
     calm = replace(FULL, attention=[], more=0, words="All is well.", queues=[], completions=[])
     text = "\n".join(line.plain for line in frame(calm, TopState(), width=80, height=24))
     assert "All is well." in text
-    assert "none is known yet" in text
+    assert "no queues yet" in text
     assert "nothing since yesterday" in text
 
 
@@ -122,19 +122,19 @@ def test_a_queue_is_chosen_round_and_round() -> None:
     view.sorted([])
     assert view.chosen is None
     assert view.press("p") is None
-    assert view.asked is None
+    assert view.prompted is None
 
 
-def test_a_reason_is_typed_and_mended_and_may_be_left_away() -> None:
+def test_reason_is_typed_corrected_and_optional() -> None:
     view = TopState()
     view.sorted([queue("a"), queue("b", paused=True)])
     for key in ("p", "n", "p", "backspace", "o"):
         assert view.press(key) is None
     assert view.prompt == "pause a; reason: no█"
-    assert view.press("enter") == Steer("a", pause=True, reason="no")
+    assert view.press("enter") == PauseOrResume("a", pause=True, reason="no")
     view.press("j")
     view.press("p")
-    assert view.press("enter") == Steer("b", pause=False, reason=None)
+    assert view.press("enter") == PauseOrResume("b", pause=False, reason=None)
     view.press("p")
     view.press("escape")
     assert view.prompt is None
@@ -144,7 +144,7 @@ def test_a_job_is_opened_by_its_number_alone() -> None:
     view = TopState()
     for key in ("o", "x", "1", "2"):
         assert view.press(key) is None
-    assert view.press("enter") == Open(12)
+    assert view.press("enter") == OpenJob(12)
     view.press("o")
     assert view.press("enter") is None
     view.opened = ["job"]

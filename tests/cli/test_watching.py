@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from support.race_helpers import ended, enqueued, held
@@ -62,6 +63,21 @@ async def test_a_job_is_followed_to_its_end(db: Database, tenure: Command) -> No
     assert again.code == Exit.DONE
     assert "completed, attempt 1 of" in again.out
     assert "3 of 9, on the way, worker_done" in again.out
+
+
+async def test_a_line_has_its_own_time_and_not_that_of_the_claim(
+    db: Database, tenure: Command
+) -> None:
+    [lease] = await held(db)
+    await db.fetch("UPDATE tenure.job SET claimed_at = claimed_at - interval '1 hour'")
+    started_at = datetime.now(UTC).replace(microsecond=0)
+    async with watching(tenure, lease.job_id) as process:
+        times = [(await line(process)).partition("Z, ")[0]]
+        await asyncio.sleep(1.0)
+        await db.run(db.store.leases.progress(lease, done=3, total=9))
+        times.append((await line(process)).partition("Z, ")[0])
+    first, second = (datetime.fromisoformat(f"{time}+00:00") for time in times)
+    assert started_at <= first < second
 
 
 async def test_who_stops_watching_does_not_stop_the_job(db: Database, tenure: Command) -> None:

@@ -65,7 +65,7 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> StandIn:
     return stand_in
 
 
-def test_what_is_not_said_is_left_to_the_settings_and_the_exit_code_is_the_workers(
+def test_omitted_options_use_settings_and_the_exit_code_is_the_workers(
     worker: StandIn,
 ) -> None:
     assert run(["worker", "jobs:app"]) == 7
@@ -73,7 +73,7 @@ def test_what_is_not_said_is_left_to_the_settings_and_the_exit_code_is_the_worke
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("options", "queues"),
     [
         (["-q", "mail"], ["mail"]),
         (["-q", "mail,default"], ["mail", "default"]),
@@ -81,10 +81,10 @@ def test_what_is_not_said_is_left_to_the_settings_and_the_exit_code_is_the_worke
     ],
 )
 def test_queues_are_repeated_or_separated_by_commas(
-    worker: StandIn, said: list[str], meant: list[str]
+    worker: StandIn, options: list[str], queues: list[str]
 ) -> None:
-    run(["worker", "jobs:app", *said])
-    assert worker.called == [("jobs:app", DEFAULTS | {"queues": meant})]
+    run(["worker", "jobs:app", *options])
+    assert worker.called == [("jobs:app", DEFAULTS | {"queues": queues})]
 
 
 def test_every_option_is_passed_on(worker: StandIn) -> None:
@@ -130,11 +130,12 @@ def test_a_worker_says_that_it_works_at_what_and_that_it_has_ended(tenure: Comma
     works, ended = (line for line in done.err.splitlines() if "worker anna" in line)
     url = urlsplit(tenure.environment()["TENURE_DATABASE_URL"])
     assert re.search(
-        r"INFO worker anna works: tenure \S+, app jobs:app, database postgresql:", works
+        r"INFO worker anna started: version=\S+, app=jobs:app, database=postgresql:", works
     )
-    assert f"{url.path}, schema tenure, queues default, 2 x 7 slots, schedules no" in works
+    options = "schema=tenure, queues=default, processes=2, concurrency=7, schedules=no"
+    assert f"{url.path}, {options}" in works
     assert "@" not in works
-    assert re.search(r"INFO worker anna has ended, after \d+ s$", ended)
+    assert re.search(r"INFO worker anna stopped after \d+ s$", ended)
 
 
 def test_the_probe_sees_a_worker_come_and_go(tenure: Command) -> None:
@@ -147,15 +148,15 @@ def test_the_probe_sees_a_worker_come_and_go(tenure: Command) -> None:
         stderr=subprocess.DEVNULL,
     ) as process:
         try:
-            asked = ("probe", "--name", "anna")
-            assert wait_for(lambda: tenure(*asked).code == Exit.DONE, seconds=30)
+            probe = ("probe", "--name", "anna")
+            assert wait_for(lambda: tenure(*probe).code == Exit.DONE, seconds=30)
         finally:
             process.terminate()
         assert process.wait(timeout=60) == Exit.DONE
-    assert tenure(*asked).code == Exit.FAILED
+    assert tenure(*probe).code == Exit.FAILED
 
 
-def test_an_app_that_is_not_there_is_said(tenure: Command) -> None:
+def test_missing_app_is_reported(tenure: Command) -> None:
     ended = tenure("worker", "nowhere:app")
     assert ended.code == Exit.FAILED
     assert "there is no module 'nowhere'" in ended.err

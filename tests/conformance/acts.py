@@ -35,7 +35,7 @@ OUTAGE = Released(begun=True, error=Error("Outage", "the database did not answer
 
 
 def a_job(task: str = "task", **fields: Any) -> NewJob:
-    """A job of the queue `q`, unless told otherwise."""
+    """A job (default queue: `q`)."""
     return NewJob(task, **{"queue": "q", **fields})
 
 

@@ -18,20 +18,20 @@ ALL = Filter()
 
 
 async def dead_letters(db: Database, count: int, task: str = "task") -> list[JobId]:
-    """So many jobs that failed for good."""
+    """This many dead letters."""
     return [await dead_letter(db, task) for _ in range(count)]
 
 
 async def start(
     db: Database,
     kind: OperationKind = OperationKind.RETRY,
-    said: Filter = ALL,
+    given: Filter = ALL,
     *,
     rate: int = 4,
     changes: Changes | None = None,
 ) -> OperationRow:
     """Start an operation; by default a retry of all dead letters, two at a time."""
-    new = NewOperation(kind=kind, filter=said, rate=rate, changes=changes)
+    new = NewOperation(kind=kind, filter=given, rate=rate, changes=changes)
     return await db.run(db.store.operations.start(new, BY))
 
 
@@ -66,6 +66,6 @@ async def items(db: Database, operation_id: int) -> Sequence[OperationItem]:
 
 
 async def outcomes(db: Database, operation_id: int) -> dict[int, str | None]:
-    """What became of each job."""
+    """The result of each job."""
     found = await items(db, operation_id)
     return {item.job_id: item.outcome for item in found if item.job_id is not None}

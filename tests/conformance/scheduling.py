@@ -25,7 +25,7 @@ NOON = datetime(2027, 3, 27, 12, tzinfo=UTC)
 def a_schedule(
     name: str = "s", *, job: NewJob | None = None, timing: Timing | None = None, **policy: Any
 ) -> NewSchedule:
-    """A schedule of the queue `q`, each minute unless told otherwise."""
+    """A schedule of the queue `q` (default: each minute)."""
     return NewSchedule(
         name=name,
         timing=timing or Timing(every=MINUTE),
@@ -72,7 +72,7 @@ async def ticks(db: Database, name: str = "s") -> list[TickRow]:
 
 
 async def outcomes(db: Database, name: str = "s") -> list[tuple[int, str]]:
-    """What each tick came to: minutes since noon, and the outcome or its reason."""
+    """The result of each tick: minutes since noon, and the outcome or its reason."""
     return [
         (int((tick.fire_at - NOON) / MINUTE), tick.reason or tick.outcome)
         for tick in await ticks(db, name)

@@ -126,7 +126,7 @@ async def test_every_verb_of_an_operator_leaves_its_row(db: Database, verb: Verb
     assert (row.actor, row.source, row.reason) == ("ada", "suite", "because")
 
 
-async def test_a_change_is_told_with_what_was_before_and_after(db: Database) -> None:
+async def test_change_is_reported_with_before_and_after(db: Database) -> None:
     """Shows R38."""
     await db.run(db.store.settings.set("lease", 20, BY))
     await db.run(db.store.settings.set("lease", 40.5, BY))
@@ -177,22 +177,22 @@ async def test_a_verb_that_is_refused_leaves_no_row(db: Database) -> None:
 async def test_a_verb_whose_row_cannot_be_written_changes_nothing(db: Database) -> None:
     """The change and its row are one transaction."""
     job_id = await enqueue(db)
-    nobody = By("a\0b")
+    no_one = By("a\0b")
     for op in (
-        db.store.job_commands.cancel([job_id], nobody),
-        db.store.job_commands.hold([job_id], nobody),
+        db.store.job_commands.cancel([job_id], no_one),
+        db.store.job_commands.hold([job_id], no_one),
     ):
         with pytest.raises(QueryFailed):
             await db.run(op)
     with pytest.raises(QueryFailed):
-        await db.run(db.store.queues.limit("q", 1, nobody))
+        await db.run(db.store.queues.limit("q", 1, no_one))
 
     job = await get(db, job_id)
     assert (job.state, job.held) == (State.QUEUED, False)
     assert await count(db, "queue") == await count(db, "audit") == 0
 
 
-async def test_rows_are_read_newest_first_as_many_as_asked(db: Database) -> None:
+async def test_rows_are_read_newest_first_up_to_the_limit(db: Database) -> None:
     for limit in (1, 2, 3):
         await db.run(db.store.queues.limit("q", limit, BY))
     rows = await db.run(db.store.audit.list("queue:q", count=2))

@@ -156,7 +156,7 @@ async def test_an_idle_claim_answers_with_a_time_before_it_began(db: Database) -
     assert (claims.skipped_queues, claims.now) == (frozenset(), db.clock.now - 10 * SECOND)
 
 
-async def test_a_claim_takes_at_most_what_it_asked_for(db: Database) -> None:
+async def test_claim_takes_at_most_its_count(db: Database) -> None:
     await db.run(db.store.jobs.enqueue([a_job() for _ in range(5)]))
 
     assert len(await claim(db, count=3)) == 3

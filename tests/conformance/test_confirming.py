@@ -63,9 +63,7 @@ async def test_a_job_that_was_only_given_back_needs_no_confirmation(db: Database
 
 
 @pytest.mark.parametrize("limit", [None, 1])
-async def test_a_claim_that_nobody_heard_of_counts_a_death_and_no_loss(
-    db: Database, limit: int | None
-) -> None:
+async def test_unanswered_claim_counts_a_death_and_no_loss(db: Database, limit: int | None) -> None:
     """Shows R6. Shows R15."""
     job_id = await enqueue(db, max_attempts=2)
     await lose(db, await claim_one(db))
@@ -80,7 +78,7 @@ async def test_a_claim_that_nobody_heard_of_counts_a_death_and_no_loss(
     assert (await claim_one(db, worker=B)).job.attempt == 1
 
 
-async def test_a_claim_that_nobody_heard_of_is_on_record_as_lost_and_says_so(db: Database) -> None:
+async def test_unanswered_claim_is_recorded_as_lost(db: Database) -> None:
     """Shows R6."""
     claimed = await running(db)
     await expire(db, claimed)
@@ -144,7 +142,7 @@ async def test_a_lease_that_another_has_now_is_not_confirmed(db: Database) -> No
     assert await confirm(db, other)
 
 
-async def test_many_are_confirmed_at_once_and_answered_in_the_order_asked(db: Database) -> None:
+async def test_many_are_confirmed_at_once_and_answered_in_order(db: Database) -> None:
     await db.run(db.store.jobs.enqueue([a_job() for _ in range(3)]))
     leases = [one.lease for one in await claim(db, count=3)]
     await db.run(db.store.job_commands.revoke([leases[1].job_id], BY))

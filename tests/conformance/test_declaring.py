@@ -1,4 +1,4 @@
-"""Declaring: a program's schedules are what its newest version says, and nobody else's."""
+"""Declaring: a program's schedules are what its newest version declares, and no other program's."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ async def test_one_that_vanished_is_retired_and_kept(db: Database) -> None:
     assert noted.reason == "version 2 no longer declares it"
 
 
-async def test_a_retired_schedule_that_is_declared_again_goes_on_from_then(db: Database) -> None:
+async def test_retired_schedule_continues_when_declared_again(db: Database) -> None:
     db.clock.now = NOON
     await declare(db, a_schedule())
     await declare(db)
@@ -165,7 +165,7 @@ async def test_a_program_retires_no_other_s_schedules(db: Database) -> None:
     assert (await found(db, "c")).state is ScheduleState.ACTIVE
 
 
-async def test_what_code_declares_is_its_own_whoever_had_the_name(db: Database) -> None:
+async def test_declaration_takes_over_an_existing_name(db: Database) -> None:
     await created(db)
     assert await declare(db, a_schedule()) == DeclareResult(changed=("s",))
     assert (await found(db)).program == "shop"

@@ -56,6 +56,32 @@ async def test_a_queue_that_a_worker_serves_or_an_operator_set_is_there_with_zer
     assert await depths(db) == {"served": depth("served"), "limited": depth("limited")}
 
 
+async def test_of_a_remote_worker_only_listed_queues_are_known(db: Database) -> None:
+    """A name that a pattern of its token matches may be made up."""
+    invented = NewWorker(A, "me", "host", 1, "1.0", ["named", "x.1", "x.2"], 1, listed=["named"])
+    await db.run(db.store.workers.register(invented))
+    assert await depths(db) == {"named": depth("named")}
+
+
+async def test_usage_counts_live_jobs_and_estimates_bytes(db: Database) -> None:
+    await running(db)
+    await enqueue(db, held=True)
+    for queue in ("a.1", "a.2", "b"):
+        await enqueue(db, queue=queue, args={"text": "x" * 1000})
+
+    async def usage(*queues: str, most: int = 100) -> tuple[int, int]:
+        found = await db.run(db.store.stats.usage(queues, most=most))
+        return found.jobs, found.payload_bytes
+
+    assert await usage("q") == (2, 0)
+    jobs, size = await usage("a.*")
+    assert (jobs, 2000 <= size < 2200) == (2, True)
+    assert (await usage("*"))[0] == 5
+    assert (await usage("b", "a.1"))[0] == 2
+    assert (await usage("a.*", most=1))[0] == 1
+    assert await usage("none", "none.*") == (0, 0)
+
+
 @pytest.mark.parametrize("only", ["held", "failed", "running"])
 async def test_a_queue_is_known_by_whatever_is_left_in_it(db: Database, only: str) -> None:
     if only == "held":

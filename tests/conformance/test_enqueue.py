@@ -1,4 +1,4 @@
-"""Enqueue: what becomes of a call, one job or many."""
+"""Enqueue: the result of a call, one job or many."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from support.store import Database
 
 
-async def test_a_job_is_queued_as_it_was_asked_for(db: Database) -> None:
+async def test_job_is_queued_as_requested(db: Database) -> None:
     """Shows R12."""
-    asked = NewJob(
+    request = NewJob(
         "mail.send",
         queue="mail",
         args={"to": ["a", None, True, 1.5, -(2**63), 'ü "\\{},NULL'], "n": {}},
@@ -26,19 +26,19 @@ async def test_a_job_is_queued_as_it_was_asked_for(db: Database) -> None:
         max_attempts=5,
         meta={"trace": "t1"},
     )
-    [answer] = await db.run(db.store.jobs.enqueue([asked]))
+    [answer] = await db.run(db.store.jobs.enqueue([request]))
     job = await get(db, answer.id)
 
     assert answer.created
     assert job.state is State.QUEUED
     assert (job.task, job.queue, job.priority) == ("mail.send", "mail", 7)
-    assert (job.args, job.meta) == (asked.args, {"trace": "t1"})
+    assert (job.args, job.meta) == (request.args, {"trace": "t1"})
     assert (job.attempt, job.max_attempts, job.losses, job.token) == (0, 5, 0, 0)
     assert (job.claimed_by, job.lease_expires_at, job.ended_at) == (None, None, None)
     assert job.run_at == job.created_at == db.clock.now
 
 
-async def test_what_is_not_asked_for_is_left_to_the_defaults(db: Database) -> None:
+async def test_omitted_options_use_the_defaults(db: Database) -> None:
     """Shows R13."""
     job = await get(db, await enqueue(db))
 
@@ -50,7 +50,7 @@ async def test_an_empty_call_enqueues_nothing(db: Database) -> None:
     assert await db.run(db.store.jobs.enqueue([])) == []
 
 
-async def test_answers_come_in_the_order_asked(db: Database) -> None:
+async def test_answers_keep_the_order_of_requests(db: Database) -> None:
     jobs = [a_job(args={"n": n}, key=f"k{97 - n}" if n % 3 else None) for n in range(60)]
     answers = await db.run(db.store.jobs.enqueue(jobs))
 
@@ -59,7 +59,7 @@ async def test_answers_come_in_the_order_asked(db: Database) -> None:
         assert (await get(db, answer.id)).args == {"n": n}
 
 
-async def test_ids_grow_in_the_order_asked(db: Database) -> None:
+async def test_ids_grow_in_the_order_of_requests(db: Database) -> None:
     answers = await db.run(db.store.jobs.enqueue([a_job() for _ in range(100)]))
     ids = [answer.id for answer in answers]
 
@@ -78,7 +78,7 @@ async def test_a_key_that_comes_twice_in_one_call_makes_one_job(db: Database) ->
 
 
 @pytest.mark.parametrize(
-    ("asked", "due"),
+    ("requested", "due"),
     [
         ({"run_at": 60}, 60),
         ({"run_at": -60}, 0),
@@ -88,12 +88,12 @@ async def test_a_key_that_comes_twice_in_one_call_makes_one_job(db: Database) ->
     ],
 )
 async def test_the_due_time_is_bounded_below_by_the_clock(
-    db: Database, asked: dict[str, int], due: int
+    db: Database, requested: dict[str, int], due: int
 ) -> None:
     """Shows R11."""
     now = db.clock.now
     kinds = {"run_at": lambda s: now + s * SECOND, "delay": lambda s: s * SECOND}
-    job_id = await enqueue(db, **{name: kinds[name](value) for name, value in asked.items()})
+    job_id = await enqueue(db, **{name: kinds[name](value) for name, value in requested.items()})
 
     assert (await get(db, job_id)).run_at == now + due * SECOND
 

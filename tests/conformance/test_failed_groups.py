@@ -35,8 +35,8 @@ async def silent(db: Database, task: str) -> None:
     await settle(db, claimed, Released(begun=True))
 
 
-async def groups(db: Database, **asked: Any) -> list[FailedGroup]:
-    return list(await db.run(db.store.stats.failed_groups(**{"count": 50, **asked})))
+async def groups(db: Database, **requested: Any) -> list[FailedGroup]:
+    return list(await db.run(db.store.stats.failed_groups(**{"count": 50, **requested})))
 
 
 def names(found: list[FailedGroup]) -> list[tuple[str, str | None]]:
@@ -72,7 +72,7 @@ async def test_a_group_is_a_task_and_a_signature_and_those_without_one_come_last
     assert names(await groups(dead)) == ORDER
 
 
-async def test_losses_by_rescue_are_one_group_whoever_held_the_lease_and_whenever(
+async def test_losses_by_rescue_are_one_group_for_all_holders_and_times(
     db: Database,
 ) -> None:
     """Shows R15."""
@@ -121,7 +121,7 @@ async def test_a_group_says_when_they_ended_hour_by_hour(
     assert [sum(group.hours) for group in await groups(db)] == [1, 1]
 
 
-async def test_pages_go_on_where_the_last_ended(dead: Database) -> None:
+async def test_pages_continue_where_the_last_ended(dead: Database) -> None:
     found: list[FailedGroup] = []
     while page := await groups(dead, count=2, after=names(found)[-1] if found else None):
         found += page
@@ -156,12 +156,12 @@ async def test_one_queue_has_its_own_groups_alone(dead: Database) -> None:
 
 
 @pytest.mark.parametrize("task", ["a", "c", None])
-async def test_pages_of_a_queue_go_on_where_the_last_ended(
+async def test_pages_of_a_queue_continue_where_the_last_ended(
     dead: Database, task: str | None
 ) -> None:
     found: list[FailedGroup] = []
-    asked = {"queue": "q", "task": task, "count": 2}
-    while page := await groups(dead, **asked, after=names(found)[-1] if found else None):
+    request = {"queue": "q", "task": task, "count": 2}
+    while page := await groups(dead, **request, after=names(found)[-1] if found else None):
         found += page
     assert names(found) == [name for name in ORDER if task in (name[0], None)]
 

@@ -173,7 +173,7 @@ async def test_of_several_that_are_made_up_for_only_one_runs_without_overlap(db:
 async def test_a_tick_that_has_its_job_already_hides_no_other_job_from_an_overlap(
     db: Database,
 ) -> None:
-    """The clock was put back and the definition written anew: its first tick is on record, makes
+    """The clock was put back and the definition written again: its first tick is on record, makes
     nothing, and the job of the last one still lives."""
     await created(db, a_schedule(overlap=Overlap.SKIP))
     db.clock.now = NOON + MINUTE

@@ -80,7 +80,7 @@ async def test_jobs_that_were_tried_before_are_retrying_due_or_not(db: Database)
     assert await db.run(db.store.overview.retrying(["other"])) == Count(0)
 
 
-async def test_of_a_deep_queue_only_so_many_are_looked_at(db: Database) -> None:
+async def test_deep_queue_is_read_up_to_a_bound(db: Database) -> None:
     await db.run(db.store.jobs.enqueue([NewJob("t", queue="q")] * 1001))
     assert await db.run(db.store.overview.retrying(["q"])) == Count(0, more=True)
 

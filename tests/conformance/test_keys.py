@@ -135,7 +135,7 @@ async def test_a_key_can_be_kept_for_a_while_after_the_end(db: Database) -> None
 
 
 @pytest.mark.parametrize("end", ["cancel", "revoke", "loss", "rescue"])
-async def test_every_end_keeps_the_key_as_long_as_was_asked(db: Database, end: str) -> None:
+async def test_every_end_keeps_the_key_for_its_duration(db: Database, end: str) -> None:
     job_id = await enqueue(db, key="k", key_for=60 * SECOND, max_losses=0)
     match end:
         case "cancel":

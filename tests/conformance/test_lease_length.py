@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("limited", [False, True], ids=["unlimited", "limited"])
 @pytest.mark.parametrize(
-    ("said", "seconds"),
+    ("given", "seconds"),
     [
         (("call", "job", "queue", "setting"), 11),
         (("job", "queue", "setting"), 12),
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     ],
 )
 async def test_the_nearest_word_decides(
-    db: Database, said: tuple[str, ...], seconds: int, *, limited: bool
+    db: Database, given: tuple[str, ...], seconds: int, *, limited: bool
 ) -> None:
     """Shows R8."""
     if limited:
         await db.run(db.store.queues.limit("q", 5, BY))
-    if "setting" in said:
+    if "setting" in given:
         await db.run(db.store.settings.set("lease", 14, BY))
-    if "queue" in said:
+    if "queue" in given:
         lease = 13 * SECOND
         await db.run(db.store.queues.configure("q", BY, lease=lease, max_attempts=None))
-    job_id = await enqueue(db, lease=12 * SECOND if "job" in said else None)
-    ttl = 11 * SECOND if "call" in said else None
+    job_id = await enqueue(db, lease=12 * SECOND if "job" in given else None)
+    ttl = 11 * SECOND if "call" in given else None
     claims = await db.run(db.store.leases.claim(lanes("q"), count=1, worker=A, ttl=ttl))
 
     [claimed] = claims.jobs

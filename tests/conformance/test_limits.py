@@ -1,4 +1,4 @@
-"""Limits: at most so many jobs run at once, of a queue or of all."""
+"""Limits: how many jobs run at once, of a queue or of all."""
 
 from __future__ import annotations
 
@@ -189,6 +189,6 @@ async def test_the_order_is_kept_within_a_limit(db: Database) -> None:
 
 
 async def test_a_negative_limit_is_refused(db: Database) -> None:
-    with pytest.raises(InvalidValue, match="0 stops a queue, None frees it"):
+    with pytest.raises(InvalidValue, match="0 stops a queue, None removes the limit"):
         await db.run(db.store.queues.limit("q", -1, BY))
     assert await db.run(db.store.queues.list()) == []

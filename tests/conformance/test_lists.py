@@ -34,7 +34,7 @@ async def made(db: Database, state: State, count: int = COUNT, **fields: Any) ->
     return ids
 
 
-async def pages(db: Database, state: State, *, count: int = 3, **filters: str) -> list[list[JobId]]:
+async def pages(db: Database, state: State, *, count: int = 3, **filters: Any) -> list[list[JobId]]:
     """All pages to the end."""
     found: list[list[JobId]] = []
     place: PageCursor | None = None
@@ -134,7 +134,7 @@ async def test_many_leases_are_listed_like_what_is_queued(
 async def test_a_page_of_the_archive_comes_short_when_enough_was_searched(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many rows of a day do not match, a page looks at so many and no more."""
+    """However many rows of a day do not match, a page reads a bounded number of rows."""
     wanted = await made(db, State.COMPLETED, 1, task="wanted")
     await made(db, State.COMPLETED, 5, task="other")
     monkeypatch.setattr("tenure._store.postgres.job_queries._SEARCHED_ARCHIVED", 2)

@@ -262,8 +262,8 @@ async def test_a_confirmation_says_of_a_job_enqueued_by_name_that_it_fails_on_lo
     db: Database,
 ) -> None:
     claimed = await running(db)
-    asked = db.store.leases.confirm([claimed.lease], fail_on_loss=[True])
-    assert await db.run(asked) == [True]
+    request = db.store.leases.confirm([claimed.lease], fail_on_loss=[True])
+    assert await db.run(request) == [True]
 
     assert (await expire(db, claimed)).reason == "lost"
 

@@ -1,4 +1,4 @@
-"""A day without a partition: history is filed under the newest day there is, and work goes on."""
+"""A day without a partition: history is filed under the newest day there is, and work continues."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def filed(db: Database) -> dict[str, list[date]]:
     }
 
 
-async def test_a_settle_goes_on(db: Database, yesterday: date) -> None:
+async def test_settle_survives(db: Database, yesterday: date) -> None:
     """Shows R16."""
     claimed = await running(db)
     answer = await settle(db, claimed, Succeeded({"n": 1}))
@@ -62,7 +62,7 @@ async def test_a_settle_goes_on(db: Database, yesterday: date) -> None:
     assert (await settle(db, claimed, Succeeded())).answer is SettleStatus.REPEATED
 
 
-async def test_a_rescue_goes_on(db: Database, yesterday: date) -> None:
+async def test_rescue_survives(db: Database, yesterday: date) -> None:
     """Shows R6."""
     claimed = await running(db)
     await db.run(db.store.job_commands.cancel([claimed.job.id], BY))
@@ -72,7 +72,7 @@ async def test_a_rescue_goes_on(db: Database, yesterday: date) -> None:
     assert (await get(db, claimed.job.id)).state is State.CANCELLED
 
 
-async def test_a_cancel_goes_on(db: Database, yesterday: date) -> None:
+async def test_cancel_survives(db: Database, yesterday: date) -> None:
     job_id = await enqueue(db)
     assert await db.run(db.store.job_commands.cancel([job_id], BY)) == [CancelStatus.CANCELLED]
 
@@ -81,7 +81,7 @@ async def test_a_cancel_goes_on(db: Database, yesterday: date) -> None:
     assert [row.actor for row in await db.run(db.store.audit.list(f"job:{job_id}"))] == ["ada"]
 
 
-async def test_a_revoke_goes_on(db: Database, yesterday: date) -> None:
+async def test_revoke_survives(db: Database, yesterday: date) -> None:
     claimed = await running(db)
     assert await db.run(db.store.job_commands.revoke([claimed.job.id], BY)) == [True]
 
@@ -89,7 +89,7 @@ async def test_a_revoke_goes_on(db: Database, yesterday: date) -> None:
     assert len(await db.run(db.store.audit.list(f"job:{claimed.job.id}"))) == 1
 
 
-async def test_a_settle_in_a_callers_transaction_goes_on(db: Database, yesterday: date) -> None:
+async def test_settle_in_a_callers_transaction_survives(db: Database, yesterday: date) -> None:
     """Shows R20."""
     claimed = await running(db)
     caller = await db.caller("caller")
@@ -133,7 +133,7 @@ async def test_a_settle_finds_the_newest_day_however_the_catalog_is_read(
     assert answer.state is State.COMPLETED
 
 
-async def test_a_report_that_reaches_its_target_goes_on(db: Database, yesterday: date) -> None:
+async def test_progress_report_at_its_target_survives(db: Database, yesterday: date) -> None:
     """Shows R23."""
     claimed = await running(db, target=1)
     report = await db.run(db.store.leases.progress(claimed.lease, items={"a": 1}))

@@ -55,9 +55,7 @@ async def test_keys_are_each_actors_own(db: Database) -> None:
 
 
 @pytest.mark.parametrize("digest", ["d", "other"])
-async def test_after_a_day_a_key_is_free_also_where_nobody_has_pruned(
-    db: Database, digest: str
-) -> None:
+async def test_key_is_free_after_a_day_without_pruning(db: Database, digest: str) -> None:
     await db.run(once(db))
     db.clock.advance(DAY)
     assert (await db.run(db.store.tokens.once("ada", "key", digest, enqueuing(db))))[1] is False

@@ -181,8 +181,8 @@ async def test_the_filter_of_dead_letters(db: Database) -> None:
     error = Error("KeyError", "k", signature="KeyError: k")
     await settle(db, odd, Failed(error, retryable=False))
 
-    async def members(**said: object) -> set[int]:
-        operation = await start(db, said=Filter(**said))  # type: ignore[arg-type]  # By name.
+    async def members(**given: object) -> set[int]:
+        operation = await start(db, given=Filter(**given))  # type: ignore[arg-type]  # By name.
         return set(await outcomes(db, operation.id))
 
     assert await members(task="other") == {other}
@@ -200,11 +200,11 @@ async def test_the_filter_of_live_jobs(db: Database) -> None:
     db.clock.advance(SECOND)
     queued = await enqueue(db, task="other")
 
-    async def members(**said: object) -> set[int]:
+    async def members(**given: object) -> set[int]:
         operation = await start(
             db,
             OperationKind.CANCEL,
-            Filter(**said),  # type: ignore[arg-type]  # By name.
+            Filter(**given),  # type: ignore[arg-type]  # By name.
         )
         return set(await outcomes(db, operation.id))
 
@@ -229,9 +229,9 @@ async def test_an_operation_is_for_what_a_selector_means(db: Database) -> None:
     db.clock.advance(6 * SECOND)
     common = "task:other,no tag:vip args.to.id:7 created:<1d due:<=1h"
 
-    async def members(kind: OperationKind, said: str) -> set[int]:
+    async def members(kind: OperationKind, given: str) -> set[int]:
         operation = await start(
-            db, kind, selected(parse(said)), changes=CHANGES if kind == "move" else None
+            db, kind, selected(parse(given)), changes=CHANGES if kind == "move" else None
         )
         return set(await outcomes(db, operation.id))
 
@@ -248,31 +248,37 @@ async def test_an_operation_is_for_what_a_selector_means(db: Database) -> None:
 
 
 async def test_what_is_kept_of_a_selector_tells_no_payload(db: Database) -> None:
-    said = parse("state:failed queue:q error:E key:secret-1 args.to:secret-2")
-    operation = await start(db, OperationKind.RETRY, selected(said))
-    told = await db.run(db.store.audit.list(f"operation:{operation.id}"))
+    answer = parse("state:failed queue:q error:E key:secret-1 args.to:secret-2")
+    operation = await start(db, OperationKind.RETRY, selected(answer))
+    output = await db.run(db.store.audit.list(f"operation:{operation.id}"))
     assert operation.filter.queue == "q"
     assert operation.filter.selector == "state:failed queue:q key:… error:E args.to:…"
-    assert "secret" not in str([operation, told])
+    assert "secret" not in str([operation, output])
 
 
 CHANGES = Changes(queue="other")
 
 
-def by_selector(kind: OperationKind, said: str, **also: Any) -> NewOperation:
-    return NewOperation(kind=kind, filter=Filter(selector=said, **also), rate=1)
+def by_selector(kind: OperationKind, given: str, **also: Any) -> NewOperation:
+    return NewOperation(kind=kind, filter=Filter(selector=given, **also), rate=1)
 
 
 @pytest.mark.parametrize(
     ("new", "why"),
     [
-        (NewOperation(kind=OperationKind.RETRY, filter=Filter(), rate=0), "a rate of 0"),
-        (NewOperation(kind=OperationKind.RETRY, filter=Filter(), rate=10_001), "a rate of 10001"),
+        (
+            NewOperation(kind=OperationKind.RETRY, filter=Filter(), rate=0),
+            "rate must be 1 to 10,000 jobs per second, got 0",
+        ),
+        (
+            NewOperation(kind=OperationKind.RETRY, filter=Filter(), rate=10_001),
+            "rate must be 1 to 10,000 jobs per second, got 10001",
+        ),
         (
             NewOperation(kind=OperationKind.RETRY, filter=Filter(state=State.QUEUED), rate=1),
-            "what is queued",
+            "must be failed, got queued",
         ),
-        (NewOperation(kind=OperationKind.DELETE, filter=Filter(), rate=1), "must say of which"),
+        (NewOperation(kind=OperationKind.DELETE, filter=Filter(), rate=1), "must name one"),
         (
             NewOperation(kind=OperationKind.CANCEL, filter=Filter(signature="E"), rate=1),
             "only dead letters",
@@ -287,35 +293,41 @@ def by_selector(kind: OperationKind, said: str, **also: Any) -> NewOperation:
                 filter=Filter(ended_after=LATER.replace(tzinfo=None)),
                 rate=1,
             ),
-            "no time zone",
+            "must have a time zone",
         ),
-        (by_selector(OperationKind.RETRY, "state:due"), "what is queued cannot be the subject"),
+        (by_selector(OperationKind.RETRY, "state:due"), "must be failed, got queued"),
         (by_selector(OperationKind.RETRY, "stat:due"), "there is no field 'stat'"),
         (by_selector(OperationKind.RETRY, "id:1"), "a field for ids"),
-        (by_selector(OperationKind.RETRY, "task:a", task="a"), "says it all"),
-        (by_selector(OperationKind.RETRY, "queue:a", queue="b"), "says it all"),
-        (by_selector(OperationKind.CANCEL, "error:E"), "on live jobs takes no error"),
+        (by_selector(OperationKind.RETRY, "task:a", task="a"), "takes no other field"),
+        (by_selector(OperationKind.RETRY, "queue:a", queue="b"), "takes no other field"),
+        (by_selector(OperationKind.CANCEL, "error:E"), "on live jobs cannot select by error"),
         (by_selector(OperationKind.CANCEL, "ended:<1h"), "has not ended"),
-        (by_selector(OperationKind.DELETE, "queue:a"), "must say of which state"),
-        (by_selector(OperationKind.DELETE, "state:failed,completed"), "must say of which state"),
-        (NewOperation(kind=OperationKind.RETRY, filter=Filter(ids=[]), rate=1), "0 ids"),
-        (NewOperation(kind=OperationKind.RETRY, filter=Filter(ids=[0]), rate=1), "not one of a"),
+        (by_selector(OperationKind.DELETE, "queue:a"), "must name one state"),
+        (by_selector(OperationKind.DELETE, "state:failed,completed"), "must name one state"),
+        (NewOperation(kind=OperationKind.RETRY, filter=Filter(ids=[]), rate=1), "ids must be 1 to"),
+        (
+            NewOperation(kind=OperationKind.RETRY, filter=Filter(ids=[0]), rate=1),
+            "must be a job id",
+        ),
         (
             NewOperation(kind=OperationKind.RETRY, filter=Filter(ids=[1], queue="q"), rate=1),
-            "leave the rest",
+            "omit the rest",
         ),
-        (NewOperation(kind=OperationKind.MOVE, filter=Filter(), rate=1), "nothing is said"),
+        (
+            NewOperation(kind=OperationKind.MOVE, filter=Filter(), rate=1),
+            "a move must change something",
+        ),
         (
             NewOperation(
                 kind=OperationKind.MOVE, filter=Filter(), rate=1, changes=Changes(priority=10)
             ),
-            "priority 10",
+            "priority must be 0 to 9",
         ),
         (
             NewOperation(
                 kind=OperationKind.MOVE, filter=Filter(), rate=1, changes=Changes(queue="no way")
             ),
-            "cannot name a queue",
+            "queue name must be",
         ),
         (
             NewOperation(kind=OperationKind.RETRY, filter=Filter(), rate=1, changes=CHANGES),

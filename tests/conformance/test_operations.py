@@ -94,7 +94,7 @@ async def test_who_comes_late_makes_up_for_one_second_and_no_more(db: Database) 
     assert (await read(db, operation.id)).next_at == db.clock.now + HALF
 
 
-async def test_each_item_keeps_what_became_of_it(db: Database) -> None:
+async def test_each_item_keeps_its_result(db: Database) -> None:
     """Shows R15."""
     dead = await dead_letters(db, 4)
     operation = await start(db)
@@ -128,7 +128,7 @@ async def test_items_are_read_by_pages_and_by_their_outcome(
     assert ([item.job_id for item in page], more) == ([dead[4]], None)
 
 
-async def test_a_paused_operation_waits_and_goes_on_where_it_was(db: Database) -> None:
+async def test_paused_operation_continues_where_it_was(db: Database) -> None:
     await dead_letters(db, 4)
     operation = await start(db)
     await advance(db)
@@ -171,16 +171,16 @@ async def test_what_has_ended_is_not_steered_any_more(db: Database) -> None:
     for wanted in (OperationState.PAUSED, OperationState.RUNNING, OperationState.ABORTED):
         with pytest.raises(InvalidValue, match=f"operation {operation.id} is done"):
             await db.run(db.store.operations.steer(operation.id, wanted, BY))
-    with pytest.raises(InvalidValue, match="there is no operation 4711"):
+    with pytest.raises(InvalidValue, match="operation 4711 does not exist"):
         await db.run(db.store.operations.steer(4711, OperationState.PAUSED, BY))
 
 
 async def test_who_started_and_steered_it_is_in_the_audit_and_the_jobs_are_not(
     db: Database,
 ) -> None:
-    """One row for the operation: what became of each job is on its items. Shows R36."""
+    """One row for the operation: the result of each job is on its items. Shows R36."""
     [dead] = await dead_letters(db, 1)
-    operation = await start(db, said=Filter(task="task"))
+    operation = await start(db, given=Filter(task="task"))
     ana = By("ana", source="cli", reason="lunch")
     await db.run(db.store.operations.steer(operation.id, OperationState.PAUSED, ana))
     await db.run(db.store.operations.steer(operation.id, OperationState.RUNNING, ana))
@@ -217,8 +217,8 @@ async def test_operations_are_read_newest_first(db: Database) -> None:
 
 async def test_two_operations_take_turns(db: Database) -> None:
     dead = await dead_letters(db, 8)
-    one = await start(db, said=Filter(ids=dead[:4]))
-    other = await start(db, said=Filter(ids=dead[4:]))
+    one = await start(db, given=Filter(ids=dead[:4]))
+    other = await start(db, given=Filter(ids=dead[4:]))
     assert [await advance(db) for _ in range(3)] == [2, 2, 0]
     assert [(await read(db, row.id)).done for row in (one, other)] == [2, 2]
 
@@ -264,7 +264,7 @@ async def test_what_else_the_database_refuses_puts_this_operation_off_and_no_oth
     [dead] = await dead_letters(db, 1)
     queued = await enqueue(db)
     stuck = await start(db, OperationKind.CANCEL)
-    other = await start(db, said=Filter(ids=[dead]))
+    other = await start(db, given=Filter(ids=[dead]))
     await db.fetch(
         "CREATE FUNCTION tenure.refuse() RETURNS trigger LANGUAGE plpgsql AS "
         "$$ BEGIN RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'no'; END $$"

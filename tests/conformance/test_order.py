@@ -44,8 +44,10 @@ async def test_priority_comes_first_then_the_due_time_then_age(
 ) -> None:
     """Shows R10."""
     assert callable(in_turn)
-    asked = [(5, 3), (0, 0), (5, 1), (9, 4), (5, 1), (4, 0), (9, 2)]
-    ids = [await enqueue(db, priority=priority, delay=delay * SECOND) for priority, delay in asked]
+    request = [(5, 3), (0, 0), (5, 1), (9, 4), (5, 1), (4, 0), (9, 2)]
+    ids = [
+        await enqueue(db, priority=priority, delay=delay * SECOND) for priority, delay in request
+    ]
     db.clock.advance(5 * SECOND)
 
     assert await in_turn(db) == [ids[i] for i in (6, 3, 2, 4, 0, 5, 1)]

@@ -156,7 +156,7 @@ async def test_the_reason_for_completion_is_kept(db: Database, reason: str) -> N
     assert (job.done_reason, job.result, job.items) == (reason, {"found": 1}, 1)
 
 
-async def test_a_report_carries_back_that_a_cancel_was_asked(db: Database) -> None:
+async def test_progress_report_returns_the_cancel_request(db: Database) -> None:
     claimed = await running(db)
     await db.run(db.store.job_commands.cancel([claimed.job.id], BY))
 

@@ -44,7 +44,7 @@ async def test_a_pause_says_by_whom_and_why(db: Database) -> None:
     assert await db.run(db.store.queues.list()) == [row]
 
 
-async def test_a_resumed_queue_goes_on(db: Database) -> None:
+async def test_resumed_queue_continues(db: Database) -> None:
     await enqueue(db)
     await db.run(db.store.queues.pause("q", BY))
     assert await claim(db) == []
@@ -144,5 +144,5 @@ async def test_a_queue_is_not_given_what_no_job_could_have(
 
 @pytest.mark.parametrize("name", ["", "two words", "x" * 201])
 async def test_a_name_that_no_queue_can_have_is_refused(db: Database, name: str) -> None:
-    with pytest.raises(InvalidValue, match="cannot name a queue"):
+    with pytest.raises(InvalidValue, match="queue name must be"):
         await db.run(db.store.queues.pause(name, BY))

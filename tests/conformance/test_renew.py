@@ -46,7 +46,7 @@ async def test_a_renewal_extends_the_lease_by_its_own_length_from_now(db: Databa
     assert (await get(db, claimed.job.id)).lease_expires_at == db.clock.now + 20 * SECOND
 
 
-async def test_a_lease_that_is_renewed_in_time_lasts_for_as_long_as_that_goes_on(
+async def test_lease_lasts_while_it_is_renewed_in_time(
     db: Database,
 ) -> None:
     """Shows R8."""
@@ -111,7 +111,7 @@ async def test_a_lease_that_was_taken_or_ended_is_lost(db: Database, end: str) -
     assert await get(db, claimed.job.id) == before
 
 
-async def test_answers_come_in_the_order_asked(db: Database) -> None:
+async def test_answers_keep_the_order_of_requests(db: Database) -> None:
     await db.run(db.store.jobs.enqueue([a_job() for _ in range(6)]))
     claimed = await claim(db, count=6)
     await settle(db, claimed[1], Succeeded())
@@ -128,7 +128,7 @@ async def test_answers_come_in_the_order_asked(db: Database) -> None:
     assert await db.run(db.store.leases.renew([])) == []
 
 
-async def test_an_old_and_a_new_lease_of_one_job_are_told_apart(db: Database) -> None:
+async def test_old_and_new_lease_of_one_job_differ(db: Database) -> None:
     old = await running(db)
     await settle(db, old, Released())
     new = await claim_one(db, worker=B)

@@ -1,4 +1,4 @@
-"""Rescue: leases that are over, and what becomes of their jobs."""
+"""Rescue: expired leases and their jobs."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ async def test_a_loss_gives_the_last_attempt_back(db: Database) -> None:
     assert (job.state, job.attempt, job.worker_losses) == (State.QUEUED, 0, 1)
 
 
-async def test_a_cancel_that_was_asked_for_wins_over_all(db: Database) -> None:
+async def test_requested_cancel_wins(db: Database) -> None:
     claimed = await running(db, max_attempts=1, max_losses=0)
     await begin(db, claimed)
     await db.run(db.store.job_commands.cancel([claimed.job.id], BY))
@@ -173,7 +173,7 @@ async def test_a_cancel_that_was_asked_for_wins_over_all(db: Database) -> None:
     assert (job.state, job.done_reason, job.claimed_by) == (State.CANCELLED, "requested", A)
 
 
-async def test_a_release_is_no_loss(db: Database) -> None:
+async def test_release_is_not_a_loss(db: Database) -> None:
     claimed = await running(db)
     await settle(db, claimed, Released())
 

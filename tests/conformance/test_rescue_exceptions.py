@@ -51,8 +51,8 @@ async def test_a_claim_from_a_limited_queue_leaves_the_callers_own_leases(db: Da
     mine = await running(db)
     await enqueue(db)
     db.clock.advance(30 * SECOND)
-    asked = {"count": 5, "worker": A, "kept": [mine.lease]}
-    assert (await db.run(db.store.leases.claim(lanes("q"), **asked))).jobs == []  # type: ignore[arg-type]
+    request = {"count": 5, "worker": A, "kept": [mine.lease]}
+    assert (await db.run(db.store.leases.claim(lanes("q"), **request))).jobs == []  # type: ignore[arg-type]
 
     claims = await db.run(db.store.leases.claim(lanes("q"), count=5, worker=B))
     assert [one.job.id for one in claims.jobs] == [mine.job.id]
@@ -85,14 +85,14 @@ async def test_a_claim_from_a_limited_queue_that_waited_long_for_the_table_rescu
     """Shows R9. Its sweep counts the wait from the moment it had the queue's row."""
     await db.run(db.store.queues.limit("q", 1, BY))
     blocker, claimer = await db.party("blocker"), await db.party("claimer")
-    asked = {"count": 5, "worker": B, "limited": True}
-    await claimer.run(db.store.leases.claim(lanes("q"), **asked))  # type: ignore[arg-type]
+    request = {"count": 5, "worker": B, "limited": True}
+    await claimer.run(db.store.leases.claim(lanes("q"), **request))  # type: ignore[arg-type]
     claimed = await running(db)
     db.clock.advance(30 * SECOND)
 
     async with blocker.connection.transaction():
         await blocker.connection.execute("LOCK TABLE tenure.job IN ACCESS EXCLUSIVE MODE")
-        claims = await waiting(db, claimer, db.store.leases.claim(lanes("q"), **asked))  # type: ignore[arg-type]
+        claims = await waiting(db, claimer, db.store.leases.claim(lanes("q"), **request))  # type: ignore[arg-type]
         await blocker.connection.execute("SELECT pg_sleep(1.1)")
     assert (await claims).jobs == []
     assert (await get(db, claimed.job.id)).state is State.RUNNING
@@ -107,8 +107,8 @@ async def test_a_claim_that_waited_long_for_a_limited_queue_still_rescues_it(db:
 
     async with blocker.connection.transaction():
         await blocker.connection.execute("SELECT FROM tenure.queue FOR UPDATE")
-        asked = db.store.leases.claim(lanes("q"), count=5, worker=B, limited=True)
-        claims = await waiting(db, claimer, asked)
+        request = db.store.leases.claim(lanes("q"), count=5, worker=B, limited=True)
+        claims = await waiting(db, claimer, request)
         await blocker.connection.execute("SELECT pg_sleep(1.1)")
     assert [one.job.id for one in (await claims).jobs] == [claimed.job.id]
 

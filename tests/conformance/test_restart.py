@@ -1,4 +1,4 @@
-"""A server that starts anew: leases that could not be renewed then are nobody's guilt."""
+"""A server that restarts: a lease that could not be renewed then counts against no job."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def test_a_lease_renewed_since_the_restart_is_lost_like_any_other(
 async def test_a_job_that_fails_on_loss_fails_of_a_restart_too(
     db: Database, own_cluster: Cluster
 ) -> None:
-    """A handler that began and did not end in time is one too many, whoever is to blame."""
+    """A handler that began and did not end in time counts, whatever the cause."""
     claimed = await running(db, max_losses=0)
     await begin(db, claimed)
     after = await restarted(db, own_cluster)

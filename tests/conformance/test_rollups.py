@@ -49,8 +49,8 @@ async def fold_all(db: Database) -> int:
     return folded
 
 
-async def stats(db: Database, **asked: Any) -> Stats:
-    return await db.run(db.store.stats.over_time(**{"step": MINUTE, **asked}))
+async def stats(db: Database, **requested: Any) -> Stats:
+    return await db.run(db.store.stats.over_time(**{"step": MINUTE, **requested}))
 
 
 async def completed(db: Database, task: str = "task", queue: str = "q") -> None:
@@ -96,15 +96,15 @@ async def test_every_outcome_is_counted_by_its_name(db: Database) -> None:
     await fold_all(db)
 
     outcomes = (await stats(db)).whole.outcomes
-    told = {
+    values = {
         AttemptOutcome.COMPLETED,
         AttemptOutcome.FAILED,
         AttemptOutcome.SNOOZED,
         AttemptOutcome.REVOKED,
         AttemptOutcome.LOST,
     }
-    assert {ending for ending, n in outcomes.items() if n == 1} == told
-    assert sum(outcomes.values()) == len(told)
+    assert {ending for ending, n in outcomes.items() if n == 1} == values
+    assert sum(outcomes.values()) == len(values)
 
 
 async def test_a_minute_that_is_not_over_by_the_lag_is_left_alone(db: Database) -> None:
@@ -115,21 +115,21 @@ async def test_a_minute_that_is_not_over_by_the_lag_is_left_alone(db: Database) 
     assert await fold_all(db) > 0
 
 
-async def test_queue_and_task_are_told_apart(db: Database) -> None:
+async def test_queue_and_task_are_distinguished(db: Database) -> None:
     await completed(db, "one", "mail")
     await completed(db, "other", "mail")
     await completed(db, "one", "bulk")
     db.clock.advance(2 * MINUTE)
     await fold_all(db)
 
-    for asked, expected in (
+    for request, expected in (
         ({}, 3),
         ({"queue": "mail"}, 2),
         ({"task": "one"}, 2),
         ({"queue": "mail", "task": "one"}, 1),
         ({"queue": "none"}, 0),
     ):
-        assert (await stats(db, **asked)).whole.outcomes[AttemptOutcome.COMPLETED] == expected
+        assert (await stats(db, **request)).whole.outcomes[AttemptOutcome.COMPLETED] == expected
 
 
 async def test_steps_have_what_ended_in_them_and_add_up(db: Database) -> None:
@@ -185,7 +185,7 @@ async def test_an_attempt_that_is_committed_late_is_counted_in_its_minute(db: Da
     assert first.outcomes[AttemptOutcome.COMPLETED] == 1
 
 
-async def test_one_folds_at_a_time_and_nobody_waits(db: Database) -> None:
+async def test_one_rollup_runs_at_a_time_without_waiters(db: Database) -> None:
     await db.party("main")
     await completed(db)
     db.clock.advance(2 * MINUTE)
@@ -208,7 +208,7 @@ async def test_a_clock_that_was_set_back_loses_no_minute(db: Database) -> None:
 
 
 async def test_a_mark_of_another_server_does_not_stop_folding(db: Database) -> None:
-    """After a dump and restore the numbers of transactions begin anew."""
+    """After a dump and restore the numbers of transactions start again."""
     await completed(db)
     db.clock.advance(2 * MINUTE)
     await fold_all(db)

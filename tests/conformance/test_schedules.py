@@ -71,12 +71,12 @@ async def test_a_schedule_reads_back_as_it_was_made(db: Database) -> None:
 
 async def test_two_schedules_cannot_have_one_name(db: Database) -> None:
     await created(db)
-    with pytest.raises(InvalidValue, match="there is a schedule 's' already; update it"):
+    with pytest.raises(InvalidValue, match="schedule 's' already exists; update it"):
         await db.run(db.store.schedules.create(a_schedule(timing=Timing(every=HOUR)), BY))
 
 
 async def test_what_no_job_may_be_no_schedule_makes(db: Database) -> None:
-    with pytest.raises(InvalidValue, match="cannot name a schedule"):
+    with pytest.raises(InvalidValue, match="schedule name must be"):
         await db.run(db.store.schedules.create(a_schedule("no name"), BY))
     with pytest.raises(PayloadError):
         await db.run(db.store.schedules.create(a_schedule(job=NewJob("t", args={"x": b""})), BY))
@@ -92,9 +92,9 @@ async def test_a_change_accounts_for_what_is_due_and_then_begins_from_now(db: Da
 
 async def test_what_code_declares_is_changed_there(db: Database) -> None:
     await db.run(db.store.schedules.declare("shop", (1,), [a_schedule()]))
-    with pytest.raises(InvalidValue, match="shop declares the schedule 's' in its code; change it"):
+    with pytest.raises(InvalidValue, match="shop declares the schedule 's' in its code, so"):
         await db.run(db.store.schedules.update(a_schedule(), BY))
-    with pytest.raises(InvalidValue, match="take it out there, or pause it"):
+    with pytest.raises(InvalidValue, match="remove it there, or pause it"):
         await db.run(db.store.schedules.delete("s", BY))
     await db.run(db.store.schedules.declare("shop", (1,), []))
     await db.run(db.store.schedules.delete("s", BY))
@@ -117,7 +117,7 @@ async def test_a_paused_schedule_records_its_ticks_and_makes_no_jobs(db: Databas
     assert await outcomes(db) == [(1, "paused"), (2, "paused"), (3, "fired")]
 
 
-async def test_ticks_of_a_pause_that_nobody_recorded_are_not_made_up_for(db: Database) -> None:
+async def test_unrecorded_ticks_of_a_pause_are_not_caught_up(db: Database) -> None:
     await created(db, a_schedule(missed=Missed.ALL))
     await db.run(db.store.schedules.pause("s", BY))
     db.clock.now = NOON + 3 * MINUTE
@@ -230,7 +230,7 @@ async def test_the_items_of_a_backfill_name_their_ticks_and_then_their_jobs(db: 
     assert member.operation.id == started.id
 
 
-async def test_what_got_its_job_or_lost_its_schedule_meanwhile_is_told(db: Database) -> None:
+async def test_items_changed_meanwhile_are_reported(db: Database) -> None:
     await created(db)
     wanted = minutes(-3, -2)
     new = NewBackfill(
@@ -274,7 +274,7 @@ async def test_past_runs_are_listed_newest_first(db: Database) -> None:
 
 @pytest.mark.parametrize("verb", ["pause", "resume", "delete", "run"])
 async def test_a_name_that_no_schedule_has_is_refused(db: Database, verb: str) -> None:
-    with pytest.raises(InvalidValue, match="there is no schedule 'nobody'; `tenure schedule list`"):
+    with pytest.raises(InvalidValue, match="schedule 'nobody' does not exist; list them"):
         await db.run(getattr(db.store.schedules, verb)("nobody", BY))
 
 

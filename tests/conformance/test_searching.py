@@ -29,24 +29,24 @@ WIDE = 100_000
 
 async def search(
     db: Database,
-    said: str,
+    given: str,
     *,
     count: int = 50,
     window: int = WIDE,
     places: Mapping[JobSource, JobId] | None = None,
 ) -> SearchPage:
     return await db.run(
-        db.store.job_queries.search(parse(said), count=count, window=window, places=places)
+        db.store.job_queries.search(parse(given), count=count, window=window, places=places)
     )
 
 
-async def ids(db: Database, said: str) -> list[JobId]:
+async def ids(db: Database, given: str) -> list[JobId]:
     """The ids of all that match, and that pages of two hold the same."""
-    whole = [job.id for job in (await search(db, said)).jobs]
+    whole = [job.id for job in (await search(db, given)).jobs]
     paged: list[JobId] = []
     places = None
     while places is None or places:
-        page = await search(db, said, count=2, places=places)
+        page = await search(db, given, count=2, places=places)
         paged += [job.id for job in page.jobs]
         # As people and programs pass it on.
         places = paging.search_places(paging.search_token(page.next)) if page.next else {}
@@ -100,7 +100,7 @@ async def test_what_every_job_has_is_compared_in_every_state(db: Database, state
     await made(db, state, 2, args={"user": {"id": 8}, "n": 15}, meta={"tags": ["us"]})
     charged = int(state in (State.RUNNING, State.COMPLETED, State.FAILED))
 
-    for said in (
+    for answer in (
         "queue:mail",
         "task:other,send",
         "tag:vip,no",
@@ -117,9 +117,9 @@ async def test_what_every_job_has_is_compared_in_every_state(db: Database, state
         f"queue:mail attempt:{charged}",
         f"queue:mail attempt:>={charged} attempt:<{charged + 1}",
     ):
-        assert await ids(db, f"state:{state} {said}") == [wanted], said
-        assert await ids(db, said) == [wanted], said
-    for said in (
+        assert await ids(db, f"state:{state} {answer}") == [wanted], answer
+        assert await ids(db, answer) == [wanted], answer
+    for answer in (
         "queue:ma",
         "tag:vi",
         "args.user:7",
@@ -127,7 +127,7 @@ async def test_what_every_job_has_is_compared_in_every_state(db: Database, state
         "created:>1d",
         "attempt:>1",
     ):
-        assert await ids(db, f"state:{state} {said}") == [], said
+        assert await ids(db, f"state:{state} {answer}") == [], answer
 
 
 async def test_errors_are_those_of_dead_letters_and_of_the_last_attempt(db: Database) -> None:
@@ -168,13 +168,13 @@ async def test_ids_are_found_wherever_they_are(db: Database) -> None:
     [queued] = await made(db, State.QUEUED, 1)
     [failed] = await made(db, State.FAILED, 1, queue="b")
 
-    said = f"id:{failed},{completed},4711,{queued}"
-    assert await ids(db, said) == [failed, queued, completed]
-    assert (await search(db, said)).searched == 3
+    text = f"id:{failed},{completed},4711,{queued}"
+    assert await ids(db, text) == [failed, queued, completed]
+    assert (await search(db, text)).searched == 3
 
 
-async def test_a_search_ends_at_its_bound_says_so_and_goes_on(db: Database) -> None:
-    """However many do not match, a page looks at so many and no more."""
+async def test_search_ends_at_its_bound_and_continues_on_request(db: Database) -> None:
+    """However many do not match, a page reads a bounded number of rows."""
     old = [
         *await made(db, State.COMPLETED, 1, task="wanted"),
         *await made(db, State.FAILED, 1, task="wanted"),
@@ -211,11 +211,11 @@ async def test_a_full_page_does_not_look_further_than_it_must(db: Database) -> N
     assert (len(page.jobs), page.searched, page.bounded) == (10, 10, False)
 
 
-async def test_a_place_in_another_search_is_no_harm(db: Database) -> None:
+async def test_page_token_of_another_search_is_harmless(db: Database) -> None:
     [job_id] = await made(db, State.QUEUED, 1)
-    for said in ("state:queued", f"id:{job_id}"):
-        page = await search(db, said, places=paging.search_places("i9-f9-a9"))
-        assert [job.id for job in page.jobs] == ([] if said == "state:queued" else [job_id])
+    for text in ("state:queued", f"id:{job_id}"):
+        page = await search(db, text, places=paging.search_places("i9-f9-a9"))
+        assert [job.id for job in page.jobs] == ([] if text == "state:queued" else [job_id])
 
 
 async def test_the_archive_is_searched_across_days_by_id(db: Database) -> None:
@@ -229,21 +229,21 @@ async def test_the_archive_is_searched_across_days_by_id(db: Database) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("given", "why"),
     [
         (
             "state:completed error:E",
-            "what is completed has no error; say another state:, or leave error: away",
+            "a completed job has no error; name another state:, or omit error:",
         ),
-        ("state:due ended:<1h", "what is queued has not ended"),
-        ("state:queued worker:w", "what is queued has no worker"),
-        ("args.a:1 args.a.b:2", "lies within another"),
-        ("args.a:1,2,3,4,5,6,7,8,9 args.b:1,2,3,4,5,6,7,8,9", "324 combinations"),
+        ("state:due ended:<1h", "a queued job has not ended"),
+        ("state:queued worker:w", "a queued job has no worker"),
+        ("args.a:1 args.a.b:2", "is inside another"),
+        ("args.a:1,2,3,4,5,6,7,8,9 args.b:1,2,3,4,5,6,7,8,9", "got 324"),
     ],
 )
-async def test_what_nothing_can_match_is_refused(db: Database, said: str, why: str) -> None:
+async def test_what_nothing_can_match_is_refused(db: Database, given: str, why: str) -> None:
     with pytest.raises(InvalidValue, match=why):
-        await search(db, said)
+        await search(db, given)
 
 
 async def test_the_statements_take_any_storable_text(db: Database) -> None:

@@ -47,7 +47,9 @@ async def test_attempts_and_losses_hold_from_the_next_enqueue_on(db: Database) -
 
 async def test_a_setting_that_does_not_exist_is_refused_with_those_that_do(db: Database) -> None:
     """Shows R38."""
-    with pytest.raises(InvalidValue, match=r"no setting 'leese'; there are: lease, max_attempts"):
+    with pytest.raises(
+        InvalidValue, match=r"setting 'leese' does not exist; settings are lease, max_attempts"
+    ):
         await db.run(db.store.settings.set("leese", 30, BY))
     assert await count(db, "setting") == await count(db, "audit") == 0
 

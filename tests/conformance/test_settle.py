@@ -184,7 +184,7 @@ async def test_a_handler_can_end_its_job_as_cancelled(db: Database) -> None:
     assert (await get(db, claimed.job.id)).done_reason == "not_needed"
 
 
-async def test_a_batch_is_answered_in_the_order_asked(db: Database) -> None:
+async def test_batch_answers_keep_the_order_of_the_request(db: Database) -> None:
     await db.run(db.store.jobs.enqueue([a_job() for _ in range(4)]))
     a, b, c, d = await claim(db, count=4)
     await settle(db, d, Succeeded())

@@ -1,4 +1,4 @@
-"""What people look at beside jobs: leases, the pace of queues, schedules lately, the audit."""
+"""Reads for operators: leases, throughput of queues, recent ticks, the audit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MINUTE = timedelta(minutes=1)
 
 
-async def test_leases_are_told_with_what_is_left_those_that_end_first_before_others(
+async def test_leases_are_listed_by_remaining_time(
     db: Database,
 ) -> None:
     """Shows R2."""
@@ -48,7 +48,7 @@ async def test_leases_are_told_with_what_is_left_those_that_end_first_before_oth
     assert over.remaining == -SECOND
 
 
-async def test_the_pace_of_queues_is_told_minute_by_minute(db: Database) -> None:
+async def test_throughput_of_queues_is_shown_by_minute(db: Database) -> None:
     db.clock.now = db.clock.now.replace(second=0) + MINUTE
     await fold_all(db)
     await settle(db, await running(db), Succeeded())
@@ -65,7 +65,7 @@ async def test_the_pace_of_queues_is_told_minute_by_minute(db: Database) -> None
     assert sum(found.queues["nobody"].completed) == 0
 
 
-async def test_schedules_are_told_with_their_last_ticks_and_what_became_of_the_job(
+async def test_schedules_are_shown_with_their_last_ticks_and_job_results(
     db: Database,
 ) -> None:
     """Shows R28."""
@@ -94,13 +94,13 @@ async def audited(db: Database) -> Database:
     return db
 
 
-async def search(db: Database, **said: object) -> AuditPage:
+async def search(db: Database, **given: object) -> AuditPage:
     """A page of the audit."""
-    return await db.run(db.store.audit.search(**said))  # type: ignore[arg-type] # as asked
+    return await db.run(db.store.audit.search(**given))  # type: ignore[arg-type] # as asked
 
 
 @pytest.mark.parametrize(
-    ("said", "actions"),
+    ("given", "actions"),
     [
         ({}, ["enqueue", "setting.set", "queue.limit", "queue.resume", "queue.pause"]),
         ({"enqueued": False}, ["setting.set", "queue.limit", "queue.resume", "queue.pause"]),
@@ -116,9 +116,9 @@ async def search(db: Database, **said: object) -> AuditPage:
     ],
 )
 async def test_the_audit_is_found_by_any_of_it(
-    audited: Database, said: dict[str, object], actions: list[str]
+    audited: Database, given: dict[str, object], actions: list[str]
 ) -> None:
-    found = await search(audited, **said)
+    found = await search(audited, **given)
     assert [row.action for row in found.rows] == actions
     assert found.next is None
 
@@ -150,7 +150,7 @@ async def test_the_system_says_what_it_stands_on(db: Database) -> None:
     assert (found.durability.standby_names, found.durability.standbys) == ("", 0)
 
 
-async def test_who_keeps_dead_rows_is_told(db: Database) -> None:
+async def test_session_that_keeps_dead_rows_is_named(db: Database) -> None:
     await enqueue(db)
     reporter = await db.caller("reporter")
     async with reporter.transaction() as tx:

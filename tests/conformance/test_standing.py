@@ -43,7 +43,7 @@ async def worker(db: Database, *queues: str, unknown: Any = (), worker_id: Worke
 async def test_a_number_that_no_job_has_is_unknown(db: Database, number: int) -> None:
     found = await why(db, JobId(number))
     assert found.code is ExplanationCode.UNKNOWN
-    assert f"There is no job {number}" in found.sentence
+    assert f"Job {number} does not exist" in found.sentence
 
 
 async def test_a_job_that_has_ended_says_how(db: Database) -> None:
@@ -86,7 +86,7 @@ async def test_a_lease_that_is_over_and_locked_says_by_whom(db: Database) -> Non
         found = await why(db, claimed.job.id)
     pid = locker.connection.info.backend_pid
     assert (found.code, found.by) == (ExplanationCode.LEASE_OVER, f"pid {pid} (report)")
-    assert "has its row locked since" in found.sentence
+    assert "has locked its row since" in found.sentence
 
 
 async def test_a_due_job_that_is_locked_says_by_whom_and_since_when(db: Database) -> None:
@@ -104,7 +104,7 @@ async def test_a_due_job_that_is_locked_says_by_whom_and_since_when(db: Database
         [locked] = await db.run(db.store.inspection.locked(["q"], timedelta(0), count=3))
     pid = locker.connection.info.backend_pid
     assert (found.code, found.by) == (ExplanationCode.LOCKED, f"pid {pid} (report)")
-    assert "has its row locked since" in found.sentence
+    assert "has locked its row since" in found.sentence
     assert (locked.job_id, locked.pid, locked.application) == (job_id, pid, "report")
     assert (await why(db, job_id)).code is ExplanationCode.NEXT
     assert await db.run(db.store.inspection.locked(["q"], timedelta(0), count=3)) == []
@@ -121,7 +121,7 @@ async def test_a_held_job_says_who_holds_it_back_and_why(db: Database) -> None:
 async def test_a_job_that_was_enqueued_held_says_so(db: Database) -> None:
     found = await why(db, await enqueue(db, held=True))
     assert (found.code, found.by) == (ExplanationCode.HELD, None)
-    assert "since its enqueue" in found.sentence
+    assert "since it was enqueued" in found.sentence
 
 
 async def test_a_job_for_later_says_when_it_is_due(db: Database) -> None:
@@ -148,7 +148,7 @@ async def test_a_paused_queue_says_by_whom_and_why(db: Database) -> None:
     await db.run(db.store.queues.pause("q", BY))
     found = await why(db, job_id)
     assert (found.code, found.by, found.until) == (ExplanationCode.QUEUE_PAUSED, "ada", None)
-    assert found.sentence == "Its queue q is paused, by ada: because."
+    assert found.sentence == "Queue q is paused by ada: because."
 
 
 @pytest.mark.parametrize("queue", ["q", "*"])
@@ -159,7 +159,7 @@ async def test_a_limit_that_is_reached_says_how_many_run(db: Database, queue: st
         await running(db)
     found = await why(db, await enqueue(db))
     assert (found.code, found.count) == (ExplanationCode.LIMIT_REACHED, Count(2))
-    assert "2 of 2 jobs run" in found.sentence
+    assert "2 of 2 jobs are running" in found.sentence
 
 
 @pytest.mark.parametrize("gone", ["never", "stale", "offline", "draining", "elsewhere"])
@@ -186,7 +186,7 @@ async def test_a_task_that_no_live_worker_knows_says_so(db: Database) -> None:
 
 
 async def test_a_job_behind_others_says_behind_how_many(db: Database) -> None:
-    """Those of higher priority, those given back, those that came before it; nobody else's."""
+    """Those of higher priority, those given back, those that came before it; no other jobs."""
     await worker(db)
     for priority in (0, 5, 9):
         await enqueue(db, priority=priority)

@@ -103,7 +103,7 @@ async def test_a_held_job_can_be_cancelled(db: Database) -> None:
     assert (await get(db, job_id)).state is State.CANCELLED
 
 
-async def test_a_running_job_is_asked_to_stop_and_stays_its_holders(db: Database) -> None:
+async def test_running_job_gets_a_cancel_request_and_keeps_its_holder(db: Database) -> None:
     claimed = await running(db)
     assert await db.run(db.store.job_commands.cancel([claimed.job.id], BY)) == [
         CancelStatus.REQUESTED
@@ -136,7 +136,7 @@ async def test_a_cancel_of_what_is_not_live_is_answered_so(db: Database) -> None
     [Failed(ERROR), Failed(ERROR, retryable=False), Snoozed(SECOND), Released(), Cancelled()],
     ids=["failed", "failed for good", "snoozed", "released", "cancelled"],
 )
-async def test_a_job_asked_to_stop_ends_as_cancelled_and_is_never_queued_again(
+async def test_job_with_a_cancel_request_ends_cancelled_and_is_never_requeued(
     db: Database, outcome: Outcome
 ) -> None:
     """Shows R12."""

@@ -77,7 +77,7 @@ async def test_the_second_loss_of_a_whole_worker_in_a_row_makes_a_suspect(db: Da
     assert (await get(db, claimed.job.id)).suspect
 
 
-async def test_a_job_that_gets_on_between_losses_of_its_worker_is_no_suspect(db: Database) -> None:
+async def test_job_with_progress_between_losses_is_not_a_suspect(db: Database) -> None:
     job_id = await enqueue(db)
     for cursor in range(4):
         claimed = await claim_one(db)
@@ -126,7 +126,7 @@ async def test_suspicion_does_not_end_with_a_release(db: Database, end: Outcome)
     assert await counters(db, claimed.job.id) == (0, 1, 1)
 
 
-async def test_an_innocent_job_that_was_released_is_no_suspect(db: Database) -> None:
+async def test_released_innocent_job_is_not_a_suspect(db: Database) -> None:
     claimed = await running(db)
     await settle(db, claimed, Released(begun=True))
 

@@ -209,8 +209,8 @@ async def test_a_guard_fences_a_commit_without_ending_the_job(db: Database, call
     assert await effects(db) == 1
 
 
-async def test_until_its_commit_nobody_takes_a_guarded_lease(db: Database) -> None:
-    """Shows R20. Renewals go on beside it."""
+async def test_guarded_lease_cannot_be_taken_before_its_commit(db: Database) -> None:
+    """Shows R20. Renewals continue meanwhile."""
     claimed = await running(db)
     party = await db.caller("caller")
     async with party.transaction() as session:
@@ -223,7 +223,7 @@ async def test_until_its_commit_nobody_takes_a_guarded_lease(db: Database) -> No
     assert len((await db.run(db.store.leases.rescue())).jobs) == 1
 
 
-async def test_a_check_keeps_nobody_waiting(db: Database) -> None:
+async def test_check_blocks_no_other_session(db: Database) -> None:
     """Between check and settle the handler's own work runs, and no sweep waits for it."""
     claimed = await running(db)
     party = await db.caller("caller")

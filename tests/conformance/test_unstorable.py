@@ -82,7 +82,7 @@ async def test_a_result_is_escaped_where_it_must_be(db: Database, value: Any, ke
     ["x" * 70_000, float("nan"), 2**64, {1: 2}, b"bytes", {"a": {"b", "c"}}],
     ids=["too large", "not a number", "beyond 64 bits", "no text as name", "bytes", "a set"],
 )
-async def test_a_result_that_is_no_json_within_the_limit_fails_the_job_with_words(
+async def test_result_that_is_not_json_fails_the_job_with_the_reason(
     db: Database, value: Any
 ) -> None:
     claimed = await running(db)

@@ -135,7 +135,7 @@ async def test_dead_letters_are_kept_for_long_and_then_pruned_with_their_items(
     assert (await get(db, younger)).state is State.FAILED
 
 
-async def test_keys_that_nobody_holds_are_pruned(db: Database) -> None:
+async def test_unused_keys_are_pruned(db: Database) -> None:
     """Shows R17."""
     for key, key_for in (("gone", None), ("kept", timedelta(hours=1))):
         claimed = await running(db, key=key, key_for=key_for)

@@ -34,7 +34,7 @@ def completed(totals: Totals) -> int:
     return sum(each.outcomes[AttemptOutcome.COMPLETED] for each in (*totals.settled, *totals.open))
 
 
-async def test_totals_are_asked_for_from_where_the_last_ones_were_settled(db: Database) -> None:
+async def test_totals_continue_from_the_last_settled_ones(db: Database) -> None:
     """Shows R37."""
     begun = await db.run(db.store.stats.totals())
     assert (completed(begun), begun.counts_age) == (0, None)
@@ -68,7 +68,7 @@ async def test_nothing_is_late_where_there_is_nothing(db: Database) -> None:
     assert (late.schedules.value, late.operations.value) == (0, 0)
 
 
-async def test_a_lease_a_schedule_and_an_operation_that_nobody_sees_to_are_late(
+async def test_unattended_lease_schedule_and_operation_are_late(
     db: Database,
 ) -> None:
     """Shows R37."""
@@ -89,7 +89,7 @@ async def test_a_lease_a_schedule_and_an_operation_that_nobody_sees_to_are_late(
     assert late.operation > 3600 * SECOND
 
 
-async def test_the_last_hours_ticks_are_counted_by_what_they_came_to(db: Database) -> None:
+async def test_ticks_of_the_last_hour_are_counted_by_result(db: Database) -> None:
     policy = Policy(missed=Missed.LATEST)
     often = NewSchedule(name="s", timing=Timing(every=600 * SECOND), job=NewJob("t"), policy=policy)
     await db.run(db.store.schedules.create(often, BY))

@@ -63,7 +63,7 @@ async def test_a_wakeup_in_a_callers_transaction_comes_at_its_commit(db: Databas
     assert await heard(db, ear) == ["q"]
 
 
-async def test_a_rollback_wakes_nobody(db: Database) -> None:
+async def test_rollback_sends_no_wakeup(db: Database) -> None:
     ear = await listener(db)
     caller = await db.caller("caller")
     await roll_back(caller, db.store.jobs.enqueue([a_job()]))

@@ -71,7 +71,7 @@ async def test_an_enqueue_whose_commit_wait_was_cancelled_is_unknown_not_done(
     job = keyed_job()
     error = await interrupted(unheard, local, unheard.store.jobs.enqueue([job]))
 
-    assert "not confirmed by the standby; ask again" in str(error)
+    assert "not confirmed by the standby; try again" in str(error)
     [again] = await local.run(local.store.jobs.enqueue([job]))
     assert not again.created
 
@@ -160,10 +160,10 @@ async def test_claims_that_wait_for_the_standby_past_their_lease_are_deaths_and_
     job = NewJob("task", queue=f"q{uuid4()}", max_attempts=3)
     local.clock.now = unheard.clock.now
     [enqueued] = await local.run(local.store.jobs.enqueue([job]))
-    asked = lanes(job.queue)
+    request = lanes(job.queue)
     for _ in range(4):
         await interrupted(
-            unheard, local, unheard.store.leases.claim(asked, count=1, worker=A), act="terminate"
+            unheard, local, unheard.store.leases.claim(request, count=1, worker=A), act="terminate"
         )
         unheard.clock.advance(40 * SECOND)
         local.clock.now = unheard.clock.now

@@ -30,13 +30,13 @@ SHOP = ROOT / "examples" / "fastapi_shop"
 
 @asynccontextmanager
 async def started(program: Starlette) -> AsyncIterator[httpx.AsyncClient]:
-    """Who asks a program in this process, from its start to its end."""
+    """A client of a program in this process, from its start to its end."""
     async with program.router.lifespan_context(program), asking(program) as client:
         yield client
 
 
 def asking(program: Starlette) -> httpx.AsyncClient:
-    """Who asks a program in this process, started or not; an error in it is an answer of 500."""
+    """A client of a program in this process, started or not; an error in it is an answer of 500."""
     transport = httpx.ASGITransport(program, raise_app_exceptions=False)
     return httpx.AsyncClient(transport=transport, base_url="http://shop")
 
@@ -77,7 +77,7 @@ class Uvicorn:
         self.process.wait()
 
     def client(self) -> httpx.Client:
-        """Who asks it, once it serves."""
+        """A client of it, once it serves."""
         serving = re.compile(r"running on (http://[\d.]+:\d+)")
         assert wait_for(
             lambda: serving.search(self.log()) is not None or self.process.poll() is not None, 60

@@ -1,4 +1,4 @@
-"""The examples' own tests, which use the testing kit, pass where somebody runs them."""
+"""The examples' own tests, which use the testing kit, pass where a user runs them."""
 
 from __future__ import annotations
 

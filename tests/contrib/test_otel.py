@@ -54,11 +54,11 @@ class Spans:
 
     def of(self, handle: Handle[Any], name: str) -> ReadableSpan:
         """The one span of this name that is about this job."""
-        [found] = [s for s in self[name] if said(s)["messaging.message.id"] == str(handle.id)]
+        [found] = [s for s in self[name] if given(s)["messaging.message.id"] == str(handle.id)]
         return found
 
 
-def said(span: ReadableSpan) -> dict[str, Any]:
+def given(span: ReadableSpan) -> dict[str, Any]:
     return dict(span.attributes or {})
 
 
@@ -98,7 +98,7 @@ async def test_an_attempt_is_linked_to_the_enqueue_whatever_its_handler_is(
             assert linked(done) == [sent.context.span_id]
             assert done.context.trace_id != sent.context.trace_id
             assert inside[-1] == done.context.span_id
-            assert said(done) == {
+            assert given(done) == {
                 "messaging.system": "tenure",
                 "messaging.operation.name": "process",
                 "messaging.operation.type": "process",
@@ -108,7 +108,7 @@ async def test_an_attempt_is_linked_to_the_enqueue_whatever_its_handler_is(
                 "tenure.attempt": 1,
                 "tenure.fence": (await app.admin.jobs.aattempts(handle.id))[0].token,
             }
-            assert said(sent) == {
+            assert given(sent) == {
                 "messaging.system": "tenure",
                 "messaging.operation.name": "send",
                 "messaging.operation.type": "send",
@@ -134,7 +134,7 @@ async def test_every_attempt_has_a_span_and_what_went_wrong_is_on_it(
 
     [sent] = spans["send default"]
     assert linked(failed) == [sent.context.span_id]
-    assert said(failed)["error.type"] == "LookupError"
+    assert given(failed)["error.type"] == "LookupError"
     assert failed.status.status_code is StatusCode.ERROR
     assert failed.status.description == "LookupError: no such order"
     [event] = failed.events
@@ -142,9 +142,7 @@ async def test_every_attempt_has_a_span_and_what_went_wrong_is_on_it(
 
 
 @pytest.mark.parametrize("how", ["cancel", "snooze", "target"])
-async def test_what_a_handler_says_on_purpose_is_no_error(
-    app: Tenure, spans: Spans, how: str
-) -> None:
+async def test_control_exceptions_are_not_errors(app: Tenure, spans: Spans, how: str) -> None:
     @app.task
     async def says(job: AsyncJob) -> None:
         match how:
@@ -184,7 +182,7 @@ async def test_a_handler_that_is_stopped_leaves_a_span_with_an_error(
         await end(await task())
     [done] = spans["process default"]
     assert done.status.status_code is StatusCode.ERROR
-    assert said(done)["error.type"] in (
+    assert given(done)["error.type"] in (
         "tenure.errors.Stopped",
         "asyncio.exceptions.CancelledError",
     )
@@ -228,7 +226,7 @@ def test_an_enqueue_in_the_callers_transaction_has_its_span_and_its_error(
             send.using(connection=connection).enqueue()
     failed = spans["send mail"][-1]
     assert failed.status.status_code is StatusCode.ERROR
-    assert "messaging.message.id" not in said(failed)
+    assert "messaging.message.id" not in given(failed)
 
 
 def test_an_enqueue_whose_key_had_a_job_says_so(app: Tenure, spans: Spans) -> None:
@@ -237,12 +235,10 @@ def test_an_enqueue_whose_key_had_a_job_says_so(app: Tenure, spans: Spans) -> No
 
     first, second = (send.using(key="one").enqueue() for _ in range(2))
     assert first.id == second.id
-    assert [said(span).get("tenure.created") for span in spans["send default"]] == [None, False]
+    assert [given(span).get("tenure.created") for span in spans["send default"]] == [None, False]
 
 
-async def test_a_follow_up_is_inside_the_attempt_that_asked_for_it(
-    app: Tenure, spans: Spans
-) -> None:
+async def test_follow_up_is_inside_the_attempt_that_enqueued_it(app: Tenure, spans: Spans) -> None:
     @app.task(queue="mail", name="next")
     def following() -> None: ...
 
@@ -253,9 +249,9 @@ async def test_a_follow_up_is_inside_the_attempt_that_asked_for_it(
     async with app.run():
         await first.aenqueue()
         await spans.until("process mail")
-    [asked], [done], [after] = spans["process default"], spans["send mail"], spans["process mail"]
+    [request], [done], [after] = spans["process default"], spans["send mail"], spans["process mail"]
     assert done.parent is not None
-    assert done.parent.span_id == asked.context.span_id
+    assert done.parent.span_id == request.context.span_id
     assert linked(after) == [done.context.span_id]
 
 
@@ -324,5 +320,5 @@ except Exception as error:
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
-    assert done.stdout.startswith("ConfigError traces cannot be had: ")
+    assert done.stdout.startswith("ConfigError OpenTelemetry is not installed ")
     assert done.stdout.endswith('pip install "tenure[otel]"\n')

@@ -86,7 +86,7 @@ async def test_a_program_can_work_and_gives_up_its_connections_and_its_place_at_
     assert (worker.name, worker.queues, worker.state) == ("web", ["mail"], WorkerState.OFFLINE)
 
 
-async def test_a_program_works_only_when_told_to(app: Tenure) -> None:
+async def test_program_runs_jobs_only_on_request(app: Tenure) -> None:
     async with started(Starlette(lifespan=lifespan(app))):
         assert await app.admin.workers.alist() == []
 
@@ -163,5 +163,5 @@ LATE: list[Tenure] = []
 
 
 def test_options_of_a_worker_that_is_not_there_are_refused(app: Tenure) -> None:
-    with pytest.raises(InvalidValue, match="add work=True"):
+    with pytest.raises(InvalidValue, match="must come with work=True"):
         lifespan(app, queues=["mail"])

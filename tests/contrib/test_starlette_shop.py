@@ -117,8 +117,8 @@ def test_the_shop_serves_and_charges_in_processes_of_their_own(
         soon(lambda: look(empty_database) == (2, 2, 2), 60, f"not all is paid: {worker.log()}")
         for order_id in (1, 2):
             receipt = {"order_id": order_id, "cents": 1200}
-            said = client.get(f"/orders/{order_id}/charge").json()
-            assert said == {"state": "completed", "receipt": receipt}
+            document = client.get(f"/orders/{order_id}/charge").json()
+            assert document == {"state": "completed", "receipt": receipt}
         server.process.terminate()
         assert wait_for(lambda: server.process.poll() is not None, 60)
         assert "Traceback" not in server.log()

@@ -46,7 +46,7 @@ def freeze(path: str) -> None:
 
 @app.task(timeout=None)
 def loud(path: str, lines: int) -> None:
-    """Log so many lines of a thousand characters."""
+    """Log this many lines of a thousand characters."""
     for _ in range(lines):
         log.info("x" * 1000)
     effect(path)
@@ -116,7 +116,7 @@ _kept: list[bytes] = []
 
 @app.task
 def keep_memory(size: int) -> int:
-    """Leave so many bytes behind, as a leak does; answer with the process."""
+    """Leak this many bytes; return the process id."""
     _kept.append(b"x" * size)
     return os.getpid()
 
@@ -130,5 +130,5 @@ async def tick(pause: float) -> int:
 
 @app.task(process=True, memory="200MiB", max_attempts=1)
 def take_memory(size: int) -> int:
-    """Take so many bytes, in a process that may not have many."""
+    """Take this many bytes, in a process with a memory limit."""
     return len(b"x" * size)

@@ -68,7 +68,7 @@ def in_process(path: str, seconds: float) -> None:
 
 @app.task(timeout=None)
 def deaf(path: str, seconds: float) -> None:
-    """Leave effects from a thread that heeds nothing that is raised into it."""
+    """Leave effects from a thread that ignores exceptions raised into it."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         try:
@@ -80,7 +80,7 @@ def deaf(path: str, seconds: float) -> None:
 
 @app.task(timeout=None)
 async def blocking(path: str, seconds: float) -> None:
-    """Leave effects from the event loop without ever letting it go on."""
+    """Leave effects from the event loop and block it for good."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         effect(path)
@@ -89,7 +89,7 @@ async def blocking(path: str, seconds: float) -> None:
 
 @app.task(timeout=None)
 def gripping(path: str, seconds: float, grip: float) -> None:
-    """Leave effects between calls of C that keep the GIL for so long each."""
+    """Leave effects between calls of C that keep the GIL for this long each."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         effect(path)
@@ -198,7 +198,7 @@ def late_with_a_program(path: str) -> None:
 
 @app.task(timeout=2, max_attempts=1)
 def deaf_and_late(path: str) -> None:
-    """Take too long in a thread that heeds nothing that is raised into it."""
+    """Take too long in a thread that ignores exceptions raised into it."""
     while True:
         try:
             effect(path)
@@ -229,7 +229,7 @@ def doze(path: str, seconds: float) -> None:
 
 @app.task
 def transact(job: Job, seconds: float) -> None:
-    """Hold the job's own transaction open for so long."""
+    """Hold the job's own transaction open for this long."""
     with job.transaction() as connection:
         connection.execute("INSERT INTO ledger (job_id) VALUES (%s)", [job.id])
         time.sleep(seconds)

@@ -39,7 +39,7 @@ def test_it_runs_once_keeps_its_lease_and_is_reported(bed: Bed, hire: Hire, tell
     assert "in blocking" in str(on_row["stack"])
     assert "handlers.py" in str(on_row["stack"])
     log = worker.log()
-    assert "the event loop is blocked" in log
+    assert "event loop blocked" in log
     assert "in blocking" in log
     soon(lambda: not blocked(), 5, "the row still says that it is blocked")
     tell(f"{attempt.renewals} renewals, on the row after {on_row['seconds']} s")

@@ -90,7 +90,7 @@ def _figures(seen: dict[str, list[float]]) -> str:
     )
 
 
-def test_what_heeds_is_stopped_on_the_loop_in_threads_and_in_processes(
+def test_responsive_handlers_stop_on_loop_threads_and_processes(
     bed: Bed, hire: Hire, tell: Tell
 ) -> None:
     """Shows R4."""
@@ -103,7 +103,9 @@ def test_what_heeds_is_stopped_on_the_loop_in_threads_and_in_processes(
 
 
 @full_only
-def test_what_heeds_nothing_ends_with_its_child(bed: Bed, hire: Hire, tell: Tell) -> None:
+def test_handler_that_ignores_everything_ends_with_its_child(
+    bed: Bed, hire: Hire, tell: Tell
+) -> None:
     """Shows R4."""
     kinds: Calls = {"deaf thread": lambda path: handlers.deaf.bind(path, LONG)}
     tell(_rounds(bed, hire, kinds, each=5, concurrency=1, processes=5))

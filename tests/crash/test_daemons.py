@@ -1,4 +1,4 @@
-"""Handlers that leave a daemon behind, in a session of its own: it may live, and delays nobody."""
+"""Handlers that leave a daemon behind, in its own session: it may live, and delays no job."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _daemon(path: str) -> int:
 
 
 @pytest.mark.parametrize("form", ["in a thread", "in a process"])
-def test_a_daemon_that_has_the_channel_open_holds_up_nobody(
+def test_daemon_with_the_channel_open_blocks_nothing(
     bed: Bed, hire: Hire, path: str, form: str
 ) -> None:
     """The loss is settled, the next job runs, and a signal ends the worker. Shows R7."""

@@ -1,4 +1,4 @@
-"""Workers that are told to stop, under load: nothing is lost, nobody is charged."""
+"""Workers that are stopped under load: nothing is lost, no attempt is charged."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _uncharged(bed: Bed) -> None:
 
 
 def test_under_load_no_job_is_lost_or_charged(bed: Bed, hire: Hire, tell: Tell) -> None:
-    """Stopped at any moment, a worker ends within its grace; the next one goes on. Shows R31."""
+    """Stopped at any moment, a worker ends within its grace; the next one continues. Shows R31."""
     enqueued = 0
     took: list[float] = []
     for turn in range(TIMES):
@@ -87,7 +87,7 @@ def test_under_load_no_job_is_lost_or_charged(bed: Bed, hire: Hire, tell: Tell) 
 def test_what_takes_longer_than_the_grace_is_stopped_and_given_back(
     bed: Bed, hire: Hire, tell: Tell
 ) -> None:
-    """On the loop, in a thread, in a process, and one that heeds nothing. Shows R31."""
+    """On the loop, in a thread, in a process, and one that ignores every stop. Shows R31."""
     kinds = ("on_loop", "in_thread", "in_process", "deaf")
     jobs = bed.enqueue(getattr(handlers, kind).bind(bed.path(kind), 60.0) for kind in kinds)
     worker = hire(grace=GRACE)

@@ -1,4 +1,4 @@
-"""A worker as the first process of a container: it reaps what nobody else does."""
+"""A worker as the first process of a container: it reaps orphans."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_programs_that_handlers_leave_behind_are_reaped(bed: Bed, tmp_path: Path
         # Its own children are asyncio's to wait for: the next one comes when this one ends.
         [child] = children(first)
         os.kill(child, signal.SIGKILL)
-        soon(lambda: "ended by itself (SIGKILL)" in log.read_text(), 10, "its end was missed")
+        soon(lambda: "crashed (SIGKILL)" in log.read_text(), 10, "its end was missed")
         [again] = bed.enqueue([guarded.leave_programs.bind(1)])
         soon(lambda: not bed.job(again).state.is_live, 30, "no child took its place")
         os.kill(first, signal.SIGTERM)

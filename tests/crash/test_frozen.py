@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from support.workers import Bed
     from tests.crash.conftest import Tell
 
-FROZEN = "its service thread stood still"
+FROZEN = "service thread stopped responding"
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_child_whose_service_thread_stands_still_is_killed_within_a_third_of_i
 
 
 def test_a_child_with_a_busy_neighbour_is_not_killed(bed: Bed, worker: Worker) -> None:
-    """The GIL kept for less than a third of the lease is no reason."""
+    """The GIL kept for less than a third of the lease does not end a child."""
     path = bed.path("well")
     jobs = bed.enqueue([guarded.grip.bind(path, 1.5), guarded.nap.bind(path, 4.0)])
     for job_id in jobs:
@@ -61,7 +61,7 @@ def test_a_child_with_a_busy_neighbour_is_not_killed(bed: Bed, worker: Worker) -
 def test_a_child_that_stands_still_with_nothing_to_do_is_killed_too(
     bed: Bed, worker: Worker, tell: Tell
 ) -> None:
-    """It would never claim again, and nobody would know."""
+    """It would never claim again, unnoticed."""
     bed.enqueue([guarded.nap.bind(bed.path("first"), 0.1)])
     soon(lambda: bed.ended() == 1, 30, "the worker did not begin")
     [child] = worker.children

@@ -1,4 +1,4 @@
-"""Results that are larger than any message: refused with a reason, and nobody dies of them."""
+"""Results that are larger than any message: refused with a reason, without a death."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def _found_out(bed: Bed, pills: list[JobId]) -> None:
 
 
 def _charged(bed: Bed) -> str:
-    """Which innocents paid: how many were charged for so many losses."""
+    """Which innocent jobs paid: how many were charged, by losses."""
     rows = bed.fetch(
         "SELECT losses, attempt, count(*) FROM tenure.job_archive GROUP BY 1, 2 ORDER BY 1, 2"
     )

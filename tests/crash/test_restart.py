@@ -1,4 +1,4 @@
-"""The database away for a while: the worker goes on by itself when it is back."""
+"""The database away for a while: the worker continues by itself when it is back."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _charged(bed: Bed) -> str:
 def test_a_worker_outlives_its_server(
     bed: Bed, server: Cluster, hire: Hire, tell: Tell, how: str
 ) -> None:
-    """The same process goes on, and all jobs complete, without a loss. Shows R7 and R18."""
+    """The same process continues, and all jobs complete, without a loss. Shows R7 and R18."""
     jobs = _enqueue(bed)
     worker = hire(concurrency=20)
     soon(lambda: bed.ended() > 5, 30, "the worker did not begin")
@@ -95,7 +95,7 @@ def test_a_link_that_fell_silent_ends_by_its_deadline(bed: Bed, hire: Hire, tell
         soon(lambda: bed.ended() > 5, 30, "the worker did not begin")
         proxy.cut()
         time.sleep(DOWN)
-        proxy.mend()
+        proxy.restore()
         back = time.monotonic()
         soon(lambda: bed.ended() == jobs, 60, "not all completed")
         assert worker.alive

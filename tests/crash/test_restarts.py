@@ -50,8 +50,8 @@ class Shop:
     def state(self) -> dict[str, Any]:
         """The worker's state file."""
         [file] = (self.directory / "run").glob("*.json")
-        told: dict[str, Any] = json.loads(file.read_text())
-        return told
+        document: dict[str, Any] = json.loads(file.read_text())
+        return document
 
     def probe(self) -> subprocess.CompletedProcess[str]:
         """What `tenure probe` says."""
@@ -81,7 +81,7 @@ def test_a_child_that_a_signal_made_drain_is_replaced_and_the_log_says_so(shop: 
     os.kill(gone, signal.SIGTERM)
     soon(lambda: gone not in shop.worker.children, 20, "it did not drain")
     soon(lambda: len(shop.worker.children) == 2, 20, "it was not replaced")
-    assert "after a signal that its parent did not send" in shop.worker.log()
+    assert "after a signal from another process" in shop.worker.log()
     soon(lambda: shop.state()["working"] == 2, 20, "its successor does not work")
     shop.worker.send(signal.SIGTERM)
     assert shop.worker.wait(10) == 0
@@ -95,7 +95,11 @@ def test_a_refusal_of_a_later_child_is_logged_with_its_reason_and_the_next_ones_
         os.kill(child, signal.SIGKILL)
     soon(lambda: "RuntimeError: broken as planned" in shop.worker.log(), 20, "no reason given")
     began = time.monotonic()
-    soon(lambda: "children ended in a minute; the next in" in shop.worker.log(), 60, "no pause")
+    soon(
+        lambda: "children crashed within a minute, next start in" in shop.worker.log(),
+        60,
+        "no pause",
+    )
     tell(f"children come more slowly after {time.monotonic() - began:.1f} s")
     soon(lambda: shop.state()["working"] == 0, 20, "it still says that children work")
     soon(lambda: "broken as planned" in shop.state()["trouble"], 10, "no reason in the state file")
@@ -148,7 +152,7 @@ def test_a_worker_without_a_child_that_works_is_unhealthy_after_a_minute(shop: S
     assert shop.probe().returncode == 0
     soon(lambda: shop.probe().returncode == 1, 70, "the probe does not fail")
     why = shop.probe().stderr
-    assert "has been loading the app for" in why or "it did not load the app in time" in why
+    assert "has been loading the app for" in why or "did not load the app in time" in why
     shop.hang.unlink()
     shop.works()
     soon(lambda: shop.probe().returncode == 0, 20, "the probe does not recover")

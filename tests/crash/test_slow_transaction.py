@@ -1,4 +1,4 @@
-"""A transaction of a job's own that stays open for longer than a lease: it costs nobody his."""
+"""A job's transaction that stays open for longer than a lease costs no other job its lease."""
 
 from __future__ import annotations
 

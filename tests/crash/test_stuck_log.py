@@ -1,4 +1,4 @@
-"""A log that nobody reads, or that is locked, stops neither the watch nor the work."""
+"""A log that is not read, or is locked, stops neither the watchdog nor the work."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Reader:
 
 @contextmanager
 def unread(bed: Bed, directory: Path, **options: object) -> Iterator[tuple[Worker, Reader]]:
-    """A worker whose stderr nobody reads, until the reader is told to."""
+    """A worker whose stderr is not read until the reader starts."""
     read_end, write_end = os.pipe()
     with Worker(guarded.TARGET, bed.url, directory, None, write_end, **options) as worker:
         os.close(write_end)
@@ -64,7 +64,7 @@ def test_a_full_pipe_delays_no_kill_and_no_signal(bed: Bed, tmp_path: Path, tell
         tell(f"ended {time.monotonic() - began:.1f} s after a SIGTERM")
 
 
-def test_what_was_dropped_is_counted_when_somebody_reads_again(bed: Bed, tmp_path: Path) -> None:
+def test_dropped_lines_are_counted_when_reading_resumes(bed: Bed, tmp_path: Path) -> None:
     with unread(bed, tmp_path) as (_, reader):
         bed.enqueue([guarded.loud.bind(bed.path("loud"), 20_000)])
         soon(lambda: bed.ended() == 1, 60, "the handler waits for its log")

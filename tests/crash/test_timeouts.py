@@ -80,7 +80,7 @@ def test_one_that_ended_with_its_child_is_tried_again_when_its_task_says(
 def test_a_program_that_a_process_waits_for_is_stopped_with_it(
     bed: Bed, hire: Hire, tell: Tell
 ) -> None:
-    """Else it would go on beside the next attempt. Shows R19."""
+    """Else it would run next to the next attempt. Shows R19."""
     hire(grace=GRACE)
     _warm(bed)
     [job_id] = bed.enqueue([handlers.late_with_a_program.bind(bed.path("program"))])
@@ -93,9 +93,7 @@ def test_a_program_that_a_process_waits_for_is_stopped_with_it(
     assert after < 0
 
 
-def test_a_cancel_that_is_not_heeded_does_not_outlast_the_timeout(
-    bed: Bed, hire: Hire, tell: Tell
-) -> None:
+def test_ignored_cancel_does_not_outlast_the_timeout(bed: Bed, hire: Hire, tell: Tell) -> None:
     """Shows R19."""
     [job_id] = bed.enqueue([handlers.deaf_and_late.bind(bed.path("deaf"))])
     hire(grace=GRACE)

@@ -1,4 +1,4 @@
-"""What carries wakeups is lost under load: work goes on by polling, and is woken again by itself.
+"""Wakeups are lost under load: work continues by polling, and wakeups return by themselves.
 
 The workers look for themselves every 6 s only, so that it shows who woke them.
 """
@@ -84,9 +84,9 @@ class Load:
         """How long the jobs that were enqueued then have waited, those that ran."""
         file = self._bed.directory / "marks.effects"
         lines = file.read_text().splitlines() if file.exists() else []
-        said = [line.split() for line in lines]
+        answer = [line.split() for line in lines]
         at = self._at.copy()
-        waited = {int(number): float(wait) for _, _, number, wait in said}
+        waited = {int(number): float(wait) for _, _, number, wait in answer}
         return [w for n, w in waited.items() if n < len(at) and since <= at[n] < until]
 
     def woken(self, since: float) -> bool:
@@ -114,7 +114,7 @@ def _through(
     bed: Bed, url: str, redis: str, tmp_path: Path, tell: Tell, lose: Callable[[], None]
 ) -> list[float]:
     """Lose what carries wakeups and have it back, with a worker under load; what was enqueued
-    meanwhile has waited so long. Nothing is lost, and in the end the worker is woken again."""
+    meanwhile has waited that long. Nothing is lost, and in the end the worker is woken again."""
     with Worker(sleepers.TARGET, url, tmp_path) as worker, Load(bed, url, redis) as load:
         soon(lambda: load.woken(0), 60, "the worker was never woken")
         children = worker.children
@@ -150,7 +150,7 @@ def test_redis_is_stopped_and_started_again(
 
     url = pgbouncer.url(urlsplit(bed.url).path.removeprefix("/"))
     meanwhile = _through(bed, url, redis.url, tmp_path, tell, lose)
-    assert max(meanwhile) > WOKEN, "nobody waited for a poll: the worker was woken all the same"
+    assert max(meanwhile) > WOKEN, "no job waited for a poll: the worker was woken all the same"
 
 
 def test_pgbouncer_is_restarted(

@@ -30,7 +30,7 @@ def act(within: Locator, word: str, *, button: str = "", **fields: str) -> None:
     action.get_by_role("button", name=button or word, exact=True).click()
 
 
-def said(seat: Seat) -> str:
+def given(seat: Seat) -> str:
     """What the page says of what was done."""
     return seat.page.locator("#status").inner_text()
 

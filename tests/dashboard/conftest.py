@@ -38,6 +38,6 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def seat(browser: Browser, service: Service) -> Iterator[Seat]:
-    """Somebody who may do everything, at a desk."""
+    """A user who may do everything, at a desktop screen."""
     with seated(browser, service) as seat:
         yield seat

@@ -12,7 +12,7 @@ app: Tenure = Tenure()
 
 @app.task(name="hold_on", queue="slow", lease=30)
 async def hold_on(seconds: float) -> None:
-    """Run for so long."""
+    """Run for this long."""
     await asyncio.sleep(seconds)
 
 

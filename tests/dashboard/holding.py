@@ -32,18 +32,18 @@ class Holder:
 
     def take(self) -> dict[str, Any]:
         """The next job of the queue."""
-        asked = {"queues": [self._queue], "worker": {"name": self._name}, "wait": 5}
-        [job] = self.post("/v1/leases:acquire", asked)["jobs"]
+        request = {"queues": [self._queue], "worker": {"name": self._name}, "wait": 5}
+        [job] = self.post("/v1/leases:acquire", request)["jobs"]
         return dict(job)
 
-    def fail(self, job: dict[str, Any], *, message: str, **said: Any) -> None:
+    def fail(self, job: dict[str, Any], *, message: str, **given: Any) -> None:
         """It has failed."""
-        error = {"type": "TimeoutError", "message": message, "trace": TRACE} | said
+        error = {"type": "TimeoutError", "message": message, "trace": TRACE} | given
         self.post("/v1/leases:fail", {"lease": job["lease"], "error": error, "retry": "never"})
 
-    def post(self, path: str, said: dict[str, Any]) -> dict[str, Any]:
+    def post(self, path: str, given: dict[str, Any]) -> dict[str, Any]:
         """Say something about a lease."""
-        answer = self.caller.post(path, json=said)
+        answer = self.caller.post(path, json=given)
         if not answer.is_success:
             raise ValueError(f"{path}: {answer.text}")
         return dict(answer.json())
@@ -57,10 +57,10 @@ def holding(service: Service, queue: str, name: str = "mailer") -> Iterator[Hold
 
 
 def dead(
-    service: Service, queue: str, message: str = "no answer from 10.0.0.7", **said: Any
+    service: Service, queue: str, message: str = "no answer from 10.0.0.7", **given: Any
 ) -> str:
     """A dead letter."""
-    job_id = service.enqueue(queue, **said)
+    job_id = service.enqueue(queue, **given)
     with holding(service, queue) as holder:
         holder.fail(holder.take(), message=message)
     return job_id

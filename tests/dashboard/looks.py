@@ -1,4 +1,4 @@
-"""What every page is held to: nobody is shut out, nothing runs out of a phone."""
+"""Checks for every page: accessible, and it fits a phone."""
 
 from __future__ import annotations
 

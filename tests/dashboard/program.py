@@ -11,7 +11,7 @@ app: Tenure = Tenure()
 
 @app.task(queue="mail", max_attempts=1)
 def send(to: str) -> None:
-    """Fails as long as nobody mends it."""
+    """Fails until it is fixed."""
     raise TimeoutError(f"no answer from smtp-{len(to)}.example.org")
 
 

@@ -1,4 +1,4 @@
-"""Three in the morning, on a phone: from the alert's link to a mended queue in five taps."""
+"""Three in the morning, on a phone: from the alert's link to a fixed queue in five taps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MOST = 5
 
 
-def test_a_failing_queue_is_understood_paused_and_mended_in_five_taps(
+def test_failing_queue_is_found_paused_and_fixed_in_five_taps(
     browser: Browser, service: Service, tmp_path: Path
 ) -> None:
     """Shows R15, R35 and R36. The link is the alert's: the dead letters of the queue. A field that
@@ -60,13 +60,13 @@ def test_a_failing_queue_is_understood_paused_and_mended_in_five_taps(
             now = seat.page.locator("#queue-now")
             # What is late, who works on it, which error: without a tap.
             expect(now).to_contain_text(re.compile(r"1 due, the oldest for \d"))
-            expect(now).to_contain_text(re.compile(r"worked on by .+ \(1 of 1\)"))
+            expect(now).to_contain_text(re.compile(r"served by .+ \(1 of 1\)"))
             hit = seat.page.locator("[data-entry]", has_text="TimeoutError: no answer from smtp-")
             expect(hit.locator('[data-label="Jobs"]')).to_have_text("6")
 
             form = seat.page.locator('[data-action="pause"]')
             tap(form.locator("summary"))
-            tap(form.get_by_label("Why")).fill("the provider is down")
+            tap(form.get_by_label("Reason")).fill("the provider is down")
             tap(form.locator("form button"))
             expect(now).to_contain_text("paused")
 

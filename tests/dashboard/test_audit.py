@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import httpx
 from playwright.sync_api import expect
 
 from support.browsing import seated
@@ -28,8 +27,8 @@ def test_a_change_is_shown_with_what_is_different(service: Service, seat: Seat) 
     seat.go("/audit?target=queue:changed")
     row = entry(seat, "ana")
     expect(row.locator("[data-label='Before → after']")).to_have_text("max_running 3 → 8")
-    expect(row.locator("[data-label=From]")).to_have_text("page")
-    expect(row.locator("[data-label=Why]")).to_have_text("failover")
+    expect(row.locator("[data-label=Source]")).to_have_text("page")
+    expect(row.locator("[data-label=Reason]")).to_have_text("failover")
     row.get_by_role("link", name="queue:changed").click()
     expect(seat.page.get_by_role("heading", name="changed")).to_be_visible()
 
@@ -48,18 +47,18 @@ def test_it_is_found_by_any_of_it_without_scripts_too(service: Service, browser:
     with seated(browser, service, scripts=False) as seat:
         seat.go("/audit")
         expect(seat.page.locator("main")).not_to_contain_text(f"job:{job_id}")
-        seat.page.get_by_label("Who").fill("ana")
-        seat.page.get_by_label("From").select_option("page")
+        seat.page.get_by_label("By", exact=True).fill("ana")
+        seat.page.get_by_label("Source").select_option("page")
         seat.page.get_by_label("Action").fill("queue")
-        seat.page.get_by_role("button", name="Find").click()
+        seat.page.get_by_role("button", name="Search").click()
         expect(entry(seat, "queue:sought")).to_be_visible()
         expect(seat.page.locator("main")).not_to_contain_text("queue.resume")
-        seat.page.get_by_label("Who").fill("nobody at all")
-        seat.page.get_by_role("button", name="Find").click()
-        expect(seat.page.get_by_role("heading", name="Nothing matches")).to_be_visible()
+        seat.page.get_by_label("By", exact=True).fill("unknown user")
+        seat.page.get_by_role("button", name="Search").click()
+        expect(seat.page.get_by_role("heading", name="No changes match")).to_be_visible()
         seat.page.get_by_role("link", name="Clear").click()
-        seat.page.get_by_label("with enqueued jobs").check()
-        seat.page.get_by_role("button", name="Find").click()
+        seat.page.get_by_label("Include enqueued jobs").check()
+        seat.page.get_by_role("button", name="Search").click()
         expect(seat.page.locator("main")).to_contain_text(f"job:{job_id}")
 
 
@@ -84,7 +83,7 @@ def test_it_is_taken_away_as_ndjson(service: Service, seat: Seat) -> None:
     assert [line["after"]["max_running"] for line in lines] == list(range(204, -1, -1))
 
 
-def test_who_may_not_read_all_queues_is_told_so(service: Service, browser: Browser) -> None:
+def test_token_without_all_queues_is_refused_by_name(service: Service, browser: Browser) -> None:
     secret = service.admin.tokens.create("some", OPS, scopes=["read"], queues=["mail"]).secret
     with seated(browser, service, secret=secret) as seat:
         for path in ("/audit", "/system"):
@@ -92,5 +91,5 @@ def test_who_may_not_read_all_queues_is_told_so(service: Service, browser: Brows
             assert refused is not None
             assert refused.status == 403
             expect(seat.page.get_by_role("heading")).to_contain_text("does not allow")
-    with httpx.Client(base_url=service.url, cookies={"tenure": secret}) as client:
+    with service.browser(secret) as client:
         assert client.get("/audit/export").status_code == 403

@@ -56,9 +56,7 @@ def filled(service: Service) -> Service:
     return service
 
 
-def test_nobody_is_shut_out_and_nothing_runs_out_of_a_phone(
-    filled: Service, browser: Browser
-) -> None:
+def test_pages_are_accessible_and_fit_a_phone(filled: Service, browser: Browser) -> None:
     hold(browser, filled, PATHS)
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def many(service: Service, queue: str, count: int) -> None:
-    """So many jobs that are due much later."""
+    """This many jobs that are due much later."""
     jobs = [JobRequest(task="later", args={}, queue=queue, delay=3600) for _ in range(1000)]
     for start in range(0, count, 1000):
         service.admin.jobs.enqueue_many(jobs[: count - start], OPS)
@@ -45,7 +45,7 @@ def test_a_group_is_retried_at_a_rate_and_nothing_else(
         row.locator('[data-action="retry"] a').click()
         expect(seat.page.locator("#matched")).to_contain_text("3 jobs")
         seat.page.get_by_label("Jobs per second").fill("100")
-        seat.page.get_by_label("Why").fill("the host is back")
+        seat.page.get_by_label("Reason").fill("the host is back")
         seat.page.get_by_role("button", name="Retry 3 jobs").click()
         expect(seat.page.locator("#status")).to_contain_text("Started: 3 jobs, 100 per second.")
         operation = seat.page.url.split("/")[-1].split("?")[0]
@@ -63,10 +63,10 @@ def test_a_group_is_retried_at_a_rate_and_nothing_else(
 def test_a_new_dead_letter_comes_by_itself(service: Service, seat: Seat) -> None:
     """Shows R15 and R35."""
     seat.go("/failed?queue=fresh")
-    expect(seat.page.get_by_role("heading", name="None match")).to_be_visible()
+    expect(seat.page.get_by_role("heading", name="No dead letters match")).to_be_visible()
     dead(service, "fresh")
     expect(seat.page.locator("[data-entry]")).to_have_count(1)
-    expect(seat.page.locator("#queue-now")).to_contain_text("worked on by mailer")
+    expect(seat.page.locator("#queue-now")).to_contain_text("served by mailer")
 
 
 def test_a_queue_is_paused_with_a_reason_where_its_dead_letters_are(
@@ -75,9 +75,9 @@ def test_a_queue_is_paused_with_a_reason_where_its_dead_letters_are(
     dead(service, "to-pause")
     seat.go("/failed?queue=to-pause")
     seat.page.keyboard.press("p")
-    seat.page.locator('[data-action="pause"]').get_by_label("Why").fill("failover")
+    seat.page.locator('[data-action="pause"]').get_by_label("Reason").fill("failover")
     seat.page.locator('[data-action="pause"] form button').click()
-    expect(seat.page.locator("#queue-now")).to_contain_text("paused by first: “failover”")
+    expect(seat.page.locator("#queue-now")).to_contain_text("paused by first (token 1): “failover”")
     row = last_change(service, "queue:to-pause")
     assert (row.action, row.source, row.reason) == ("queue.pause", "page", "failover")
     seat.page.locator('[data-action="pause"] summary').click()
@@ -99,11 +99,11 @@ def test_the_row_in_focus_is_retried_by_the_keyboard(service: Service, seat: Sea
 def test_what_destroys_many_is_typed(service: Service, seat: Seat) -> None:
     many(service, "typed", 1001)
     seat.go("/operations/new?kind=cancel&state=queued&queue=typed")
-    seat.page.get_by_label("Type 1001 to go on").fill("1000")
+    seat.page.get_by_label("Type 1001 to confirm").fill("1000")
     seat.page.get_by_role("button", name="Cancel 1,001 jobs").click()
     expect(seat.page.get_by_role("alert")).to_contain_text("1,001 match now")
     assert all(one.filter.queue != "typed" for one in service.admin.operations.list(count=1))
-    seat.page.get_by_label("Type 1001 to go on").fill("1001")
+    seat.page.get_by_label("Type 1001 to confirm").fill("1001")
     seat.page.get_by_role("button", name="Cancel 1,001 jobs").click()
     expect(seat.page.locator("#status")).to_contain_text("Started: 1,001 jobs")
 
@@ -124,7 +124,9 @@ def test_an_operation_is_paused_resumed_and_aborted_and_moves_by_itself(
         ("abort", "operation.abort", "aborted"),
     ):
         seat.page.locator(f'[data-action="{action}"] summary').click()
-        seat.page.locator(f'[data-action="{action}"]').get_by_label("Why").fill(f"to be {becomes}")
+        seat.page.locator(f'[data-action="{action}"]').get_by_label("Reason").fill(
+            f"to be {becomes}"
+        )
         seat.page.locator(f'[data-action="{action}"] form button').click()
         expect(seat.page.locator("#operation-state")).to_have_text(becomes)
         change = last_change(service, f"operation:{operation}")
@@ -143,10 +145,12 @@ def test_who_may_look_at_one_queue_alone_sees_that_one(browser: Browser, service
     made = service.admin.tokens.create("mine", OPS, scopes=["read"], queues=["mine"])
     with seated(browser, service, secret=made.secret) as seat:
         seat.go("/failed")
-        expect(seat.page.get_by_role("heading", name="Not shown")).to_be_visible()
+        expect(seat.page.get_by_role("heading", name="Choose a queue")).to_be_visible()
         expect(seat.page.locator(".facets")).not_to_contain_text("theirs")
         seat.page.get_by_role("link", name="mine").click()
-        expect(seat.page.locator("[data-entry]")).to_contain_text("its words need payload:read")
+        expect(seat.page.locator("[data-entry]")).to_contain_text(
+            "message hidden: needs payload:read"
+        )
         assert "words of the error" not in seat.page.content()
         expect(seat.page.locator("[data-action]")).to_have_count(0)
         answer = seat.go("/operations/new?kind=retry&state=failed&queue=mine")
@@ -159,7 +163,7 @@ def test_everybody_can_use_them(browser: Browser, service: Service) -> None:
     dead(service, "seen", "a long sentence " * 30, task="a.long." + "name_" * 20)
     many(service, "seen", 5)
     with service.caller() as caller:
-        asked = {"kind": "move", "filter": "queue:seen state:queued", "changes": {"priority": 1}}
-        operation = caller.post("/v1/operations", json=asked).json()["id"]
+        request = {"kind": "move", "filter": "queue:seen state:queued", "changes": {"priority": 1}}
+        operation = caller.post("/v1/operations", json=request).json()["id"]
     paths = ["/failed", "/failed?queue=seen", "/operations", f"/operations/{operation}"]
     hold(browser, service, [*paths, "/operations/new?kind=discard&state=failed&queue=seen"])

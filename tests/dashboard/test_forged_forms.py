@@ -7,7 +7,6 @@ import re
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-import httpx
 import pytest
 
 from tenure import Tenure
@@ -36,6 +35,7 @@ TWINS = {
     "/schedules/{name:path}:pause": ["/v1/schedules/{name}:pause"],
     "/schedules/{name:path}:resume": ["/v1/schedules/{name}:resume"],
     "/schedules/{name:path}:run": ["/v1/schedules/{name}:run"],
+    "/sessions/{session_id}:revoke": ["/v1/sessions/{session_id}:revoke"],
     "/workers/{worker_id}:drain": ["/v1/workers/{worker_id}:drain"],
 }
 FOREIGN = (
@@ -71,8 +71,8 @@ def _filled(path: str) -> str:
 def test_what_is_sent_from_elsewhere_is_refused(service: Service, path: str) -> None:
     """Even with the mark, and without anything that the browser says of its origin, no form is
     taken that lacks the mark. Nothing is in the audit."""
-    mark = session.csrf_token(service.secret)
-    with httpx.Client(base_url=service.url, cookies={"tenure": service.secret}) as browser:
+    with service.browser() as browser:
+        mark = service.mark(browser)
         for headers in FOREIGN:
             answer = browser.post(_filled(path), data={"mark": mark}, headers=headers)
             assert answer.status_code == 403, headers
@@ -80,4 +80,5 @@ def test_what_is_sent_from_elsewhere_is_refused(service: Service, path: str) -> 
             for wrong in ("", "0" * 64, session.csrf_token("tnr_another")):
                 assert browser.post(_filled(path), data={"mark": wrong}).status_code == 403
             assert browser.post(_filled(path), json={"mark": mark}).status_code == 403
-    assert not service.admin.audit.search(source="page").rows
+    pages = service.admin.audit.search(source="page").rows
+    assert {row.action for row in pages} == {"session.sign_in"}

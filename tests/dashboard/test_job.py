@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # Two seconds, and what the page takes on a busy machine.
 
 
-def test_the_life_of_a_job_is_told_step_by_step(service: Service, seat: Seat) -> None:
+def test_life_of_a_job_is_shown_step_by_step(service: Service, seat: Seat) -> None:
     """Shows R15 and R16: two attempts with who, how long and why, and what lay between."""
     trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
     with holding(service, "life") as holder:
@@ -30,8 +30,8 @@ def test_the_life_of_a_job_is_told_step_by_step(service: Service, seat: Seat) ->
         made = holder.caller.post("/v1/jobs", json=body, headers={"traceparent": trace})
         first = holder.take()
         error = {"type": "TimeoutError", "message": "no answer from 10.0.0.7"}
-        said = {"lease": first["lease"], "error": error, "retry": "after", "after": 0.05}
-        holder.post("/v1/leases:fail", said)
+        values = {"lease": first["lease"], "error": error, "retry": "after", "after": 0.05}
+        holder.post("/v1/leases:fail", values)
         holder.post("/v1/leases:complete", {"lease": holder.take()["lease"], "result": {"n": 1}})
     seat.go(f"/jobs/{made.json()['id']}?tab=result")
 
@@ -39,8 +39,10 @@ def test_the_life_of_a_job_is_told_step_by_step(service: Service, seat: Seat) ->
     names = [text.strip() for text in steps.locator("> b").all_inner_texts()]
     assert names == ["Enqueued", "Due", "Attempt 1", "Backoff", "Attempt 2", "Completed"]
     expect(steps.nth(0)).to_contain_text(trace)
-    expect(steps.nth(0)).to_contain_text("by first, http")
-    expect(steps.nth(2)).to_contain_text(f"mailer · token {first['fence']} · 0 renewals · ran")
+    expect(steps.nth(0)).to_contain_text("by first (token 1), http")
+    expect(steps.nth(2)).to_contain_text(
+        f"mailer · fencing token {first['fence']} · 0 renewals · ran"
+    )
     expect(steps.nth(2)).to_contain_text("TimeoutError: no answer from 10.0.0.7")
     expect(steps.nth(3)).to_contain_text("after 50 ms")
     expect(seat.page.locator("#tab-result pre").first).to_have_text('{ "n": 1 }')
@@ -54,7 +56,7 @@ def test_a_late_result_is_shown_as_refused(service: Service, seat: Seat) -> None
         answer = holder.caller.post("/v1/leases:complete", json={"lease": job["lease"]})
         assert answer.status_code == 409
     seat.go(f"/jobs/{job_id}")
-    expect(seat.page.locator(".timeline")).to_contain_text("A late result was refused")
+    expect(seat.page.locator(".timeline")).to_contain_text("A late result was rejected")
 
 
 def test_a_running_job_shows_its_lease_and_its_report_as_they_are(
@@ -63,12 +65,12 @@ def test_a_running_job_shows_its_lease_and_its_report_as_they_are(
     """Shows R35: what happens comes by itself, and the lease ticks between."""
     job_id = service.enqueue("ticking", lease=59)
     seat.go(f"/jobs/{job_id}")
-    expect(seat.page.locator("#why")).to_contain_text("No live worker serves its queue")
+    expect(seat.page.locator("#why")).to_contain_text("No live worker serves queue")
     with holding(service, "ticking") as holder:
         job = holder.take()
         expect(seat.page.locator("#lease .words")).to_contain_text(re.compile(r"expires in \d\d s"))
-        said = {"lease": job["lease"], "done": 3, "total": 10, "message": "page 3"}
-        holder.post("/v1/leases:progress", said)
+        values = {"lease": job["lease"], "done": 3, "total": 10, "message": "page 3"}
+        holder.post("/v1/leases:progress", values)
         expect(seat.page.locator("#progress")).to_contain_text("3 of 10 · page 3")
         bar = seat.page.locator("#progress progress")
         assert (bar.get_attribute("value"), bar.get_attribute("max")) == ("3", "10")
@@ -82,7 +84,7 @@ def test_a_job_that_waits_says_why(service: Service, seat: Seat) -> None:
     job_id = service.enqueue("stopped")
     service.admin.queues.pause("stopped", OPS)
     seat.go(f"/jobs/{job_id}")
-    expect(seat.page.locator("#why")).to_contain_text("Its queue stopped is paused, by ops")
+    expect(seat.page.locator("#why")).to_contain_text("Queue stopped is paused by ops")
 
 
 ACTIONS = {
@@ -110,7 +112,7 @@ def test_an_action_is_done_with_its_reason_and_is_in_the_audit(
         seat.go(f"/jobs/{job_id}")
         form = seat.page.locator(f'[data-action="{action}"]')
         form.locator("summary").click()
-        form.get_by_label("Why").fill("the host is back")
+        form.get_by_label("Reason").fill("the host is back")
         if action == "move":
             form.get_by_label("Due (UTC)").fill("2040-01-01T10:00")
             form.get_by_label("Priority").fill("9")
@@ -134,7 +136,7 @@ def test_a_held_job_is_let_go_by_the_keyboard(service: Service, seat: Seat) -> N
     assert last_change(service, f"job:{job_id}").reason == "enough"
 
 
-def test_what_came_too_late_is_told_and_changes_nothing(service: Service, seat: Seat) -> None:
+def test_late_report_is_logged_and_changes_nothing(service: Service, seat: Seat) -> None:
     job_id = service.enqueue("raced")
     seat.go(f"/jobs/{job_id}")
     seat.page.locator('[data-action="pause"] summary').click()
@@ -147,10 +149,10 @@ def test_a_form_that_is_filled_is_not_changed_under_the_hand(service: Service, s
     job_id = service.enqueue("filled")
     seat.go(f"/jobs/{job_id}")
     seat.page.locator('[data-action="cancel"] summary').click()
-    seat.page.locator('[data-action="cancel"]').get_by_label("Why").fill("half a sent")
+    seat.page.locator('[data-action="cancel"]').get_by_label("Reason").fill("half a sent")
     service.admin.jobs.hold([int(job_id)], OPS)
-    expect(seat.page.locator("#live-state")).to_contain_text("paused: a form is open")
-    written = seat.page.locator('[data-action="cancel"]').get_by_label("Why")
+    expect(seat.page.locator("#live-state")).to_contain_text("paused: form open")
+    written = seat.page.locator('[data-action="cancel"]').get_by_label("Reason")
     assert written.input_value() == "half a sent"
     seat.page.locator('[data-action="cancel"] summary').click()
     expect(seat.page.locator(".state")).to_have_text("held")
@@ -171,8 +173,8 @@ def test_an_error_shows_own_frames_or_all(browser: Browser, service: Service) ->
 def test_the_events_and_the_raw_job_are_all_there_is(service: Service, seat: Seat) -> None:
     job_id = dead(service, "told")
     with service.caller() as caller:
-        said = {"kind": "retry", "filter": {"ids": [job_id]}, "reason": "once more"}
-        operation = caller.post("/v1/operations", json=said).json()["id"]
+        values = {"kind": "retry", "filter": {"ids": [job_id]}, "reason": "once more"}
+        operation = caller.post("/v1/operations", json=values).json()["id"]
     seat.go(f"/jobs/{job_id}?tab=events")
     events = seat.page.locator("#tab-events tbody")
     for what in ("enqueue", "attempt 1", "ended: failed", f"operation {operation}: retry"):
@@ -213,8 +215,8 @@ def test_everybody_can_use_it(browser: Browser, service: Service) -> None:
     failed = dead(service, "looks", args={"list": list(range(60))}, tags=["eu"])
     with holding(service, "looks-running") as holder:
         running = service.enqueue("looks-running", task="a.long." + "name_" * 20)
-        said = {"lease": holder.take()["lease"], "done": 1, "total": 2, "items": {"a": 1}}
-        holder.post("/v1/leases:progress", said)
+        values = {"lease": holder.take()["lease"], "done": 1, "total": 2, "items": {"a": 1}}
+        holder.post("/v1/leases:progress", values)
         waiting = service.enqueue("looks-waiting")
         paths = [f"/jobs/{failed}?tab={tab}" for tab in ("errors", "events", "raw")]
         hold(browser, service, [*paths, f"/jobs/{running}?tab=items", f"/jobs/{waiting}"])

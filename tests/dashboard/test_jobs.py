@@ -55,12 +55,10 @@ def test_a_row_says_what_there_is_to_know(service: Service, seat: Seat) -> None:
         expect(row).to_contain_text(words)
     expect(row).to_contain_text('"to": "ada"')
     assert "hunter2" not in seat.page.content()
-    expect(seat.page.locator("#searched")).to_contain_text("searched")
+    expect(seat.page.locator("#searched")).to_contain_text("Searched")
 
 
-def test_a_selector_is_typed_and_one_that_says_nothing_is_told_why(
-    service: Service, seat: Seat
-) -> None:
+def test_selector_is_typed_and_an_empty_one_is_refused(service: Service, seat: Seat) -> None:
     wanted = service.enqueue("typed", args={"user": {"id": 7}})
     service.enqueue("typed", args={"user": {"id": 8}})
     seat.go("/jobs")
@@ -87,9 +85,9 @@ def test_what_is_new_comes_by_itself_and_what_is_chosen_stays(service: Service, 
     expect(seat.page.locator(f"#job-{second}")).to_be_visible()
     box = seat.page.locator(f"#job-{first} input[data-row]")
     box.check()
-    expect(seat.page.locator("[data-chosen]")).to_have_text("1 chosen")
+    expect(seat.page.locator("[data-chosen]")).to_have_text("1 selected")
     service.enqueue("growing")
-    expect(seat.page.locator("#live-state")).to_have_text("paused: rows chosen")
+    expect(seat.page.locator("#live-state")).to_have_text("paused: rows selected")
     expect(seat.page.locator("[data-entry]")).to_have_count(2)
     assert box.is_checked()
     box.uncheck()
@@ -109,12 +107,12 @@ def test_what_is_chosen_is_done_as_an_operation(
             seat.page.locator(f"#job-{one} input[data-row]").check()
         seat.page.get_by_role("button", name="Cancel").click()
         expect(seat.page.locator("#matched")).to_contain_text("2 jobs")
-        seat.page.get_by_label("Why").fill("sent twice")
+        seat.page.get_by_label("Reason").fill("sent twice")
         seat.page.get_by_role("button", name="Cancel 2 jobs").click()
         expect(seat.page.locator("#status")).to_contain_text("Started: 2 jobs")
 
         seat.go(f"/jobs?filter=queue:{queue}+state:queued")
-        seat.page.get_by_label("all that match").check()
+        seat.page.get_by_label("All matching jobs").check()
         seat.page.get_by_role("button", name="Move").click()
         seat.page.get_by_label("To priority").fill("9")
         seat.page.get_by_role("button", name="Move").click()
@@ -134,7 +132,7 @@ def test_nothing_is_done_to_nothing(service: Service, seat: Seat) -> None:
     service.enqueue("none-chosen")
     seat.go("/jobs?filter=queue:none-chosen")
     seat.page.get_by_role("button", name="Delete").click()
-    expect(seat.page.locator("#live")).to_contain_text("choose jobs first")
+    expect(seat.page.locator("#live")).to_contain_text("select jobs first")
 
 
 def test_rows_are_walked_and_chosen_by_keys(service: Service, seat: Seat) -> None:

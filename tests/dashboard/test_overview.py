@@ -33,11 +33,11 @@ def test_seven_numbers_that_lead_somewhere(seat: Seat) -> None:
     assert all(href and href.startswith("/") for href in hrefs)
 
 
-def test_what_needs_attention_is_told_and_that_all_is_well(seat: Seat, service: Service) -> None:
-    """Shows R35. A queue that nobody serves is told by a sentence that leads to it."""
+def test_attention_is_shown_and_so_is_an_all_clear(seat: Seat, service: Service) -> None:
+    """Shows R35. A queue without workers is named by a sentence that links to it."""
     seat.go("/")
     words = seat.page.locator(".attention")
-    expect(words.locator(".well")).to_be_visible()
+    expect(words).to_contain_text("No workers are live. Start one")
     expect(seat.page.locator("#live-state")).to_have_attribute("data-state", "live")
     job = service.enqueue("nobodys")
     sentence = words.get_by_text("Queue nobodys has 1 due job and no live worker")
@@ -45,7 +45,7 @@ def test_what_needs_attention_is_told_and_that_all_is_well(seat: Seat, service: 
     assert (sentence.get_attribute("href") or "").endswith("/queues/nobodys")
     with service.caller() as caller:
         caller.post(f"/v1/jobs/{job}:cancel")
-    expect(words.locator(".well")).to_be_visible()
+    expect(words).to_contain_text("No workers are live. Start one")
 
 
 def test_what_was_completed_last_has_its_duration_and_attempts(
@@ -63,7 +63,7 @@ def test_what_was_completed_last_has_its_duration_and_attempts(
     row = seat.page.locator(f"#completion-{handle.id}")
     expect(row).to_contain_text("greet")
     expect(row.locator("td[data-label=Attempt]")).to_have_text("1")
-    expect(row.locator("td[data-label=Ran]")).not_to_have_text("")
+    expect(row.locator("td[data-label='Run time']")).not_to_have_text("")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

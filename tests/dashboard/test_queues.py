@@ -5,15 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-import httpx
 import pytest
 from playwright.sync_api import expect
 
 from support.browsing import seated
 from support.processes import wait_for
 from tenure.admin import By
-from tenure.server.dashboard.session import csrf_token
-from tests.dashboard.acting import act, entry, noted, said
+from tests.dashboard.acting import act, entry, given, noted
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -38,7 +36,7 @@ def test_a_queue_is_shown_with_what_waits_and_what_is_set(service: Service, seat
     row.get_by_role("link", name="shown").click()
     expect(seat.page.get_by_role("heading", name="shown")).to_be_visible()
     expect(seat.page.locator(".story")).to_contain_text("3 due")
-    expect(seat.page.locator(".story")).to_contain_text("No live worker takes this queue")
+    expect(seat.page.locator(".story")).to_contain_text("No live worker serves this queue")
 
 
 def test_a_change_elsewhere_is_on_the_page_soon(service: Service, seat: Seat) -> None:
@@ -53,7 +51,7 @@ def test_a_change_elsewhere_is_on_the_page_soon(service: Service, seat: Seat) ->
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_a_queue_is_paused_let_go_on_and_limited(
+def test_queue_is_paused_resumed_and_limited(
     service: Service, browser: Browser, *, scripts: bool
 ) -> None:
     """Each action is in the audit with who, why, and that it was done by a page."""
@@ -65,7 +63,7 @@ def test_a_queue_is_paused_let_go_on_and_limited(
             lambda: seat.go("/queues") is not None and entry(seat, name).count() == 1, 20
         )
         act(entry(seat, name), "Pause", minutes="60", reason="deploy")
-        assert said(seat) == f"Queue {name} is paused."
+        assert given(seat) == f"Queue {name} is paused."
         [row] = [one for one in service.admin.queues.list() if one.name == name]
         assert row.paused_reason == "deploy"
         assert row.paused_until is not None
@@ -73,12 +71,12 @@ def test_a_queue_is_paused_let_go_on_and_limited(
         seat.go("/queues")
         act(entry(seat, name), "Resume", reason="done")
         assert noted(service, f"queue:{name}").action == "queue.resume"
-        act(seat.page.locator("main"), "Limit", button="Set the limit", max_running="7")
-        assert said(seat) == f"Queue {name} runs at most 7 at once."
+        act(seat.page.locator("main"), "Limit", button="Set limit", max_running="7")
+        assert given(seat) == f"Queue {name} runs at most 7 jobs at once."
         change = noted(service, f"queue:{name}")
         assert (change.source, change.action) == ("page", "queue.limit")
         assert change.actor.endswith(":first")
-        act(seat.page.locator("main"), "Limit", button="Set the limit", max_running="")
+        act(seat.page.locator("main"), "Limit", button="Set limit", max_running="")
         assert [one.max_running for one in service.admin.queues.list() if one.name == name] == [
             None
         ]
@@ -129,9 +127,9 @@ def test_who_may_only_look_sees_no_form_and_others_queues_not_at_all(
         expect(seat.page.get_by_role("heading")).to_contain_text("does not allow")
 
 
-def test_a_queue_that_nobody_knows_is_told_so(seat: Seat) -> None:
-    seat.go("/queues/nobody/knows")
-    expect(seat.page.get_by_role("heading", name="Nothing is known")).to_be_visible()
+def test_unknown_queue_is_reported(seat: Seat) -> None:
+    seat.go("/queues/un/known")
+    expect(seat.page.get_by_role("heading", name="Unknown queue")).to_be_visible()
 
 
 def test_where_nothing_is_yet_a_page_says_what_would_be(service: Service, browser: Browser) -> None:
@@ -143,11 +141,11 @@ def test_where_nothing_is_yet_a_page_says_what_would_be(service: Service, browse
 
 
 @pytest.mark.parametrize("minutes", ["-1", "soon", "٣", "9" * 9])
-def test_a_form_that_cannot_be_is_told_why(service: Service, minutes: str) -> None:
-    with httpx.Client(base_url=service.url, cookies={"tenure": service.secret}) as browser:
+def test_invalid_form_is_refused_with_the_reason(service: Service, minutes: str) -> None:
+    with service.browser() as browser:
         answer = browser.post(
             "/queues/odd:pause",
-            data={"mark": csrf_token(service.secret), "minutes": minutes},
+            data={"mark": service.mark(browser), "minutes": minutes},
             headers={"Accept": "text/html"},
         )
     assert answer.status_code == 422
@@ -168,5 +166,5 @@ def test_a_form_that_cannot_be_is_told_why(service: Service, minutes: str) -> No
     ],
 )
 def test_a_form_without_its_mark_is_refused(service: Service, path: str) -> None:
-    with httpx.Client(base_url=service.url, cookies={"tenure": service.secret}) as browser:
+    with service.browser() as browser:
         assert browser.post(path, data={"reason": "forged"}).status_code == 403

@@ -1,4 +1,4 @@
-"""The pages of schedules: when each comes next, what it came to, and what can be done to it."""
+"""The pages of schedules: next run, results, and actions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.browsing import seated
 from support.processes import wait_for
 from tenure.admin import By
 from tenure.types import TickReason
-from tests.dashboard.acting import act, entry, noted, said
+from tests.dashboard.acting import act, entry, given, noted
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -25,7 +25,7 @@ OPS = By("ops", "cli", "holidays")
 
 
 def missed(service: Service, name: str) -> None:
-    """A schedule of every hour, that nobody fired for three hours."""
+    """An hourly schedule that was not fired for three hours."""
     schedules = service.admin.schedules
     schedules.create(name, "t", OPS, every=3600, queue="timed", missed="skip")
     with psycopg.connect(service.database, autocommit=True) as connection:
@@ -38,7 +38,7 @@ def missed(service: Service, name: str) -> None:
     engine.run(engine.store.ticks.fire())
 
 
-def test_schedules_are_shown_in_words_with_what_they_came_to(service: Service, seat: Seat) -> None:
+def test_schedules_are_described_with_their_results(service: Service, seat: Seat) -> None:
     """Shows R28."""
     service.admin.schedules.create(
         "weekday", "t", OPS, cron="0 9 * * 1-5", timezone="Europe/Berlin", queue="timed"
@@ -49,15 +49,13 @@ def test_schedules_are_shown_in_words_with_what_they_came_to(service: Service, s
     expect(row.locator("[data-label=When]")).to_contain_text("At 09:00 on Monday through Friday")
     expect(row.locator("[data-label=When]")).to_contain_text("Europe/Berlin")
     expect(row.locator("[data-label='Next run'] time")).to_contain_text("in ")
-    expect(row.locator("[data-label=Last]")).to_have_text("not yet")
+    expect(row.locator("[data-label='Last result']")).to_have_text("no runs yet")
     strip = entry(seat, "gaps").locator("svg.strip")
     expect(strip.locator(".skipped").first).to_be_visible()
-    expect(strip.locator("title").first).to_contain_text("nobody fired it in time")
+    expect(strip.locator("title").first).to_contain_text("no worker fired it in time")
 
 
-def test_the_next_runs_are_told_in_both_zones_with_the_days_on_which_clocks_change(
-    service: Service, seat: Seat
-) -> None:
+def test_next_runs_are_shown_in_both_zones_with_clock_changes(service: Service, seat: Seat) -> None:
     """Shows R25."""
     service.admin.schedules.create(
         "sundays/spring", "t", OPS, cron="30 2 * 3 0", timezone="Europe/Berlin", queue="timed"
@@ -80,7 +78,7 @@ def test_a_change_elsewhere_is_on_the_page_soon(service: Service, seat: Seat) ->
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_a_schedule_is_paused_let_go_on_and_run(
+def test_schedule_is_paused_resumed_and_run(
     service: Service, browser: Browser, *, scripts: bool
 ) -> None:
     """Shows R28."""
@@ -95,7 +93,7 @@ def test_a_schedule_is_paused_let_go_on_and_run(
         act(seat.page.locator("main"), "Resume", reason="done")
         assert noted(service, f"schedule:{name}").source == "page"
         act(seat.page.locator("main"), "Run now", reason="by hand")
-        assert "is enqueued" in said(seat)
+        assert "is enqueued" in given(seat)
         change = noted(service, f"schedule:{name}")
         assert (change.action, change.source, change.reason) == ("schedule.run", "page", "by hand")
 
@@ -104,8 +102,8 @@ def test_a_run_that_was_missed_is_made_up_for(service: Service, seat: Seat) -> N
     """Shows R28."""
     missed(service, "late")
     seat.go("/schedules/late")
-    act(entry(seat, "nobody fired it in time"), "Run this one", reason="it matters")
-    assert said(seat).startswith("1 run has no job; operation")
+    act(entry(seat, "no worker fired it in time"), "Enqueue job", reason="it matters")
+    assert given(seat).startswith("1 run has no job. Operation")
     assert noted(service, "schedule:late").source == "page"
 
     def made_up() -> bool:
@@ -122,10 +120,10 @@ def test_a_backfill_is_counted_before_it_is_begun(service: Service, seat: Seat) 
     since = f"{hour - timedelta(hours=5):%Y-%m-%dT%H:%M:%S}"
     until = f"{hour - timedelta(hours=1):%Y-%m-%dT%H:%M:%S}"
     seat.go("/schedules/long-ago")
-    act(seat.page.locator("main"), "Backfill", button="Count them", since=since, until=until)
-    assert "5 runs have no job in that time. Nothing was done." in said(seat)
+    act(seat.page.locator("main"), "Backfill", button="Count runs", since=since, until=until)
+    assert "5 runs have no job in that time. Nothing has changed." in given(seat)
     act(seat.page.locator("main"), "Backfill", since=since, until=until, reason="all of it")
-    assert "5 runs have no job; operation" in said(seat)
+    assert "5 runs have no job. Operation" in given(seat)
 
 
 def test_who_may_only_look_sees_no_form(service: Service, browser: Browser) -> None:

@@ -26,7 +26,9 @@ def test_it_tells_schema_durability_tables_and_history(service: Service, browser
         main = seat.page.locator("main")
         expect(main).to_contain_text("fits this release")
         # The tests' server does not wait for its disk.
-        expect(main).to_contain_text("fsync is off, and a power cut may lose the whole database")
+        expect(main).to_contain_text(
+            "fsync is off, so a power failure can corrupt the whole database"
+        )
         expect(
             seat.page.locator("[data-label=Table]", has_text="job_archive").first
         ).to_be_visible()
@@ -37,7 +39,7 @@ def test_it_tells_schema_durability_tables_and_history(service: Service, browser
 def test_the_doctor_says_what_to_do(seat: Seat) -> None:
     seat.go("/system")
     worst = seat.page.locator(".findings li").first
-    expect(worst.locator(".level")).to_have_text("problem")
+    expect(worst.locator(".level")).to_have_text("error")
     expect(entry(seat, "fsync is off").locator(".todo")).to_contain_text("fsync")
 
 
@@ -46,7 +48,7 @@ def test_who_keeps_dead_rows_and_what_is_set_is_there_soon(service: Service, sea
     expect(seat.page.locator("#live-state")).to_contain_text("live")
     with psycopg.connect(service.database, application_name="a-long-report") as connection:
         connection.execute("CREATE TEMP TABLE report AS SELECT 1")
-        expect(seat.page.locator("[data-label=Who]").first).to_contain_text("a-long-report")
+        expect(seat.page.locator("[data-label=Holder]").first).to_contain_text("a-long-report")
         connection.rollback()
     service.admin.settings.set("lease", 45, OPS)
     row = seat.page.locator("tr", has=seat.page.locator("td:text-is('lease')"))

@@ -16,9 +16,9 @@ def test_the_manifest_tells_of_every_file() -> None:
     manifest = json.loads((VENDOR / "MANIFEST.json").read_text())
     there = {file.name for file in VENDOR.iterdir() if file.suffix not in (".json", ".LICENSE")}
     assert there == set(manifest)
-    for name, said in manifest.items():
-        assert hashlib.sha256((VENDOR / name).read_bytes()).hexdigest() == said["sha256"]
-        assert (VENDOR / said["licence"].split(", ")[1]).exists()
+    for name, answer in manifest.items():
+        assert hashlib.sha256((VENDOR / name).read_bytes()).hexdigest() == answer["sha256"]
+        assert (VENDOR / answer["licence"].split(", ")[1]).exists()
 
 
 def test_all_of_it_is_small() -> None:

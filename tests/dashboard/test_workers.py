@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from support.processes import wait_for
 from support.workers import Worker
-from tests.dashboard.acting import act, entry, noted, said
+from tests.dashboard.acting import act, entry, given, noted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ def worker(service: Service, tmp_path: Path) -> Iterator[Worker]:
         yield worker
 
 
-def test_a_worker_is_shown_with_what_it_holds_where_it_stands_still_and_asked_to_end(
+def test_worker_is_shown_with_its_leases_and_drained(
     service: Service, worker: Worker, seat: Seat
 ) -> None:
     """Shows R30. Shows R31. Shows R35."""
@@ -59,7 +59,7 @@ def _shows_what_it_holds(service: Service, seat: Seat) -> None:
     assert before.startswith("expires in")
     expect(words).not_to_have_text(before)
     seat.go("/queues/slow")
-    expect(seat.page.locator(".story")).to_contain_text("1 worker takes its jobs; 1 running")
+    expect(seat.page.locator(".story")).to_contain_text("1 worker serves this queue. 1 running")
     expect(entry(seat, "hold_on").locator(".words")).to_contain_text("expires in")
 
 
@@ -74,10 +74,10 @@ def _shows_where_its_loop_stands_still(service: Service, seat: Seat) -> None:
 
 def _asks_it_to_end(service: Service, seat: Seat) -> None:
     act(entry(seat, row(service).name), "Drain", reason="new release")
-    assert "asked to stop" in said(seat)
+    assert "will drain" in given(seat)
     change = noted(service, f"worker:{row(service).id}")
     assert (change.action, change.source, change.reason) == ("worker.drain", "page", "new release")
     expect(seat.page.locator(".health")).to_have_text("draining")
     expect(seat.page.locator("details.action")).to_have_count(0)
     seat.go("/workers?show=idle")
-    expect(seat.page.locator(".nothing")).to_contain_text("No worker is idle")
+    expect(seat.page.locator(".nothing")).to_contain_text("No idle workers")

@@ -72,8 +72,8 @@ def planted(service: Service) -> list[str]:
             holder = Holder(caller, known, text)
             found.append(holder.post("/v1/jobs", body)["id"])
             lease = holder.take()["lease"]
-            said = {"cursor": {text: text}, "items": {one: one for one in every}, "log": words}
-            holder.post("/v1/leases:progress", {"lease": lease, "message": text, **said})
+            output = {"cursor": {text: text}, "items": {one: one for one in every}, "log": words}
+            holder.post("/v1/leases:progress", {"lease": lease, "message": text, **output})
             if number % 5 == 4:
                 holder.post("/v1/leases:complete", {"lease": lease, "result": {text: words}})
             elif number % 5 != 3:
@@ -84,11 +84,11 @@ def planted(service: Service) -> list[str]:
         for one_of in list(texts())[:10]:
             text, known = one_of.words, one_of.name
             schedule = {"name": known, "task": known, "queue": known, "every": 3600}
-            said = {"tags": [text], "args": {text: text}, "reason": text}
-            holder.post("/v1/schedules", schedule | said)
+            output = {"tags": [text], "args": {text: text}, "reason": text}
+            holder.post("/v1/schedules", schedule | output)
             holder.post(f"/v1/queues/{quote(known, safe='')}:pause", {"reason": text})
-            asked = {"kind": "cancel", "filter": {"queue": known}, "reason": text}
-            holder.post("/v1/operations", asked)
+            request = {"kind": "cancel", "filter": {"queue": known}, "reason": text}
+            holder.post("/v1/operations", request)
     service.admin.tokens.create(next(texts()).words, OPS, scopes=["read"])
     return found
 
@@ -111,10 +111,10 @@ def test_no_hostile_text_runs(browser: Browser, service: Service, planted: list[
         for one_of in list(texts())[:10:3]:
             text = one_of.words
             known = {"queue": one_of.name, "task": one_of.name}
-            asked = urlencode({"kind": "retry", "state": "failed", "signature": text, **known})
+            request = urlencode({"kind": "retry", "state": "failed", "signature": text, **known})
             named = quote(one_of.name, safe="")
             paths += [
-                f"/operations/new?{asked}",
+                f"/operations/new?{request}",
                 f"/failed?{urlencode(known)}",
                 f"/failed?{urlencode({'queue': text, 'task': text})}",
                 f"/queues/{named}",

@@ -1,4 +1,4 @@
-"""The alert rules and the dashboard: Prometheus reads them, and they name what there is."""
+"""Prometheus accepts the alert rules, and rules and dashboard use only existing metrics."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ PARTS = {
 
 def rules() -> list[dict[str, Any]]:
     [group] = yaml.safe_load(RULES.read_text())["groups"]
-    found: list[dict[str, Any]] = group["rules"]
-    return found
+    alerts: list[dict[str, Any]] = group["rules"]
+    return alerts
 
 
 def expressions() -> list[str]:
-    """What the rules and the dashboard ask Prometheus."""
+    """The queries of the rules and the dashboard."""
     dashboard = json.loads(DASHBOARD.read_text())
     panels = [
         target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])
@@ -53,17 +53,17 @@ def test_every_alert_has_a_test_and_a_row_on_the_page() -> None:
     page = (ROOT / "docs/how-to/monitoring.md").read_text()
     rows = dict(re.findall(r"^\| `(Tenure\w+)` \| (now|today) \|", page, re.MULTILINE))
     assert tested == set(names)
-    meant = {"page": "now", "ticket": "today"}
-    assert rows == {rule["alert"]: meant[rule["labels"]["severity"]] for rule in rules()}
+    reactions = {"page": "now", "ticket": "today"}
+    assert rows == {rule["alert"]: reactions[rule["labels"]["severity"]] for rule in rules()}
 
 
 def test_every_alert_says_what_and_what_to_do_by_commands_that_there_are() -> None:
-    there = re.findall(r"^## `(tenure(?: [a-z]+)*)", _commands(), re.MULTILINE)
+    commands = re.findall(r"^## `(tenure(?: [a-z]+)*)", _commands(), re.MULTILINE)
     for rule in rules():
-        told = rule["annotations"]
-        assert told.keys() == {"summary", "description"}
-        for command in re.findall(r"`(tenure(?: [a-z]+)+)", told["description"]):
-            known = any(command == one or command.startswith(f"{one} ") for one in there[1:])
+        annotations = rule["annotations"]
+        assert annotations.keys() == {"summary", "description"}
+        for command in re.findall(r"`(tenure(?: [a-z]+)+)", annotations["description"]):
+            known = any(command == one or command.startswith(f"{one} ") for one in commands[1:])
             assert known, command
 
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from support.http_page import document as served_document
+from support.http_page import page
 from support.openapi_breaks import breaks
-from tenure import Tenure, _actions
-from tenure.server import create
+from tenure import _actions
 from tenure.server.problems import KINDS
 from tenure.types import Scope
 
@@ -22,14 +23,19 @@ PAGE = (REFERENCE / "http.md").read_text()
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
-    """The OpenAPI document that a server serves; it opens no connection for it."""
-    return create(Tenure("postgresql://nobody@127.0.0.1:1/none")).openapi()
+    """The OpenAPI document that a server serves. It opens no connection."""
+    return served_document()
 
 
 def test_the_document_in_the_reference_is_the_one_that_is_served(document: dict[str, Any]) -> None:
-    """After a change: `just openapi`, and a look at what it changed for whoever uses the API."""
+    """After a change, run `just docs-http` and check what it changes for users of the API."""
     assert json.loads((REFERENCE / "openapi.json").read_text()) == document
     assert document["openapi"].startswith("3.1")
+
+
+def test_http_page_is_what_the_script_writes(document: dict[str, Any]) -> None:
+    """After a change, run `just docs-http`."""
+    assert page(document) == PAGE
 
 
 def test_nothing_breaks_what_the_last_release_served(document: dict[str, Any]) -> None:
@@ -38,8 +44,7 @@ def test_nothing_breaks_what_the_last_release_served(document: dict[str, Any]) -
 
 
 def test_every_route_is_documented_and_none_that_is_not_there(document: dict[str, Any]) -> None:
-    table = PAGE.split("## Routes")[1].split("**Idempotency")[0]
-    documented = re.findall(r"^\| `([A-Z]+ \S+)` \|", table, re.MULTILINE)
+    documented = re.findall(r"^\| \[`([A-Z]+ \S+)`\]\(#", PAGE, re.MULTILINE)
     served = [f"{m.upper()} {path}" for path, methods in document["paths"].items() for m in methods]
     assert sorted(documented) == sorted(served)
 
@@ -50,8 +55,10 @@ def test_every_problem_is_documented_with_its_status() -> None:
 
 
 def test_every_scope_is_documented() -> None:
-    table = PAGE.split("## Access")[1].split("## Routes")[0]
-    assert re.findall(r"^\| `([a-z:]+)` \|", table, re.MULTILINE) == list(Scope)
+    """In one place only: the page of routes links to it."""
+    table = (REFERENCE / "access.md").read_text().split("## Scopes")[1].split("\n## ")[0]
+    assert re.findall(r"^\| `([a-z:]+)` \|", table, re.MULTILINE)[: len(Scope)] == list(Scope)
+    assert "(access.md#scopes)" in PAGE
 
 
 def test_every_route_says_what_it_does_and_needs_a_token_but_one(document: dict[str, Any]) -> None:
@@ -62,7 +69,8 @@ def test_every_route_says_what_it_does_and_needs_a_token_but_one(document: dict[
 
 
 def test_the_scopes_of_the_routes_are_those_that_are_documented(document: dict[str, Any]) -> None:
-    rows = re.findall(r"^\| `([A-Z]+) (\S+)` \| `?([a-z]+)", PAGE, re.MULTILINE)
+    rows = re.findall(r"^\| \[`([A-Z]+) (\S+)`\]\S+ \| `?([a-z]+)", PAGE, re.MULTILINE)
+    assert len(rows) > 50
     for method, path, scope in rows:
         needed = document["paths"][path][method.lower()].get("security", [{"HTTPBearer": ["none"]}])
         assert needed == [{"HTTPBearer": [] if scope == "any" else [scope]}], (method, path)

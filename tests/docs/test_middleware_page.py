@@ -83,7 +83,7 @@ def ran(db: Database, tmp_path: Path) -> Path:
     """Where a worker of the page's app has run jobs that fail, in every kind of handler."""
     block = re.compile(r"^```python\n# shop\.py.*?\n(.*?)^```", re.MULTILINE | re.DOTALL)
     blocks = block.findall(PAGE.read_text())
-    assert len(blocks) == 5
+    assert len(blocks) == 8
     imports = "from datetime import timedelta\nfrom tenure import Backoff\n"
     (tmp_path / "shop.py").write_text(imports + "\n".join(blocks))
     (tmp_path / "checked.py").write_text(CHECKED)

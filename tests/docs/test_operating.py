@@ -1,7 +1,8 @@
-"""What the pages for operators show fits the code: units, probes, lines of the log."""
+"""The units, images, manifests and log lines on the pages for operators match the code."""
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from configparser import ConfigParser
@@ -17,17 +18,18 @@ ROOT = Path(__file__).parents[2]
 GUIDES = ROOT / "docs" / "how-to"
 COMMAND = typer.main.get_command(app)
 TO_SPARE = 5
-FENCED = re.compile(r"^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCED = re.compile(r"^(```|~~~)(?P<kind>\w+)\n(?P<text>.*?)^\1$", re.MULTILINE | re.DOTALL)
 
 
-def block(page: str, kind: str) -> str:
-    """The one block of its kind on a page."""
-    [found] = [f for f in FENCED.finditer((GUIDES / page).read_text()) if f["kind"] == kind]
-    return found["text"]
+def block(page: str, kind: str, contains: str = "") -> str:
+    """The one block of its kind on a page, or the one with this text in it."""
+    blocks = FENCED.finditer((GUIDES / page).read_text())
+    [text] = [b["text"] for b in blocks if b["kind"] == kind and contains in b["text"]]
+    return text
 
 
-def told(words: list[str]) -> dict[str, Any]:
-    """What a command line of `tenure` means, as the command itself would read it."""
+def parse(words: list[str]) -> dict[str, Any]:
+    """Parse a command line of `tenure` as the command itself does."""
     name, *rest = words
     command = COMMAND.commands[name]  # type: ignore[attr-defined]  # It is a group.
     # `tenure worker` is a group whose own command runs a worker.
@@ -37,7 +39,7 @@ def told(words: list[str]) -> dict[str, Any]:
 
 
 def unit() -> ConfigParser:
-    """The unit for systemd."""
+    """The unit for systemd on the page."""
     parser = ConfigParser(interpolation=None)
     parser.optionxform = str  # type: ignore[assignment,method-assign]  # Names keep their case.
     parser.read_string(block("production.md", "ini"))
@@ -55,7 +57,7 @@ def test_the_unit_starts_a_worker_and_waits_longer_than_its_grace() -> None:
     service = unit()["Service"]
     program, *words = shlex.split(service["ExecStart"])
     assert program.endswith("/tenure")
-    worker = told(words)
+    worker = parse(words)
     assert worker["target"] == "jobs:app"
     assert int(service["TimeoutStopSec"]) >= worker["grace"] + TO_SPARE
     assert service["KillMode"] == "mixed"
@@ -70,17 +72,36 @@ def test_the_pod_starts_a_worker_waits_longer_than_its_grace_and_is_probed() -> 
     pod, one = container()
     program, *words = one["command"]
     assert program == "tenure"
-    worker = told(words)
+    worker = parse(words)
     assert pod["terminationGracePeriodSeconds"] >= worker["grace"] + TO_SPARE
     program, *words = one["livenessProbe"]["exec"]["command"]
     assert program == "tenure"
-    assert told(words) == {"name": None, "as_json": False}
+    assert parse(words) == {"name": None, "as_json": False}
+
+
+def test_the_image_starts_a_worker_without_a_shell_and_is_probed() -> None:
+    lines = block("production.md", "dockerfile").splitlines()
+    [command] = [json.loads(line[4:]) for line in lines if line.startswith("CMD ")]
+    [probe] = [json.loads(line.partition(" CMD ")[2]) for line in lines if "HEALTHCHECK" in line]
+    assert command[0] == probe[0] == "tenure"
+    assert parse(command[1:])["target"] == "jobs:app"
+    assert parse(probe[1:]) == {"name": None, "as_json": False}
+
+
+def test_the_procfile_starts_a_worker_that_ends_within_thirty_seconds() -> None:
+    lines = dict(
+        line.split(": ", 1) for line in block("production.md", "text", "release: ").splitlines()
+    )
+    assert lines["release"] == "tenure db migrate"
+    program, *words = shlex.split(lines["worker"])
+    assert program == "tenure"
+    assert parse(words)["grace"] + TO_SPARE <= 30
 
 
 def test_every_line_of_the_log_that_the_guide_quotes_is_in_the_reference() -> None:
-    """A line of the log is what is quoted in several words, and is no command and no call."""
-    reference = (ROOT / "docs/reference/worker.md").read_text()
-    explained = set(quoted(reference.partition("## What the log says")[2]))
+    """A line of the log is quoted with several words, and is neither a command nor a call."""
+    reference = (ROOT / "docs/reference/logs.md").read_text()
+    explained = set(quoted(reference.partition("## Log lines")[2]))
     guide = FENCED.sub("", (GUIDES / "what-happens-when.md").read_text())
     lines = {
         text
@@ -92,5 +113,5 @@ def test_every_line_of_the_log_that_the_guide_quotes_is_in_the_reference() -> No
 
 
 def quoted(text: str) -> list[str]:
-    """What stands in code marks within a line."""
+    """Return the texts in code marks."""
     return re.findall(r"`([^`\n]+)`", text)

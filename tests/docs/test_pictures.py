@@ -1,4 +1,4 @@
-"""Every picture that a page names is there, none is there for nobody, and none is large."""
+"""Every picture that a page names exists, every picture is used, and none is large."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def named() -> set[Path]:
     }
 
 
-def test_every_picture_that_is_named_is_there_and_none_is_there_for_nobody() -> None:
+def test_every_named_picture_exists_and_every_picture_is_used() -> None:
     assert named() == set(PICTURES.iterdir())
 
 

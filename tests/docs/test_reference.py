@@ -25,8 +25,8 @@ from tenure._model.results import CancelStatus, DeleteStatus, RetryStatus
 from tenure._model.schedule import Missed, Overlap, ScheduleState, TickOutcome, TickReason
 from tenure._model.selector import JobView, Selector
 from tenure._rules import selector_syntax
-from tenure._rules.redaction import BUILT_IN
 from tenure._rules.runtime_settings import SETTINGS
+from tenure._rules.secret_names import PARTS, WORDS
 from tenure._settings import PROGRAM_SETTINGS
 from tenure._store.postgres.roles import ROLES
 
@@ -45,12 +45,12 @@ def words(page: str) -> set[str]:
 
 def test_every_setting_is_documented_and_none_that_is_not_there() -> None:
     """Shows R38."""
-    text = (DOCS / "settings.md").read_text().partition("## Of the installation")[2]
+    text = (DOCS / "settings.md").read_text().partition("## Installation settings")[2]
     assert re.findall(r"^\| `(\w+)`", text, re.MULTILINE) == list(SETTINGS)
 
 
 def test_every_setting_of_a_program_is_documented_with_its_variable_and_its_argument() -> None:
-    text = (DOCS / "settings.md").read_text().partition("## Of the installation")[0]
+    text = (DOCS / "settings.md").read_text().partition("## Installation settings")[0]
     rows = re.findall(r"^\| `(\w+)` \| `(\w+)`.*? \| (.*?) \| (.*?) \|", text, re.MULTILINE)
     assert [row[0] for row in rows] == list(PROGRAM_SETTINGS)
     for name, variable, argument, built_in in rows:
@@ -89,9 +89,11 @@ def test_every_field_of_a_selector_is_documented_with_an_example_of_it() -> None
     rows = re.findall(r"^\| `([\w.…]+):` \|.*\| `(.+)` \|$", text, re.MULTILINE)
     assert [name for name, _ in rows] == list(selector_syntax.FIELDS)
     for name, example in rows:
-        meant = selector_syntax.parse(example)
-        assert getattr(meant, name.removesuffix(".…")), name
-        assert meant == replace(Selector(), **{(f := name.removesuffix(".…")): getattr(meant, f)})
+        intended = selector_syntax.parse(example)
+        assert getattr(intended, name.removesuffix(".…")), name
+        assert intended == replace(
+            Selector(), **{(f := name.removesuffix(".…")): getattr(intended, f)}
+        )
 
 
 def test_every_state_that_a_selector_can_name_is_documented() -> None:
@@ -119,8 +121,9 @@ def test_every_scope_and_state_of_an_access_token_is_documented(names: type[StrE
 
 
 def test_every_name_that_is_hidden_by_itself_is_documented() -> None:
-    text = (DOCS / "access.md").read_text().partition("## What is hidden")[2]
-    assert set(BUILT_IN) <= set(re.findall(r"`(\w+)`", text))
+    text = (DOCS / "access.md").read_text().partition("## Redacted fields")[2]
+    named = re.findall(r"`(\w+)`", text)
+    assert {*PARTS, *WORDS} <= {name.replace("_", "") for name in named}
 
 
 def test_every_role_of_the_database_is_documented() -> None:
@@ -152,7 +155,8 @@ def test_every_fault_that_the_doctor_finds_is_documented() -> None:
     assert _first(table) == [str(fault) for fault in FindingCode]
     subjects = set(re.findall(r"^\| `\w+` \| `(\w+)`", table, re.MULTILINE))
     section = (DOCS / "commands.md").read_text().partition("## `tenure doctor")[2]
-    assert subjects == set(_first(re.findall(r"(?:^\|.*\n)+", section, re.MULTILINE)[0]))
+    checks = re.findall(r"^Runs the checks .*", section, re.MULTILINE)[0].partition(" Exits ")[0]
+    assert subjects == set(re.findall(r"`(\w+)`", checks))
 
 
 def _first(table: str) -> list[str]:
@@ -179,7 +183,7 @@ def test_every_error_is_documented_with_its_place_in_the_tree() -> None:
     assert all(name in errors.__doc__ for name in found)
 
 
-def test_what_is_raised_into_a_handler_is_documented_and_is_no_exception() -> None:
+def test_exceptions_raised_into_a_handler_are_documented_base_exceptions() -> None:
     others = {
         name
         for name, kind in inspect.getmembers(errors, inspect.isclass)
@@ -192,7 +196,7 @@ def test_what_is_raised_into_a_handler_is_documented_and_is_no_exception() -> No
 
 def test_every_line_of_the_log_that_is_explained_can_be_met() -> None:
     """What stands between two … is in a message of the source, with its values left out."""
-    table = (DOCS / "worker.md").read_text().partition("## What the log says")[2]
+    table = (DOCS / "logs.md").read_text().partition("## Log lines")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (`.*?) \| (?:info|warning|error) \|", table, re.MULTILINE)
     assert len(rows) > 20
     source = "\n".join(path.read_text() for path in (ROOT / "src" / "tenure").rglob("*.py"))

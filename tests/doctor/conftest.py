@@ -1,4 +1,4 @@
-"""A server whose settings can be changed by SQL, and a bed: one database to spoil and to mend."""
+"""A server whose settings can be changed by SQL, and a bed: one database to break and to fix."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CHANGED = ("autovacuum", "fsync", "full_page_writes", "synchronous_commit")
 
 
 class Bed:
-    """One database, spoilt by a test and mended by what the doctor says."""
+    """One database, broken by a test and fixed by the doctor's remedy."""
 
     def __init__(self, cluster: Cluster, url: str, directory: Path, open_: contextlib.ExitStack):
         self.cluster = cluster
@@ -99,7 +99,7 @@ class Bed:
             self.run(command.replace("module:app", "doctored:app"))
 
     def run(self, command: str) -> None:
-        """A command; what goes on by itself is stopped at the end."""
+        """A command; one that keeps running is stopped at the end."""
         name, *words = command.split()
         assert name == "tenure"
         if words[0] not in {"worker", "scheduler"}:
@@ -124,7 +124,7 @@ def server(pytestconfig: pytest.Config) -> Iterator[Cluster]:
     settings = {
         "wal_level": "logical",
         "max_prepared_transactions": "5",
-        "autovacuum_naptime": "1h",  # It must not mend what is spoilt.
+        "autovacuum_naptime": "1h",  # It must not fix what a test broke.
     }
     cluster = Cluster(pytestconfig.getoption("--postgres"), settings, in_memory=True)
     for name in CHANGED:

@@ -1,4 +1,4 @@
-"""Faults, each planted by itself in a real database, and who mends what no command mends."""
+"""Faults, each planted by itself in a real database, and fixes for remedies in words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from support.store import lanes
 from tenure._model.ids import WorkerId
 from tenure._model.job import NewJob
 from tenure._model.worker import NewWorker, WorkerState
-from tenure.admin import By
+from tenure.admin import By, roles
 from tenure.types import FindingCode
 
 if TYPE_CHECKING:
@@ -20,18 +20,23 @@ if TYPE_CHECKING:
     from tests.doctor.conftest import Bed
 
 BY = By("ana")
+INSERTED = (
+    "INSERT INTO tenure.api_token "
+    "(name, hint, hash, scopes, queues, created_by, expires_at, created_at) "
+    "VALUES ('ci', 'tnr_0000', sha256('x'), '{{read}}', '{{*}}', 'ada', {}, {})"
+)
 INVALID = "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'tenure.{}'::regclass"
 
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """A fault: where it is to be found, how it is planted; `mend` is for a remedy in words. What is
+    """A fault: where it is to be found, how it is planted; `fix` is for a remedy in words. What is
     planted may answer with the URL by which it is to be seen."""
 
     fault: FindingCode
     subject: str
     plant: Callable[[Bed], str | None]
-    mend: Callable[[Bed], str | None] | None = None
+    restore: Callable[[Bed], str | None] | None = None
 
 
 def sql(*statements: str) -> Callable[[Bed], None]:
@@ -45,6 +50,23 @@ def setting(name: str) -> Callable[[Bed], None]:
 def lacks_a_right(bed: Bed) -> str:
     url = bed.as_role("tenure_worker")
     bed.sql("REVOKE DELETE ON tenure.job FROM tenure_worker")
+    return url
+
+
+def may_insert_all(bed: Bed) -> str:
+    url = bed.as_role("tenure_worker")
+    bed.sql("GRANT INSERT ON tenure.job TO tenure_producer")
+    return url
+
+
+def has_roles_again(bed: Bed) -> str:
+    bed.sql(roles("tenure"))
+    return bed.as_role("tenure_worker")
+
+
+def has_a_setting(bed: Bed) -> str:
+    url = bed.as_role("tenure_worker")
+    bed.sql("ALTER ROLE tenure_worker SET statement_timeout = '1ms'")
     return url
 
 
@@ -112,6 +134,11 @@ def waiting_job(bed: Bed) -> None:
     bed.admin().jobs.enqueue("work", {}, BY, queue="else")
 
 
+def unknown_task(bed: Bed) -> None:
+    bed.admin().jobs.enqueue("work", {}, BY, queue="mail")
+    worker(bed, 1, unknown_tasks=["work"])
+
+
 def lost_job(bed: Bed) -> None:
     admin = bed.admin()
     store = admin._store
@@ -166,6 +193,23 @@ PLANTED = {
         FindingCode.LISTEN_FAILED, "wakeups", few_connections, many_connections
     ),
     "a right is missing": Planted(FindingCode.RIGHTS_MISSING, "privileges", lacks_a_right),
+    "a right is too wide": Planted(
+        FindingCode.RIGHTS_TOO_WIDE, "privileges", may_insert_all, has_roles_again
+    ),
+    "a role has a setting": Planted(FindingCode.ROLE_SETTING, "privileges", has_a_setting),
+    "errors log arguments": Planted(
+        FindingCode.PAYLOADS_LOGGED,
+        "security",
+        sql(
+            "ALTER SYSTEM SET log_parameter_max_length_on_error = -1",
+            "SELECT pg_reload_conf()",
+        ),
+    ),
+    "statements log arguments": Planted(
+        FindingCode.PAYLOADS_LOGGED,
+        "security",
+        sql("ALTER SYSTEM SET log_statement = 'mod'", "SELECT pg_reload_conf()"),
+    ),
     "a migration is pending": Planted(FindingCode.SCHEMA_DIFFERS, "schema", a_step_back),
     "a table is missing": Planted(
         FindingCode.TABLE_MISSING, "schema", sql("DROP TABLE tenure.idempotency")
@@ -225,21 +269,33 @@ PLANTED = {
     "a worker is stale": Planted(FindingCode.WORKER_STALE, "workers", stale_worker, a_week_later),
     "no worker": Planted(FindingCode.NO_WORKER, "workers", lambda _: None),
     "two releases": Planted(FindingCode.VERSIONS_MIXED, "workers", mixed_workers),
-    "a queue nobody serves": Planted(
+    "a queue without workers": Planted(
         FindingCode.QUEUE_NOT_SERVED,
         "queues",
         waiting_job,
     ),
-    "a task nobody knows": Planted(
+    "a task that no worker knows": Planted(
         FindingCode.TASK_UNKNOWN,
         "tasks",
-        lambda bed: worker(bed, 1, unknown_tasks=["work"]),
+        unknown_task,
         lambda bed: bed.run("tenure worker doctored:app"),
     ),
     "a due job that is locked": Planted(FindingCode.JOB_LOCKED, "queues", locked_due_job),
-    "a lease nobody ends": Planted(FindingCode.LEASE_OVER, "leases", lost_job),
+    "an expired lease": Planted(FindingCode.LEASE_OVER, "leases", lost_job),
     "a lease that is locked": Planted(FindingCode.LEASE_OVER, "leases", locked_job),
-    "a schedule nobody fires": Planted(FindingCode.SCHEDULE_OVERDUE, "schedules", late_schedule),
+    "a schedule that is not fired": Planted(
+        FindingCode.SCHEDULE_OVERDUE, "schedules", late_schedule
+    ),
+    "a token without an end": Planted(
+        FindingCode.TOKEN_ENDLESS,
+        "tokens",
+        sql(INSERTED.format("NULL", "now()")),
+    ),
+    "a token that is not used": Planted(
+        FindingCode.TOKEN_UNUSED,
+        "tokens",
+        sql(INSERTED.format("now() + interval '1 day'", "now() - interval '31 days'")),
+    ),
     "a role that may not look": Planted(
         FindingCode.NOT_LOOKED_AT,
         "retention",

@@ -17,7 +17,7 @@ DRAWN = expected_schema("tenure")
 CONSTRAINTS = [(t, name) for t, table in DRAWN.tables.items() for name in table.constraints]
 
 
-def mended(bed: Bed) -> list[str]:
+def fixed(bed: Bed) -> list[str]:
     """What was missing, after it was made again."""
     admin = bed.admin()
     found = admin._run(admin._store.inspection.schema_drift())
@@ -48,10 +48,10 @@ def test_every_index_and_constraint_is_made_as_it_was(bed: Bed) -> None:
     before = catalog(bed.url)
     for name, index in DRAWN.indexes.items():
         bed.sql(f"DROP INDEX tenure.{name}")
-        assert mended(bed) == [f"index {name} of table {index.table} is missing"]
+        assert fixed(bed) == [f"index {name} of table {index.table} is missing"]
     for table, name in CONSTRAINTS:
         bed.sql(f"ALTER TABLE tenure.{table} DROP CONSTRAINT {name}")
-        assert f"constraint {name} of table {table} is missing" in mended(bed)
+        assert f"constraint {name} of table {table} is missing" in fixed(bed)
     assert catalog(bed.url) == before
 
 
@@ -59,6 +59,6 @@ def test_every_index_and_constraint_is_made_as_it_was(bed: Bed) -> None:
 def test_every_table_is_made_as_it_was(bed: Bed, table: str) -> None:
     before = catalog(bed.url)
     bed.sql(f"DROP TABLE tenure.{table}")
-    assert f"table {table} is missing" in mended(bed)
+    assert f"table {table} is missing" in fixed(bed)
     bed.admin().schema.maintain()
     assert catalog(bed.url) == before

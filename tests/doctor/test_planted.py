@@ -31,6 +31,7 @@ BESIDE = {
     FindingCode.POOLER,
     FindingCode.REDIS_AWAY,
     FindingCode.NOTIFY_QUEUE_FULL,
+    *(FindingCode.NOT_ENCRYPTED, FindingCode.SUPERUSER, FindingCode.PASSWORD_EXPOSED),
 }
 IMPOSSIBLE = {FindingCode.SERVER_TOO_OLD, FindingCode.NOT_HEARD}
 
@@ -49,7 +50,7 @@ def test_every_fault_is_planted_or_cannot_be() -> None:
 
 
 @pytest.mark.parametrize("name", PLANTED)
-def test_a_fault_is_found_and_its_remedy_mends_it(
+def test_fault_is_found_and_its_remedy_fixes_it(
     bed: Bed, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Shows R35."""
@@ -68,22 +69,22 @@ def test_a_fault_is_found_and_its_remedy_mends_it(
     assert first.why
     assert {each.fault for each in found} <= {planted.fault, FindingCode.NO_WORKER, None}
 
-    if planted.mend:
-        url = planted.mend(bed)
+    if planted.restore:
+        url = planted.restore(bed)
     else:
         bed.do(first.todo)
-    # A lease whose row is no longer locked still wants somebody who ends it: another remedy.
+    # A lease whose row is no longer locked still has to be ended: another remedy.
     assert wait_for(
         lambda: not [each for each in bed.found(planted.fault, url) if each.todo == first.todo], 20
     )
 
 
-def test_a_pooler_is_found_and_the_servers_own_address_mends_it(bed: Bed) -> None:
+def test_pooler_is_found_and_the_direct_address_fixes_it(bed: Bed) -> None:
     with PgBouncer(port=bed.cluster.port) as pgbouncer:
         url = pgbouncer.url(urlsplit(bed.url).path.removeprefix("/"))
         [found] = bed.found(FindingCode.POOLER, url)
         assert found.subject == "wakeups"
-        assert "the server's own address" in found.todo
+        assert "connect workers to PostgreSQL directly" in found.todo
     assert not bed.found(FindingCode.POOLER)
 
 
@@ -93,7 +94,7 @@ def test_a_redis_that_is_away_is_found_until_it_is_started(bed: Bed) -> None:
         app = Tenure(bed.url, redis=redis.url)
         redis.stop()
         [found] = [each for each in app.admin.doctor() if each.fault is FindingCode.REDIS_AWAY]
-        assert (found.subject, "start it" in found.todo) == ("redis", True)
+        assert (found.subject, "start Redis" in found.todo) == ("redis", True)
         redis.start()
         assert not [each for each in app.admin.doctor() if each.fault is FindingCode.REDIS_AWAY]
         app.close()
@@ -101,14 +102,16 @@ def test_a_redis_that_is_away_is_found_until_it_is_started(bed: Bed) -> None:
 
 def test_clocks_that_differ_are_found_until_they_agree(bed: Bed) -> None:
     with Clock(60) as clock:
-        [found] = [each for each in _told(bed, **clock.environment) if each["subject"] == "clock"]
+        [found] = [
+            each for each in _message(bed, **clock.environment) if each["subject"] == "clock"
+        ]
     assert found["fault"] == FindingCode.CLOCK_DIFFERS
-    assert re.fullmatch(r"the database's clock is (59|60) s behind", found["what"])
-    [found] = [each for each in _told(bed) if each["subject"] == "clock"]
+    assert re.fullmatch(r"the database clock is (59|60) s behind", found["what"])
+    [found] = [each for each in _message(bed) if each["subject"] == "clock"]
     assert found["level"] == Level.FINE
 
 
-def _told(bed: Bed, **environment: str) -> list[dict[str, str]]:
+def _message(bed: Bed, **environment: str) -> list[dict[str, str]]:
     """What the command finds, in a process with this environment."""
     done = subprocess.run(
         [sys.executable, "-m", "tenure", "doctor", "--json", "--database-url", bed.url],

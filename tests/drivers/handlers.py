@@ -26,7 +26,7 @@ def die_once(mark: str) -> None:
 
 @app.task
 def charge(job: Job, driver: str, mark: str) -> None:
-    """Write a line and complete the job, in the sync world."""
+    """Write a line and complete the job, in sync code."""
     opened = _BY_NAME[driver].opened
     assert opened is not None
     with opened(_URL) as (connection, say):
@@ -37,7 +37,7 @@ def charge(job: Job, driver: str, mark: str) -> None:
 
 @app.task
 async def acharge(job: AsyncJob, driver: str, mark: str) -> None:
-    """The same in the async world."""
+    """Async version."""
     aopened = _BY_NAME[driver].aopened
     assert aopened is not None
     async with aopened(_URL) as (connection, tell):

@@ -24,8 +24,8 @@ COLUMNS = {
     "lost lease rolls them back": ("test_a_lost_lease_rolls_the_handlers_writes_back",),
     "kill -9 between the two: written once": ("test_the_writes_happen_once",),
 }
-_NO_ASYNC = "no: Django has no async transactions; open it in a `def`"
-# What cannot, and why; the tests of it are named in each row.
+_NO_ASYNC = "no: Django has no async transactions, use a `def`"
+# Drivers that cannot, and why. The tests are named in each row.
 OTHERS: dict[str, dict[str, str | tuple[str, ...]]] = {
     "Django, in async code": {
         "enqueue commits": (
@@ -36,7 +36,7 @@ OTHERS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "lost lease rolls them back": _NO_ASYNC,
         "kill -9 between the two: written once": _NO_ASYNC,
     },
-    "psycopg2": dict.fromkeys(COLUMNS, "no: refused, with what to install"),
+    "psycopg2": dict.fromkeys(COLUMNS, "no: refused"),
 }
 
 

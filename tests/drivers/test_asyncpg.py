@@ -89,11 +89,9 @@ async def test_a_database_that_was_not_migrated_is_named_as_such(
         await hello.using(connection=connection).aenqueue()
 
 
-async def test_a_server_that_is_gone_is_said_to_be(
-    hello: Task[[str], str, str], apg: Any, url: str
-) -> None:
+async def test_lost_server_is_reported(hello: Task[[str], str, str], apg: Any, url: str) -> None:
     pid = apg.get_server_pid()
     await apg.execute("BEGIN")
     one(url, f"SELECT pg_terminate_backend({pid}, 5000)")
-    with pytest.raises(Unreachable, match="nothing was done"):
+    with pytest.raises(Unreachable, match="nothing was changed"):
         await hello.using(connection=apg).aenqueue("Ada")

@@ -29,7 +29,7 @@ def refused(words: str) -> Iterator[None]:
 
 def test_psycopg2_is_refused_with_what_to_install(hello: Task[[str], str, str], url: str) -> None:
     connection = psycopg2.connect(url)
-    with refused(r"psycopg2 cannot be joined: .*pip install \"psycopg\[binary\]\""):
+    with refused(r"over psycopg2: .*pip install \"psycopg\[binary\]\""):
         hello.using(connection=connection).enqueue("Ada")
     connection.close()
 
@@ -40,19 +40,19 @@ def test_sqlalchemy_over_psycopg2_is_refused_likewise(
     engine = create_engine(
         url.replace("postgresql://", "postgresql+psycopg2://"), poolclass=NullPool
     )
-    with Session(engine) as session, refused(r"Session over psycopg2 .*postgresql\+psycopg://"):
+    with Session(engine) as session, refused(r"Session over psycopg2: .*postgresql\+psycopg://"):
         hello.using(connection=session).enqueue("Ada")
 
 
-def test_an_engine_is_no_connection(hello: Task[[str], str, str], engine: Engine) -> None:
-    with refused(r"Engine cannot be joined here: it takes a connection"):
+def test_engine_is_not_a_connection(hello: Task[[str], str, str], engine: Engine) -> None:
+    with refused(r"Engine here: pass a connection"):
         hello.using(connection=engine).enqueue("Ada")
 
 
 async def test_a_sync_session_is_refused_in_async_code(
     hello: Task[[str], str, str], engine: Engine
 ) -> None:
-    with Session(engine) as session, refused("would block the event loop: use the sync form"):
+    with Session(engine) as session, refused("would block the event loop; use the sync form"):
         await hello.using(connection=session).aenqueue("Ada")
 
 
@@ -63,7 +63,7 @@ async def test_an_async_connection_is_refused_in_sync_code(
     [driver] = [d for d in DRIVERS if d.name == name]
     assert driver.aopened is not None
     async with driver.aopened(url) as (connection, _tell):
-        with refused("it is async: await the async form"):
+        with refused("it is async; await the async form"):
             hello.using(connection=connection).enqueue("Ada")
 
 
@@ -71,5 +71,5 @@ async def test_sqlalchemy_over_a_driver_that_cannot_is_refused(
     hello: Task[[str], str, str],
 ) -> None:
     session = Session(create_engine("sqlite://"))
-    with session, refused(r"Session cannot be joined here: it stands on a sqlite3"):
+    with session, refused(r"Session here: it uses a sqlite3"):
         hello.using(connection=session).enqueue("Ada")

@@ -35,7 +35,7 @@ BY = By("ops")
 
 
 async def enqueue(app: Tenure, **options: object) -> int:
-    answer = await app.admin.jobs.aenqueue("task", {"n": 1}, BY, **options)  # type: ignore[arg-type] # as said
+    answer = await app.admin.jobs.aenqueue("task", {"n": 1}, BY, **options)  # type: ignore[arg-type] # free options
     return answer.id
 
 
@@ -86,7 +86,7 @@ async def test_what_is_past_its_time_is_ended_and_not_handed_out(
         assert (job.state, job.done_reason) == (State.CANCELLED, "expired")
 
 
-async def test_who_waits_is_told_of_the_first_job_at_once(app: Tenure, remote: Remote) -> None:
+async def test_waiting_claim_gets_the_first_job_at_once(app: Tenure, remote: Remote) -> None:
     waiting = asyncio.create_task(acquire(remote, wait=30))
     await asyncio.sleep(0.05)
     assert not waiting.done()
@@ -138,7 +138,7 @@ async def test_what_is_released_is_given_back_with_its_attempt(app: Tenure, remo
     assert work.job.attempt == 1
 
 
-async def test_a_report_extends_the_lease_and_the_next_holder_goes_on_from_its_cursor(
+async def test_progress_report_extends_the_lease_and_the_next_holder_resumes(
     app: Tenure, remote: Remote
 ) -> None:
     """Shows R21. Shows R22. Shows R23."""
@@ -205,9 +205,7 @@ async def test_settling_twice_is_harmless(app: Tenure, remote: Remote) -> None:
     assert (first.answer, second.answer) == (SettleStatus.SETTLED, SettleStatus.REPEATED)
 
 
-async def test_a_worker_that_is_asked_to_drain_gets_nothing_more(
-    app: Tenure, remote: Remote
-) -> None:
+async def test_draining_worker_gets_no_more_jobs(app: Tenure, remote: Remote) -> None:
     """Shows R30. Shows R31."""
     acquired = await acquire(remote)
     await remote.heartbeat()
@@ -223,28 +221,28 @@ async def test_a_worker_that_is_asked_to_drain_gets_nothing_more(
 
 
 @pytest.mark.parametrize("text", ["", "tl_", "tl_AAAA", "ts_" + "A" * 51, "tl_" + "!" * 51, "5"])
-async def test_what_is_no_lease_is_refused(remote: Remote, text: str) -> None:
-    with pytest.raises(InvalidValue, match="that is no lease"):
+async def test_value_that_is_not_a_lease_is_refused(remote: Remote, text: str) -> None:
+    with pytest.raises(InvalidValue, match="lease is not valid"):
         await remote.renew("me", [text])
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("given", "why"),
     [
-        ({"count": 0}, "0 jobs at once"),
-        ({"count": 1001}, "1001 jobs at once"),
-        ({"wait": timedelta(seconds=56)}, "not within 0 to 55 s"),
-        ({"queues": []}, "no queue is named"),
-        ({"queues": ["no good"]}, "cannot name a queue"),
-        ({"session": "mine"}, "that is no session"),
+        ({"count": 0}, "count must be 1 to 1,000, got 0"),
+        ({"count": 1001}, "count must be 1 to 1,000, got 1001"),
+        ({"wait": timedelta(seconds=56)}, "wait must be 0 to 55 s"),
+        ({"queues": []}, "queues must name at least one queue"),
+        ({"queues": ["no good"]}, "queue name must be"),
+        ({"session": "mine"}, "session is not valid"),
     ],
 )
 async def test_what_cannot_be_acquired_is_refused(
-    remote: Remote, said: dict[str, object], why: str
+    remote: Remote, given: dict[str, object], why: str
 ) -> None:
-    asked = {"queues": ["default"]} | said
+    request = {"queues": ["default"]} | given
     with pytest.raises(InvalidValue, match=why):
-        await remote.acquire("me", introduction=ME, **asked)  # type: ignore[arg-type] # as said
+        await remote.acquire("me", introduction=ME, **request)  # type: ignore[arg-type] # free options
 
 
 async def test_a_new_server_hands_out_recent_jobs_at_once_and_older_ones_by_a_scan(

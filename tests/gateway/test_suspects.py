@@ -94,5 +94,5 @@ async def test_one_that_holds_nothing_gets_what_the_one_before_it_may_not_have(
 
 
 async def test_a_worker_cannot_hold_less_than_nothing(remote: Remote) -> None:
-    with pytest.raises(InvalidValue, match="holding must not be negative, got -1"):
+    with pytest.raises(InvalidValue, match="holding must be 0 or more, got -1"):
         await acquire(remote, "me", -1)

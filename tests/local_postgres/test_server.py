@@ -20,7 +20,7 @@ from support.binaries import ROOT
 from support.processes import alive, send, wait_for
 from tenure._local_postgres import PrivatePostgres, find_binaries
 from tenure._local_postgres import server as server_module
-from tenure._local_postgres.directory import server_says
+from tenure._local_postgres.directory import server_status
 from tenure._local_postgres.server import binaries_for
 from tenure.errors import ConfigError
 
@@ -53,7 +53,7 @@ def ask(url: str, query: str) -> Any:
 
 
 def pid(directory: Path) -> int:
-    return int(server_says(directory)[0])
+    return int(server_status(directory)[0])
 
 
 def user(
@@ -74,8 +74,9 @@ def test_it_answers_on_a_socket_that_only_its_user_can_reach_and_on_no_port(
 ) -> None:
     with PrivatePostgres(directory, durable=False) as server:
         assert ask(server.url(), "SHOW listen_addresses") == ""
-        assert directory.stat().st_mode & 0o777 == 0o700
-        assert (directory / ".s.PGSQL.5432").is_socket()
+        sockets = Path(server_status(directory)[4])
+        assert sockets.stat().st_mode & 0o777 == 0o700
+        assert (sockets / ".s.PGSQL.5432").is_socket()
 
 
 def test_what_is_not_durable_is_gone_when_it_is_stopped(directory: Path) -> None:
@@ -156,7 +157,7 @@ def test_a_directory_with_too_long_a_path_has_its_socket_elsewhere(directory: Pa
     directory.mkdir()
     with PrivatePostgres(deep, durable=False) as server:
         assert ask(server.url(), "SELECT 1") == 1
-        elsewhere = Path(server_says(deep)[4])
+        elsewhere = Path(server_status(deep)[4])
         assert elsewhere.stat().st_mode & 0o777 == 0o700
     assert not elsewhere.exists()
 
@@ -164,7 +165,7 @@ def test_a_directory_with_too_long_a_path_has_its_socket_elsewhere(directory: Pa
 def test_a_directory_with_other_things_in_it_is_refused(directory: Path) -> None:
     directory.mkdir()
     (directory / "thesis.tex").touch()
-    with pytest.raises(ConfigError, match="name a directory that is empty"):
+    with pytest.raises(ConfigError, match="choose an empty or new directory"):
         PrivatePostgres(directory, durable=False).start()
     assert (directory / "thesis.tex").exists()
 
@@ -173,11 +174,11 @@ def test_data_of_a_version_that_is_not_installed_are_left_alone(directory: Path)
     data = directory / "data"
     data.mkdir(parents=True)
     (data / "PG_VERSION").write_text("99\n")
-    with pytest.raises(ConfigError, match=r"made by PostgreSQL 99.*apt-get install postgresql-99"):
+    with pytest.raises(ConfigError, match=r"needs PostgreSQL 99.*apt-get install postgresql-99"):
         binaries_for(data)
 
 
-def test_a_machine_without_a_server_is_told_what_to_install(
+def test_missing_server_binaries_name_the_package_to_install(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tenure._local_postgres.server._candidates", lambda: iter(()))
@@ -197,20 +198,60 @@ def test_a_server_that_does_not_start_says_why(
         server.url()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_a_log_that_is_a_symbolic_link_is_refused(directory: Path) -> None:
+    victim = directory.parent / "victim"
+    victim.write_text("untouched")
+    directory.mkdir()
+    (directory / "gate").touch()
+    (directory / "log").symlink_to(victim)
+    with pytest.raises(ConfigError, match="log must be a file, got a symbolic link; remove it"):
+        PrivatePostgres(directory, durable=True).start()
+    assert victim.read_text() == "untouched"
+
+
+def test_the_daemon_imports_no_module_from_its_directory(directory: Path) -> None:
+    directory.mkdir()
+    (directory / "gate").touch()
+    (directory / "ctypes.py").write_text("raise SystemExit('planted code ran')")
+    with PrivatePostgres(directory, durable=True) as server:
+        assert ask(server.url(), "SELECT 1") == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has files that the server may not replace")
+def test_roots_files_are_in_a_directory_that_the_servers_user_cannot_write(directory: Path) -> None:
+    other_user = pwd.getpwnam("postgres")
+    # As a version before this rule left it.
+    directory.mkdir(mode=0o700)
+    (directory / "gate").touch()
+    os.chown(directory, other_user.pw_uid, other_user.pw_gid)
+    with PrivatePostgres(directory, durable=True):
+        owned = {each.name: each.stat().st_uid for each in directory.iterdir()}
+        plant = subprocess.run(
+            ["/bin/ln", "-sfn", "/etc/hostname", str(directory / "log")],
+            check=False,
+            user=other_user.pw_uid,
+            capture_output=True,
+        )
+    assert directory.stat().st_uid == 0
+    assert {name for name, uid in owned.items() if uid != 0} == {"data", "sockets"}
+    assert plant.returncode != 0
+    assert not (directory / "log").is_symlink()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change its user")
 def test_who_is_not_root_runs_it_as_himself(directory: Path) -> None:
-    somebody = pwd.getpwnam("nobody")
-    os.chown(directory.parent, somebody.pw_uid, somebody.pw_gid)
+    other_user = pwd.getpwnam("nobody")
+    os.chown(directory.parent, other_user.pw_uid, other_user.pw_gid)
     try:
-        # Whoever it is, he may not reach root's own Python.
-        using = user(directory, as_user=somebody.pw_uid, python="/usr/bin/python3")
+        # That user may not reach root's own Python.
+        using = user(directory, as_user=other_user.pw_uid, python="/usr/bin/python3")
     except OSError:
         pytest.skip("no Python of the system's")
     assert using.stdout
     url = using.stdout.readline().strip()
     try:
         assert ask(url, "SELECT 1") == 1
-        assert Path(f"/proc/{pid(directory)}").stat().st_uid == somebody.pw_uid
+        assert Path(f"/proc/{pid(directory)}").stat().st_uid == other_user.pw_uid
     finally:
         using.communicate(timeout=60)
     assert wait_for(lambda: not directory.exists(), 30)

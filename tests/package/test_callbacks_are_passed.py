@@ -40,7 +40,7 @@ def test_no_callback_is_assigned_after_construction() -> None:
     assert {name: lines for name, lines in late.items() if lines} == {}
 
 
-def test_every_kind_of_late_assignment_is_seen() -> None:
+def test_every_kind_of_assignment_after_construction_is_found() -> None:
     text = """
 class A:
     def __init__(self, other, on_end):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from support.machine import slowdown
 from tests.timing import median
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ DRIVER = {"psycopg", "psycopg_pool", "psycopg_binary", "typing_extensions"}
 IMPORTS = "import tenure"
 DECLARES = "from tenure import Job, Tenure\napp = Tenure()\n@app.task\ndef hello(name: str): ..."
 
-# What Python has loaded before it comes to the program is not counted.
+# Modules that Python loads before the program are not counted.
 IMPORT = """
 import sys, time
 before, used = set(sys.modules), time.process_time()
@@ -60,7 +61,7 @@ def test_a_program_loads_only_the_standard_library(code: str) -> None:
 @pytest.mark.parametrize("code", [IMPORTS, DECLARES], ids=["import", "declare"])
 def test_an_import_is_quick(code: str) -> None:
     importing(code)  # It compiles the modules.
-    assert median(lambda: importing(code)[0]) <= MOST_MILLISECONDS
+    assert median(lambda: importing(code)[0]) <= MOST_MILLISECONDS * slowdown()
 
 
 def test_the_first_need_of_the_database_loads_the_driver_and_no_more() -> None:
@@ -78,7 +79,7 @@ def test_what_reads_cron_expressions_is_loaded_with_the_first_of_them() -> None:
     assert loaded == {"tenure", "cronsim"}
 
 
-def test_without_a_libpq_the_remedy_is_told() -> None:
+def test_missing_libpq_names_the_fix() -> None:
     code = (
         "import os, sys; os.environ['PSYCOPG_IMPL'] = 'python'; import ctypes.util; "
         "ctypes.util.find_library = lambda name: None\n"

@@ -40,8 +40,8 @@ def locked(path: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("project", ["bench", "proof"])
 def test_a_project_names_what_it_imports(project: str) -> None:
-    said = tomllib.loads((ROOT / project / "pyproject.toml").read_text())["project"]
-    named = {re.split(r"[^\w-]", each)[0].replace("-", "_") for each in said["dependencies"]}
+    output = tomllib.loads((ROOT / project / "pyproject.toml").read_text())["project"]
+    named = {re.split(r"[^\w-]", each)[0].replace("-", "_") for each in output["dependencies"]}
     assert imported(project) <= named
 
 
@@ -56,7 +56,7 @@ def test_a_project_adds_to_the_environment_and_changes_nothing_in_it(project: st
     assert "://" not in lock.read_text()
 
 
-def test_nobody_needs_a_project_to_import_tenure() -> None:
+def test_tenure_imports_without_a_django_project() -> None:
     for path in (ROOT / "src").rglob("*.py"):
         assert not re.search(
             r"^\s*(?:from|import) (?:bench|proof|support)\b", path.read_text(), re.MULTILINE

@@ -28,6 +28,6 @@ def test_a_part_has_one_base_at_most_and_the_file_of_its_name(name: str) -> None
 @pytest.mark.parametrize("name", PARTS)
 def test_a_part_has_what_its_protocol_asks_for(name: str) -> None:
     protocol = next(part.type for part in fields(Store) if part.name == name)
-    asked = {verb for verb in vars(getattr(port, str(protocol))) if not verb.startswith("_")}
-    assert asked
-    assert asked <= set(dir(getattr(PostgresStore(), name)))
+    request = {verb for verb in vars(getattr(port, str(protocol))) if not verb.startswith("_")}
+    assert request
+    assert request <= set(dir(getattr(PostgresStore(), name)))

@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 # Django's classes are configured by attributes that its own stubs leave to be inferred; the second
-# is a room of the testing kit that nobody imports; the server's rooms are a program's.
+# is a private part of the testing kit; the server's rooms are a program's.
 APART = ("tenure.contrib.django.", "tenure.testing.runner.", "tenure.server.")
 PYRIGHT = ROOT / ".cache/pyright/node_modules/pyright/index.js"
 
@@ -44,11 +44,11 @@ def test_pyright_knows_every_type_of_the_public_api(installed: Path, tmp_path: P
         capture_output=True,
         text=True,
     )
-    told = json.loads(done.stdout)["typeCompleteness"]
-    assert told["exportedSymbolCounts"]["withKnownType"] > 500
+    document = json.loads(done.stdout)["typeCompleteness"]
+    assert document["exportedSymbolCounts"]["withKnownType"] > 500
     unclear = [
         f"{symbol['name']}: {fault['message']}"
-        for symbol in told["symbols"]
+        for symbol in document["symbols"]
         if symbol["isExported"]
         and not symbol["isTypeKnown"]
         and not symbol["name"].startswith(APART)

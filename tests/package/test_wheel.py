@@ -25,8 +25,8 @@ def files(wheel: Path) -> set[str]:
 def headers(wheel: Path, files: set[str]) -> dict[str, list[str]]:
     [name] = [name for name in files if name.endswith(".dist-info/METADATA")]
     with zipfile.ZipFile(wheel) as archive:
-        told = HeaderParser().parsestr(archive.read(name).decode())
-    return {key: told.get_all(key) or [] for key in told}
+        text = HeaderParser().parsestr(archive.read(name).decode())
+    return {key: text.get_all(key) or [] for key in text}
 
 
 def test_the_wheel_is_the_package_and_nothing_else(files: set[str]) -> None:
@@ -47,9 +47,9 @@ def test_beside_the_package_there_are_its_papers(files: set[str]) -> None:
     assert papers == wanted
 
 
-def test_without_extras_only_the_core_is_asked_for(headers: dict[str, list[str]]) -> None:
-    asked = headers["Requires-Dist"]
-    plain = {re.split(r"[^\w-]", text, maxsplit=1)[0] for text in asked if "extra ==" not in text}
+def test_core_needs_no_extras(headers: dict[str, list[str]]) -> None:
+    request = headers["Requires-Dist"]
+    plain = {re.split(r"[^\w-]", text, maxsplit=1)[0] for text in request if "extra ==" not in text}
     assert plain == CORE
     assert headers["Requires-Python"] == [">=3.11"]
 
@@ -78,10 +78,10 @@ def _closure(names: set[str]) -> set[str]:
         if name in found:
             continue
         try:
-            asked = metadata.requires(name) or []
+            requests = metadata.requires(name) or []
         except metadata.PackageNotFoundError:
             continue  # for another platform or version of Python
         found.add(name)
-        plain = [text for text in asked if "extra ==" not in text]
+        plain = [text for text in requests if "extra ==" not in text]
         waiting += [re.split(r"[^\w.-]", text, maxsplit=1)[0] for text in plain]
     return found

@@ -1,4 +1,4 @@
-"""Everything through PgBouncer in transaction mode: what works, and what goes on by polling."""
+"""Everything through PgBouncer in transaction mode: what works, and what continues by polling."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def test_a_worker_runs_jobs_of_every_kind(
             for number, handle in enumerate(handles):
                 await handle.wait_async(30)
                 assert handle.result == number // 2
-    assert [r for r in caplog.records if "a pooler stands before the server" in r.message]
+    assert [r for r in caplog.records if "not using LISTEN behind a pooler" in r.message]
     assert not [r for r in caplog.records if "failed" in r.message]
 
 
@@ -158,7 +158,7 @@ def by_session(cluster: Cluster) -> Iterator[PgBouncer]:
         yield server
 
 
-async def test_where_pools_are_by_session_a_worker_can_be_told_to_listen(
+async def test_worker_can_listen_through_a_session_pooler(
     db: Database, by_session: PgBouncer
 ) -> None:
     url = by_session.url(urlsplit(db.url).path.removeprefix("/"))
@@ -175,9 +175,7 @@ async def test_where_pools_are_by_session_a_worker_can_be_told_to_listen(
     app.close()
 
 
-def test_options_in_the_url_that_the_pooler_refuses_are_told(
-    cluster: Cluster, db: Database
-) -> None:
+def test_url_options_refused_by_the_pooler_are_reported(cluster: Cluster, db: Database) -> None:
     with PgBouncer(port=cluster.port) as strict:
         url = strict.url(urlsplit(db.url).path.removeprefix("/"))
         with pytest.raises(Unreachable, match="ignore_startup_parameters = options"):

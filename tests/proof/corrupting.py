@@ -64,7 +64,7 @@ def end(history: JobHistory) -> float:
     return max(times) + 1.0
 
 
-def asked(history: JobHistory) -> float:
+def requested_at(history: JobHistory) -> float:
     return min(e.since for e in history.events if e.what == "enqueue")
 
 

@@ -14,7 +14,6 @@ from proof.checker.lifecycle import DEATHS as LOST
 from proof.checker.lifecycle import FAILURES, FORCED
 from tests.proof.corrupting import (
     acknowledged,
-    asked,
     attempt,
     causes,
     completer,
@@ -23,6 +22,7 @@ from tests.proof.corrupting import (
     of,
     offers,
     one_timeline,
+    requested_at,
     swapped,
     with_events,
     without,
@@ -74,7 +74,7 @@ def acknowledged_and_gone(history: JobHistory, rng: Random) -> JobHistory | None
 
 
 @breaks("I1")
-def cancelled_unasked(history: JobHistory, rng: Random) -> JobHistory | None:
+def cancelled_without_request(history: JobHistory, rng: Random) -> JobHistory | None:
     final = history.final
     if final.state != "cancelled":
         return None
@@ -84,11 +84,11 @@ def cancelled_unasked(history: JobHistory, rng: Random) -> JobHistory | None:
 
 
 @breaks("I1")
-def ran_before_it_was_asked_for(history: JobHistory, rng: Random) -> JobHistory | None:
+def ran_before_its_request(history: JobHistory, rng: Random) -> JobHistory | None:
     began = [e for e in history.events if e.what == "began"]
     if not began:
         return None
-    one, at = rng.choice(began), asked(history) - 1.0
+    one, at = rng.choice(began), requested_at(history) - 1.0
     return swapped(history, one, replace(one, since=at, until=at))
 
 
@@ -133,7 +133,7 @@ def token_reused(history: JobHistory, rng: Random) -> JobHistory | None:
 
 @breaks("I8")
 def token_never_claimed(history: JobHistory, rng: Random) -> JobHistory | None:
-    at = rng.uniform(asked(history), end(history))
+    at = rng.uniform(requested_at(history), end(history))
     token = history.final.token + rng.randint(1, 3)
     if history.final.state == "gone":
         return None
@@ -195,7 +195,7 @@ def commit_held_twice(history: JobHistory, rng: Random) -> JobHistory | None:
 
 
 @breaks("I2")
-def completed_by_nobody(history: JobHistory, rng: Random) -> JobHistory | None:
+def completed_without_a_holder(history: JobHistory, rng: Random) -> JobHistory | None:
     token = completer(history)
     if token is None:
         return None
@@ -204,7 +204,7 @@ def completed_by_nobody(history: JobHistory, rng: Random) -> JobHistory | None:
 
 
 @breaks("I2")
-def failed_by_nobody(history: JobHistory, rng: Random) -> JobHistory | None:
+def failed_without_a_holder(history: JobHistory, rng: Random) -> JobHistory | None:
     failed = [
         token
         for token, outcome in history.final.attempts
@@ -361,7 +361,7 @@ def cancel_had_nothing_to_end(history: JobHistory, rng: Random) -> JobHistory | 
 def request_ignored(history: JobHistory, rng: Random) -> JobHistory | None:
     if history.final.state != "failed":
         return None
-    at = rng.uniform(asked(history), end(history))
+    at = rng.uniform(requested_at(history), end(history))
     return with_events(history, Event("cancel", at, at + 0.1, answer="requested"))
 
 

@@ -57,7 +57,7 @@ class World:
         if self.rng.random() < 0.05:
             self.at(self.rng.uniform(0, 6), self._fail_over)
         if self.rng.random() < 0.2:
-            self.at(self.rng.uniform(0, 6), self._start_anew)
+            self.at(self.rng.uniform(0, 6), self._start_again)
         while self._agenda and self.now < _END:
             self.now, _, then = heapq.heappop(self._agenda)
             then()
@@ -87,7 +87,7 @@ class World:
         heapq.heappush(self._agenda, (self.now + delay, next(self._numbers), then))
 
     def note(self, what: str, since: float, until: float, token: int = 0, answer: str = "") -> None:
-        """Write down what somebody saw."""
+        """Record an observation."""
         self.events.append(Event(what, since, until, token, answer))
 
     def likely(self, chance: float) -> bool:
@@ -105,19 +105,19 @@ class World:
         self, do: Callable[[], T], answered: Callable[[T | None, float], None], wait: float = 1.0
     ) -> None:
         """Send a request; the answer comes back, or None when it is waited for no longer."""
-        asked_at = self.now
+        started_at = self.now
         lost, mute = self.likely(0.06), self.likely(0.06)
         gone = [False]
 
         def give_up() -> None:
             if not gone[0]:
                 gone[0] = True
-                answered(None, asked_at)
+                answered(None, started_at)
 
         def back(answer: T) -> None:
             if not gone[0]:
                 gone[0] = True
-                answered(answer, asked_at)
+                answered(answer, started_at)
 
         def arrive() -> None:
             answer = do()
@@ -162,13 +162,13 @@ class World:
         self.ask(self.row.read, seen)
 
     def _cancel(self) -> None:
-        def told(answer: str | None, since: float) -> None:
+        def reports(answer: str | None, since: float) -> None:
             until = math.inf if answer is None else self.now
             self.note("cancel", since, until, answer=answer or "unknown")
 
-        self.ask(self.row.cancel, told)
+        self.ask(self.row.cancel, reports)
 
-    def _start_anew(self) -> None:
+    def _start_again(self) -> None:
         self.row.started = self.now
 
     def _fail_over(self) -> None:
@@ -194,7 +194,7 @@ class World:
         self.ask(lambda: self.row.claim(self.now, self.lease), claimed)
 
     def _in_vain(self) -> bool:
-        """Whether the job never came, and never will: no message is under way for so long."""
+        """Whether the job never came, and never will: no message is under way for that long."""
         return self.row.state == "absent" and self.now > _CALM_AFTER
 
     def again(self) -> None:

@@ -20,7 +20,7 @@ class Row:
     held: bool = False
     expires: float = math.inf
     due: float = 0.0
-    asked: bool = False
+    cancel_requested: bool = False
     attempt: int = 0
     losses: int = 0
     max_worker_losses: int = 10
@@ -66,7 +66,7 @@ class Row:
         self.held = False
         if outcome == "completed":
             self.state = "completed"
-        elif self.asked or outcome == "cancelled":
+        elif self.cancel_requested or outcome == "cancelled":
             self.state = "cancelled"
         elif outcome in {"released", "snoozed"}:
             self.state, self.attempt = "queued", self.attempt - 1
@@ -97,7 +97,7 @@ class Row:
         outcome = "excused" if excused else "expired" if self.begun else "unbegun"
         self.attempts.append((self.token, outcome))
         self.held, self.token = False, self.token + 1
-        if self.asked:
+        if self.cancel_requested:
             self.state = "cancelled"
         elif excused:
             self.state, self.attempt = "queued", self.attempt - 1
@@ -118,12 +118,12 @@ class Row:
         self.reason = "poison" if poison else None
 
     def cancel(self) -> str:
-        """What became of it."""
+        """Its result."""
         if self.state == "queued":
             self.state = "cancelled"
             return "ended"
         if self.state == "running":
-            self.asked = True
+            self.cancel_requested = True
             return "requested"
         return "nothing"
 

@@ -97,7 +97,7 @@ def test_a_commit_without_an_answer_may_hold_later_or_never() -> None:
     # The handler tried again, and was told that the lease is over: it was its own doing.
     again = Event("commit", 6.0, 7.0, 5, "refused")
     assert not check(replace(held, events=(*held.events, again)))
-    # What completed it was begun after somebody had seen it completed.
+    # The completion began after a reader had seen it completed.
     early = Event("seen", 2.5, 3.5, 5, "completed")
     assert invariants(replace(held, events=(*held.events, early))) == {"I2"}
 
@@ -110,8 +110,8 @@ def test_a_refusal_by_the_worker_itself_says_nothing_of_the_store() -> None:
 def test_an_unknown_cancel_may_be_a_request_or_an_end_in_the_queue() -> None:
     cancel = Event("cancel", 2.0, math.inf, answer="unknown")
     final = Final("cancelled", 2, ((1, "expired"),), None, ())
-    asked = Event("enqueue", 0.0, 1.0, answer="ok")
-    one = JobHistory(1, (asked, Event("began", 1.5, 1.5, 1), cancel), final)
+    requested = Event("enqueue", 0.0, 1.0, answer="ok")
+    one = JobHistory(1, (requested, Event("began", 1.5, 1.5, 1), cancel), final)
     assert not check(one)
     # Seen in the queue after its loss: then it can only have been ended there.
     assert not check(replace(one, events=(*one.events, Event("seen", 3.0, 3.1, 2, "queued"))))
@@ -120,7 +120,7 @@ def test_an_unknown_cancel_may_be_a_request_or_an_end_in_the_queue() -> None:
     assert invariants(replace(one, events=(*one.events, early))) == {"I2"}
 
 
-def test_a_job_that_nobody_acknowledged_may_be_gone() -> None:
+def test_unacknowledged_job_may_be_gone() -> None:
     unknown = Event("enqueue", 0.0, math.inf, answer="unknown")
     gone = Final("gone", 0, (), None, ())
     assert not check(JobHistory(1, (unknown,), gone))
@@ -225,7 +225,7 @@ def test_jobs_are_conserved_over_a_run() -> None:
     assert conserved(enqueued=96, unknown=1, states=states)
 
 
-def test_effects_after_the_end_of_the_lease_are_told_with_the_worst_margin() -> None:
+def test_effects_after_the_lease_are_reported_with_the_worst_margin() -> None:
     ends = {(1, 5): 10.0, (2, 7): 10.0}
     worst, none = margins([(1, 5, 8.0), (2, 7, 9.5)], ends)
     assert (worst, none) == (0.5, [])

@@ -65,7 +65,7 @@ class ForgetsRaising(Row):
 
 
 class ClaimsWhatRuns(Row):
-    """A claim does not look whether somebody has it."""
+    """A claim does not check whether a worker holds it."""
 
     def claim(self, now: float, lease: float) -> int | None:
         if self.state == "running":
@@ -81,10 +81,10 @@ class LosesEnqueues(Row):
 
 
 class ForgetsRequests(Row):
-    """A rescue does not heed that a cancel was requested."""
+    """A rescue ignores a requested cancel."""
 
     def rescue(self, now: float) -> None:
-        self.asked = False
+        self.cancel_requested = False
         super().rescue(now)
 
 

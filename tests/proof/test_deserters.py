@@ -10,14 +10,14 @@ import pytest
 
 from proof.crash.fleet import Fleet, Shape
 from proof.faults.crew import Post
-from proof.faults.history import ANSWERED, ASKED, GAVE_UP, Enqueues, Pen, events, given_up
+from proof.faults.history import ANSWERED, GAVE_UP, REQUESTED, Enqueues, Pen, events, given_up
 from support.processes import alive, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-NOBODY = "postgresql://nobody@127.0.0.1:1/none"
+NO_ONE = "postgresql://nobody@127.0.0.1:1/none"
 WAIT = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit()); signal.pause()"
 
 
@@ -32,7 +32,7 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
 def post(directory: Path) -> Post:
     """A place for workers, none of which finds its app."""
     rng = Random(0)  # noqa: S311 - to be repeated
-    return Post(1, NOBODY, directory, {}, rng, slots=1)
+    return Post(1, NO_ONE, directory, {}, rng, slots=1)
 
 
 def gone(pid: int) -> bool:
@@ -48,9 +48,9 @@ def test_a_worker_that_ended_by_itself_is_noted_at_its_post(
         assert gone(place.parent)
         place.end()
 
-    [said] = place.deserted
-    assert said.startswith("w1: code ")
-    assert "after nothing" in said
+    [records] = place.deserted
+    assert records.startswith("w1: code ")
+    assert "after nothing" in records
 
 
 def test_a_worker_that_was_ended_is_not(tmp_path: Path) -> None:
@@ -83,12 +83,12 @@ def test_a_fleet_notes_who_left_and_who_was_not_dismissed_so(fleet: Fleet) -> No
     assert fleet.deserted == ["w1: exit code -9"]
 
 
-def test_an_enqueue_that_was_given_up_is_in_the_history_and_is_no_job(tmp_path: Path) -> None:
+def test_abandoned_enqueue_is_in_the_history_without_a_job(tmp_path: Path) -> None:
     path = tmp_path / "history"
     pen = Pen(str(path))
-    pen.write(ASKED, "1.0", "-", 2, "-", 10)
+    pen.write(REQUESTED, "1.0", "-", 2, "-", 10)
     pen.write(GAVE_UP, "1.0", "121.0", 2, "-", 10)
-    pen.write(ASKED, "122.0", "-", 1, "-", 12)
+    pen.write(REQUESTED, "122.0", "-", 1, "-", 12)
     pen.write(ANSWERED, "122.0", "123.0", 1, "7", 12)
 
     assert list(given_up(path)) == ["2 jobs from label 10 on, after 120 s"]

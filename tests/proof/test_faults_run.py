@@ -1,4 +1,4 @@
-"""Whatever ends a run of faults, what is broken is mended before the workers end."""
+"""Whatever ends a run of faults, faults are undone before the workers end."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class Strikes(Nemesis):
     def relieve(self, bed: Bed) -> int:
         del bed
         self._did.append(f"relieved {self._number}")
-        raise OSError(f"{self._number} cannot be mended")
+        raise OSError(f"{self._number} cannot be undone")
 
     def finish(self, bed: Bed) -> None:
         del bed
         self._did.append(f"finished {self._number}")
 
 
-class Told(Exception):
-    """Somebody told the run to leave."""
+class Reports(Exception):
+    """The run got a signal to end."""
 
 
 class BedOfOne:
@@ -59,7 +59,7 @@ class BedOfOne:
         self._did = did
 
     def send_client(self, *_: object) -> None:
-        """Nobody comes."""
+        """No client connects."""
 
     def rows(self, _query: str) -> list[tuple[int]]:
         """Nothing has ended."""
@@ -68,7 +68,7 @@ class BedOfOne:
     def supervise(self) -> None:
         """Break."""
         if len(self._did) == 2:
-            raise Told
+            raise Reports
 
 
 def test_all_that_is_in_force_is_relieved_however_a_run_ends(tmp_path: Path) -> None:
@@ -89,8 +89,8 @@ def test_all_that_is_in_force_is_relieved_however_a_run_ends(tmp_path: Path) -> 
         run.go()
 
     assert len(raised.value.exceptions) == 2
-    assert isinstance(raised.value.__context__, Told)
-    struck, mended = did[:2], did[2:]
+    assert isinstance(raised.value.__context__, Reports)
+    struck, fixed = did[:2], did[2:]
     assert sorted(struck) == ["struck 1", "struck 2"]
-    assert sorted(mended[:2]) == ["relieved 1", "relieved 2"]
-    assert sorted(mended[2:]) == ["finished 1", "finished 2"]
+    assert sorted(fixed[:2]) == ["relieved 1", "relieved 2"]
+    assert sorted(fixed[2:]) == ["finished 1", "finished 2"]

@@ -34,7 +34,8 @@ def test_a_model_without_a_rule_breaks(check: Check, tmp_path: Path) -> None:
     verdict = decide(check, tmp_path, short=True)
 
     assert verdict.violated == check.broken
-    assert verdict.path[0] in {"Claim", "Write"}
+    # TLC searches with two threads, so a failover may come before the first claim of the path.
+    assert {"Claim", "Write"} & set(verdict.path)
 
 
 def test_every_rule_is_left_out_once() -> None:

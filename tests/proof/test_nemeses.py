@@ -52,12 +52,12 @@ def bed(databases: Databases) -> Iterator[Bed]:
 
 @pytest.fixture
 def user(bed: Bed) -> Iterator[psycopg.Connection[Any]]:
-    """Somebody else's connection."""
+    """Another program's connection."""
     with psycopg.connect(cast("Stub", bed).plain, autocommit=True) as connection:
         yield connection
 
 
-def test_a_migration_behind_which_nobody_waits_is_no_fault(bed: Bed) -> None:
+def test_migration_without_waiters_is_not_a_fault(bed: Bed) -> None:
     convoy = Convoy()
     assert convoy.strike(bed)
     assert wait_for(lambda: bed.rows(REQUESTED) == [(1,)], 10)
@@ -91,7 +91,7 @@ def test_only_connections_of_others_are_terminated(bed: Bed, user: psycopg.Conne
         own.execute("SELECT 1")
 
 
-def test_a_horizon_that_somebody_let_go_of_is_no_fault(bed: Bed) -> None:
+def test_released_horizon_is_not_a_fault(bed: Bed) -> None:
     pin = PinHorizon()
     assert pin.strike(bed)
     assert pin.relieve(bed) == 1

@@ -52,21 +52,21 @@ def test_the_page_says_on_what_it_was_run() -> None:
     assert filled("run").startswith("Run on 2026-01-02 with PostgreSQL 15.20")
 
 
-def test_a_kill_is_told_by_its_counts_and_the_stores_word() -> None:
+def test_kill_is_reported_with_its_counts() -> None:
     assert filled("kill") == "| A queue | 10 | 17 | 2 | 0 | 1 | 0 | – | doing |"
     done = KILLED | {"done": 20, "stuck": 0, "lost": 0, "words": [], "seconds": 31.0}
     assert filled("kill", kill=done) == "| A queue | 10 | 20 | 0 | 0 | 0 | 0 | 31 s | – |"
 
 
-def test_a_late_completion_is_told_with_whose_result_is_kept() -> None:
-    said = "doing, then succeeded by first | succeeded by second |"
-    assert filled("stop") == f"| A queue | accepted | 31.5 s | {said}"
+def test_late_completion_is_reported_with_the_kept_result() -> None:
+    records = "doing, then succeeded by first | succeeded by second |"
+    assert filled("stop") == f"| A queue | accepted | 31.5 s | {records}"
 
 
-def test_a_job_that_nobody_else_got_has_no_late_completion() -> None:
+def test_job_without_a_second_holder_has_no_late_completion() -> None:
     alone = {"taken_after": None, "held": "doing", "watched": 150.0}
-    said = "| A queue | not applicable | not within 150 s | doing | – |"
-    assert filled("stop", stop=alone) == said
+    records = "| A queue | not applicable | not within 150 s | doing | – |"
+    assert filled("stop", stop=alone) == records
 
 
 def test_a_queue_that_could_not_be_tried_is_not_counted_as_anything() -> None:
@@ -83,9 +83,7 @@ def test_a_queue_that_could_not_be_tried_is_not_counted_as_anything() -> None:
         ("active", ["active", "queued"], "changed to queued"),
     ],
 )
-def test_an_outcome_is_what_the_store_said_while_the_second_ran(
-    held: str, words: list[str], expected: str
-) -> None:
+def test_outcome_is_the_answer_of_the_store(held: str, words: list[str], expected: str) -> None:
     assert outcome(held, words) == expected
 
 

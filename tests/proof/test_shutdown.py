@@ -1,4 +1,4 @@
-"""Whoever is told to leave a proof ends everything first: real processes, real signals."""
+"""A proof that gets a signal ends everything first: real processes, real signals."""
 
 from __future__ import annotations
 
@@ -76,9 +76,7 @@ def proving(place: Path, *words: str, takes: float = 0.6) -> Iterator[Proving]:
 
 
 @pytest.mark.parametrize("request_", SIGNALS)
-def test_a_subject_that_is_told_to_leave_cleans_up(
-    request_: signal.Signals, tmp_path: Path
-) -> None:
+def test_subject_cleans_up_on_sigterm(request_: signal.Signals, tmp_path: Path) -> None:
     with proving(tmp_path, "tidy") as started:
         started.process.send_signal(request_)
 

@@ -12,7 +12,7 @@ from proof.checker.endings import ending_kind
 from proof.checker.events import Event, Final, JobHistory, Violation
 from proof.faults import suite
 from proof.faults.grants import Loss, uncounted
-from proof.faults.history import ANSWERED, ASKED, Enqueues, Pen
+from proof.faults.history import ANSWERED, REQUESTED, Enqueues, Pen
 from proof.faults.jobs import LEASE
 from proof.faults.run import Plan
 from proof.faults.verdict import Counts, Verdict, counts, excuses
@@ -25,11 +25,11 @@ EXPIRED = Final("queued", 2, ((1, "expired"),), None, ())
 
 
 def answered(pen: Pen, label: int, *ids: int) -> None:
-    pen.write(ASKED, "1.0", "-", len(ids), "-", label)
+    pen.write(REQUESTED, "1.0", "-", len(ids), "-", label)
     pen.write(ANSWERED, "1.0", "2.0", len(ids), ",".join(map(str, ids)), label)
 
 
-def test_a_label_that_is_acknowledged_as_two_jobs_is_told(tmp_path: Path) -> None:
+def test_label_acknowledged_as_two_jobs_is_reported(tmp_path: Path) -> None:
     pen = Pen(str(tmp_path / "history"))
     answered(pen, 1, 11, 12)
     answered(pen, 1, 11, 13)
@@ -82,7 +82,9 @@ def test_a_loss_is_known_by_its_error() -> None:
     assert ending_kind("lost", "ProcessDied", "its worker process died: SIGKILL") == "crashed"
     after = "its own process died: SIGKILL, right after another job"
     assert ending_kind("lost", "ProcessDied", after) == "crashed"
-    assert ending_kind("lost", "StoodStill", "its worker process stood still") == "stood_still"
+    assert (
+        ending_kind("lost", "StoodStill", "its worker process stopped responding") == "stood_still"
+    )
     assert ending_kind("failed", "ValueError", None) == "failed"
     with pytest.raises(ValueError, match="no such loss"):
         ending_kind("lost", "ProcessDied", "somehow")
@@ -118,14 +120,14 @@ def test_ten_worker_losses_end_the_job_and_nine_do_not() -> None:
         assert [one.invariant for one in check(history)] == invariants
 
 
-def test_leases_that_nobody_looked_at_are_not_told_as_sound() -> None:
+def test_unchecked_leases_are_not_reported_as_sound() -> None:
     course: Any = SimpleNamespace(unmet=[], stuck=0)
     plan = Plan(seed=1, jobs=0, rate=1.0)
 
-    def told(found: Verdict) -> list[str]:
+    def reports(found: Verdict) -> list[str]:
         report = Report({}, versions={})
         suite._tell(report, found, course, plan, None)
         return [key for key in report.figures if ": I3: " in key]
 
-    assert told(Verdict()) == []
-    assert told(Verdict(violations=[Violation("I3", 1, "two at once")]))
+    assert reports(Verdict()) == []
+    assert reports(Verdict(violations=[Violation("I3", 1, "two at once")]))

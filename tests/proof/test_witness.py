@@ -1,4 +1,4 @@
-"""Whoever looks at the leases of a run must see one that is valid again, however briefly it was
+"""The witness of a run's leases must see one that is valid again, however briefly it was
 over, and must not stop looking in silence."""
 
 from __future__ import annotations

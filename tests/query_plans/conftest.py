@@ -1,4 +1,4 @@
-"""Databases to explain statements in: one that nobody has analysed, and full ones."""
+"""Databases to explain statements in: one without statistics, and full ones."""
 
 from __future__ import annotations
 
@@ -82,6 +82,14 @@ SELECT 1 + n % 300, 1 + n / 300, 2000000 + n FROM generate_series(1, {archived})
 INSERT INTO tenure.api_token (name, hint, hash, scopes, queues, created_at, created_by)
 SELECT 'n' || n, 'tnr_0000', sha256(n::text::bytea), '{{read}}', '{{*}}', now(), 'ada'
 FROM generate_series(1, 5000) AS n;
+INSERT INTO tenure.dashboard_session
+    (hash, name, provider, token_id, created_at, seen_at, expires_at, idle)
+SELECT sha256(n::text::bytea), 'n', 'token', n % 5000, now(), now(),
+    now() + n * interval '1 minute', interval '1 hour'
+FROM generate_series(1, 5000) AS n;
+INSERT INTO tenure.sign_in_code (hash, token_id, created_at, expires_at)
+SELECT sha256(n::text::bytea), n, now(), now() + n * interval '1 minute'
+FROM generate_series(1, 2000) AS n;
 INSERT INTO tenure.idempotency (actor, key, digest, answer, created_at)
 SELECT 'ada', 'key-' || n, 'ab', '[]', now() - n * interval '1 minute'
 FROM generate_series(1, 10000) AS n;

@@ -47,8 +47,8 @@ def leases(count: int) -> list[Lease]:
 
 
 def ended(count: int, outcome: Outcome) -> list[SettleRequest]:
-    said = lifecycle.settle(outcome, attempt=1, limit=3, backoff=MINUTE)
-    return [SettleRequest(lease, said) for lease in leases(count)]
+    answer = lifecycle.settle(outcome, attempt=1, limit=3, backoff=MINUTE)
+    return [SettleRequest(lease, answer) for lease in leases(count)]
 
 
 NOW = datetime.now(UTC)
@@ -118,7 +118,10 @@ AN_OPERATION: Row = {
     "started_at": NOW,
     "ended_at": None,
     "next_at": NOW,
+    "waiting": None,
 }
+AN_ERASURE: Row = {**AN_OPERATION, "kind": "erase"}
+A_WAIT: Row = {**AN_ERASURE, "done": 1000, "waiting": list(range(20_000, 20_100))}
 
 
 A_BACKFILL = NewBackfill(
@@ -131,14 +134,14 @@ A_BACKFILL = NewBackfill(
 )
 
 
-def search(said: str) -> Op[Any]:
+def search(given: str) -> Op[Any]:
     """A search for what is said."""
-    return STORE.job_queries.search(selector_syntax.parse(said), count=50, window=100_000)
+    return STORE.job_queries.search(selector_syntax.parse(given), count=50, window=100_000)
 
 
-def operation(kind: OperationKind, **said: Any) -> Op[Any]:
+def operation(kind: OperationKind, **given: Any) -> Op[Any]:
     """The start of an operation on what is said."""
-    return STORE.operations.start(NewOperation(kind=kind, filter=Filter(**said), rate=500), BY)
+    return STORE.operations.start(NewOperation(kind=kind, filter=Filter(**given), rate=500), BY)
 
 
 # Answers that lead an operation on to its later statements.
@@ -149,6 +152,7 @@ _ANSWERS: Mapping[str, list[Row]] = {
     "lock_idempotency_key": [{"digest": "ab", "answer": None}],
     "archive_days": [{"day": datetime.now(UTC).date()}],
     "clock": [{"now": NOW}],
+    "may_choose_ids": [{"may": True}],
     "newest_id": [{"id": 3_000_000}],
     "lock_rollup_progress": [
         {
@@ -193,6 +197,14 @@ def nothing() -> Op[Json]:
     yield from ()
 
 
+def by_taken_keys(count: int, name: str) -> Query:
+    """What a role sends that cannot choose ids."""
+    new = jobs(count, keyed=True)
+    taken: list[Row] = [{"task": job.task, "key": job.key, "job_id": 0} for job in new]
+    op = STORE.jobs.enqueue(new)
+    return sent(op, name, may_choose_ids=[{"may": False}], take_keys=taken)
+
+
 def _within(outcome: Outcome) -> Op[None]:
     [one] = ended(1, outcome)
     return STORE.settlement.settle_within(one.lease, one.settlement)
@@ -207,6 +219,9 @@ OWN: Mapping[str, Query] = {
     "enqueue": sent(STORE.jobs.enqueue(jobs(BATCH, keyed=False)), "enqueue"),
     "enqueue_alike": sent(STORE.jobs.enqueue(jobs(1, keyed=False)), "enqueue_alike"),
     "enqueue_keyed": sent(STORE.jobs.enqueue(jobs(BATCH, keyed=True)), "enqueue_keyed"),
+    "may_choose_ids": sent(STORE.jobs.enqueue(jobs(BATCH, keyed=True)), "may_choose_ids"),
+    "take_keys": by_taken_keys(BATCH, "take_keys"),
+    "enqueue_taken": by_taken_keys(BATCH, "enqueue_taken"),
     "claim": sent(STORE.leases.claim(LANES, count=BATCH, worker=WORKER), "claim"),
     "claim_limited": sent(
         STORE.leases.claim(LANES, count=BATCH, worker=WORKER, limited=True), "claim_limited"
@@ -311,7 +326,16 @@ OWN: Mapping[str, Query] = {
     "find_token": sent(STORE.tokens.find("ab" * 32), "find_token"),
     "list_tokens": sent(STORE.tokens.list(active=True), "list_tokens"),
     "touch_tokens": sent(STORE.tokens.touch([1, 2]), "touch_tokens"),
+    "set_token_quotas": sent(STORE.tokens.set_quotas(1, {"live_jobs": 1}, BY), "set_token_quotas"),
+    "free_key": sent(STORE.job_commands.free_key("send", "k", BY), "free_key"),
     "revoke_tokens": sent(STORE.tokens.revoke([1, 2], BY), "revoke_tokens"),
+    "find_session": sent(STORE.sign_ins.find("ab" * 32), "find_session"),
+    "list_sessions": sent(STORE.sign_ins.list(active=True), "list_sessions"),
+    "touch_session": sent(STORE.sign_ins.touch(1), "touch_session"),
+    "end_sessions": sent(STORE.sign_ins.end([1], BY, action="session.revoke"), "end_sessions"),
+    "use_code": sent(STORE.sign_ins.use_code("ab" * 32), "use_code"),
+    "prune_sessions": sent(STORE.maintenance.maintain(), "prune_sessions"),
+    "prune_codes": sent(STORE.maintenance.maintain(), "prune_codes"),
     "lock_idempotency_key": sent(
         STORE.tokens.once("ada", "k", "ab", nothing()), "lock_idempotency_key"
     ),
@@ -331,6 +355,7 @@ OWN: Mapping[str, Query] = {
     "recent_completions": sent(STORE.overview.completions(count=10), "recent_completions"),
     "late_schedules": sent(STORE.overview.late_schedules(MINUTE, count=3), "late_schedules"),
     "known_queues": sent(STORE.stats.depths(), "known_queues"),
+    "usage": sent(STORE.stats.usage(["mail", "b*"], most=1000), "usage"),
     "count_running": sent(STORE.stats.depths(), "count_running"),
     "queue_depths": sent(STORE.stats.depths(), "queue_depths"),
     "failed_groups": sent(STORE.stats.failed_groups(count=50), "failed_groups"),
@@ -357,9 +382,15 @@ OWN: Mapping[str, Query] = {
         STORE.operations.steer(7, OperationState.PAUSED, BY), "set_operation_state"
     ),
     "operations": sent(STORE.operations.list(), "operations"),
+    "operations, of some queues": sent(STORE.operations.list(granted=["mail%"]), "operations"),
     "operations_of": sent(STORE.operations.of_job(AN_ID), "operations_of"),
     "prune_operation_items": sent(STORE.maintenance.maintain(), "prune_operation_items"),
     "prune_operations": sent(STORE.maintenance.maintain(), "prune_operations"),
+    "erase_live": sent(STORE.erasures.run_chunk(AN_ERASURE), "erase_live"),
+    "erase_ended": sent(STORE.erasures.run_chunk(AN_ERASURE), "erase_ended"),
+    "erase_left": sent(STORE.erasures.run_chunk(AN_ERASURE), "erase_left"),
+    "erase_ready": sent(STORE.erasures.run_chunk(A_WAIT), "erase_ready"),
+    "record_erasure": sent(STORE.erasures.run_chunk(AN_ERASURE), "record_erasure"),
 }
 
 # What freezes the members of an operation: once for each, from the beginning of a table on.
@@ -379,6 +410,9 @@ CALLERS: Mapping[str, Query] = {
     "enqueue_alike": sent(STORE.jobs.enqueue(jobs(1, keyed=False)), "enqueue_alike"),
     "enqueue": sent(STORE.jobs.enqueue(jobs(BATCH, keyed=False)), "enqueue"),
     "enqueue_keyed": sent(STORE.jobs.enqueue(jobs(1, keyed=True)), "enqueue_keyed"),
+    "may_choose_ids": sent(STORE.jobs.enqueue(jobs(1, keyed=True)), "may_choose_ids"),
+    "take_keys": by_taken_keys(1, "take_keys"),
+    "enqueue_taken": by_taken_keys(1, "enqueue_taken"),
     "settle": sent(_within(Succeeded({"rows": 1})), "settle"),
     "settle, a failure": sent(_within(FAILED), "settle"),
     "check_lease": OWN["check_lease"],

@@ -1,4 +1,4 @@
-"""Rows that somebody keeps locked, and limits that come between two statements."""
+"""Rows that another session keeps locked, and limits that come between two statements."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ async def test_one_locked_row_holds_up_none_of_its_neighbours(db: Database) -> N
         answers = await worker.run(
             db.store.settlement.settle([ended(x, Succeeded()) for x in taken])
         )
-        said = [a.answer for a in answers]
-        assert said.pop(2) is SettleStatus.BUSY
-        assert said == [SettleStatus.SETTLED] * 4
+        result = [a.answer for a in answers]
+        assert result.pop(2) is SettleStatus.BUSY
+        assert result == [SettleStatus.SETTLED] * 4
 
     [answer] = await worker.run(db.store.settlement.settle([ended(taken[2], Succeeded())]))
     assert answer.answer is SettleStatus.SETTLED
@@ -56,7 +56,7 @@ async def test_a_completion_that_comes_after_a_release_is_refused_and_kept(db: D
     assert attempt.refused_result["result"] == {"paid": 1}
 
 
-async def test_a_lease_is_told_apart_by_its_owner_within_a_batch(db: Database) -> None:
+async def test_leases_in_a_batch_differ_by_owner(db: Database) -> None:
     """A gateway settles for many: one worker's answer is not another's. Shows R5."""
     [lease] = await held(db)
     forged = type(lease)(lease.job_id, lease.token, B, lease.ttl)

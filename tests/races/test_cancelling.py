@@ -57,7 +57,7 @@ async def test_an_ending_that_waits_behind_a_cancel_ends_as_cancelled(
 async def test_a_cancel_that_waits_behind_a_return_to_the_queue_ends_the_job(
     db: Database, outcome: Outcome
 ) -> None:
-    """Nobody runs it any more, so there is nobody to ask: it ends at once. Shows R36."""
+    """No worker runs it any more, so it ends at once. Shows R36."""
     [lease] = await held(db)
     worker, operator = await db.party("worker"), await db.party("operator")
 
@@ -71,7 +71,7 @@ async def test_a_cancel_that_waits_behind_a_return_to_the_queue_ends_the_job(
 
 
 async def test_a_completion_that_waits_behind_a_cancel_is_accepted(db: Database) -> None:
-    """The work is done; to throw its result away would help nobody. Shows R5, R36."""
+    """The work is done; throwing its result away would help no user. Shows R5, R36."""
     [lease] = await held(db)
     operator, worker = await db.party("operator"), await db.party("worker")
 
@@ -131,7 +131,7 @@ async def test_a_cancel_that_waits_behind_a_rescue_ends_the_job(db: Database) ->
     assert (await db.run(claim(db.store, worker=B))).found == 0
 
 
-async def test_a_revoke_that_waits_behind_a_rescue_finds_nobody_to_take_it_from(
+async def test_revoke_behind_a_rescue_finds_no_holder(
     db: Database,
 ) -> None:
     """The job is queued, with a token of its own: it is no longer the one meant. Shows R36."""
@@ -188,7 +188,7 @@ async def test_a_renewal_beside_a_cancel_is_busy_and_then_carries_it(db: Databas
     ]
 
 
-async def test_a_settle_that_waits_behind_a_cancel_that_rolls_back_ends_as_asked(
+async def test_settle_behind_a_rolled_back_cancel_ends_as_requested(
     db: Database,
 ) -> None:
     """A request that was taken back never was: the job is to run again. Shows R14, R36."""

@@ -52,9 +52,9 @@ async def test_a_claim_that_rolls_back_below_a_floor_is_found_by_a_scan_from_zer
     book = LaneTracker(["default"])
 
     async def claim_by_the_book() -> list[int]:
-        asked = book.next_lanes(woken=True)
-        claims = await other.run(db.store.leases.claim(asked, count=10, worker=B, ttl=LEASE))
-        book.record_claim(asked, claims, wanted=10)
+        request = book.next_lanes(woken=True)
+        claims = await other.run(db.store.leases.claim(request, count=10, worker=B, ttl=LEASE))
+        book.record_claim(request, claims, wanted=10)
         return [lease.job_id for lease in leases(claims)]
 
     async with undone(dying) as tx:
@@ -105,10 +105,10 @@ async def test_a_rescue_skips_the_job_that_is_being_claimed(db: Database) -> Non
     assert (rescued.job_id, rescued.state) == (job_id, State.QUEUED)
 
 
-async def test_a_claim_does_not_wait_for_a_pause_and_heeds_it_from_its_commit_on(
+async def test_claim_does_not_wait_for_a_pause_and_respects_it_after_commit(
     db: Database,
 ) -> None:
-    """A pause is read inside the claim: nobody starts a job after it. Shows R36."""
+    """A pause is read inside the claim: no job starts after it. Shows R36."""
     await enqueued(db, 3)
     operator, claimer = await db.party("operator"), await db.party("claimer")
 
@@ -132,16 +132,16 @@ async def test_a_pause_that_ends_during_a_claim_is_not_taken_for_an_empty_queue(
     book = LaneTracker(["default"])
 
     async def perform(step: Step) -> Rows:
-        """Let the queue go on between the claim and whatever it asks next."""
+        """Resume the queue between the claim and its next statement."""
         rows = await claimer._perform(step)
         if isinstance(step, Query) and step.name == "claim":
             await operator.run(db.store.queues.resume("default", BY))
         return rows
 
-    asked = book.next_lanes()
-    claims = await arun(db.store.leases.claim(asked, count=10, worker=B), perform)
+    request = book.next_lanes()
+    claims = await arun(db.store.leases.claim(request, count=10, worker=B), perform)
     assert claims.jobs == []
-    book.record_claim(asked, claims, wanted=10)
+    book.record_claim(request, claims, wanted=10)
 
     again = await claimer.run(
         db.store.leases.claim(book.next_lanes(woken=True), count=10, worker=B)
@@ -164,7 +164,7 @@ async def test_a_claim_from_a_limited_queue_that_waits_behind_a_pause_takes_noth
     assert (await claiming).jobs == []
 
 
-async def test_a_hold_that_waits_behind_a_claim_answers_that_it_came_too_late(
+async def test_hold_behind_a_claim_answers_too_late(
     db: Database,
 ) -> None:
     """An operator must not be told that a job is held while it runs. Shows R36."""

@@ -32,7 +32,7 @@ async def test_pruning_skips_the_dead_letter_that_is_being_retried(db: Database)
     assert await state(db, dead) is State.QUEUED
 
 
-async def test_a_retry_that_waits_behind_pruning_answers_that_it_came_too_late(
+async def test_retry_behind_pruning_answers_too_late(
     db: Database,
 ) -> None:
     """What is gone for good cannot be brought back half. Shows R15, R36."""

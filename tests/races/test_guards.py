@@ -38,7 +38,7 @@ async def test_the_first_check_of_a_transaction_neither_waits_nor_locks(db: Data
 
 
 async def test_a_rescue_skips_the_job_whose_guard_is_open(db: Database) -> None:
-    """Between the guard and the commit nobody else may become the holder. Shows R20."""
+    """Between the guard and the commit no other worker may become the holder. Shows R20."""
     [lease] = await held(db)
     handler, rescuer = await db.caller("handler"), await db.party("rescuer")
     db.clock.advance(31 * SECOND)
@@ -50,7 +50,7 @@ async def test_a_rescue_skips_the_job_whose_guard_is_open(db: Database) -> None:
     assert len((await rescuer.run(db.store.leases.rescue())).jobs) == 1
 
 
-async def test_renewals_and_reports_go_on_beside_an_open_guard(db: Database) -> None:
+async def test_renewals_and_reports_continue_during_an_open_guard(db: Database) -> None:
     """A fence that stopped the holder's own renewals would cost it the lease. Shows R3, R20."""
     [lease] = await held(db)
     handler, renewer, rescuer = [await db.party(n) for n in ("handler", "renewer", "rescuer")]

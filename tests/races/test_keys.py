@@ -45,7 +45,7 @@ async def test_a_keyed_enqueue_that_waits_behind_another_answers_with_its_job(
 async def test_a_keyed_enqueue_that_waits_behind_one_that_rolls_back_makes_the_job(
     db: Database,
 ) -> None:
-    """Nobody may be answered with a job that never was. Shows R17, R18."""
+    """No caller may get a job that never existed. Shows R17, R18."""
     await db.party("main")
     one, other = await db.caller("one"), await db.party("other")
 

@@ -37,7 +37,7 @@ async def test_of_two_claims_with_room_for_one_the_second_waits_and_gets_nothing
 
 
 async def test_a_claim_that_waited_for_one_that_rolls_back_gets_its_room(db: Database) -> None:
-    """Room that nobody took must not be lost either. Shows R9."""
+    """Unused room must not be lost either. Shows R9."""
     await enqueued(db, 2)
     await limited(db, 1)
     one, other = await db.party("one"), await db.party("other")
@@ -93,7 +93,7 @@ async def test_an_expired_lease_with_a_settle_in_flight_is_counted(db: Database)
         await tx.run(db.store.settlement.settle([ended(lease)]))
         assert await room(db, claimer) == 0
 
-    # Nobody revived it this time: expired leases do not count, and it is rescued on the way.
+    # It was not revived this time: expired leases do not count, and it is rescued on the way.
     assert await room(db, claimer) == 1
 
 

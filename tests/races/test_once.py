@@ -38,7 +38,7 @@ async def test_the_second_waits_and_has_the_firsts_answer(db: Database) -> None:
 
 
 async def test_the_second_does_it_if_the_first_is_rolled_back(db: Database) -> None:
-    """Nobody is answered with what never was. Shows R36, R18."""
+    """No caller gets a job that never existed. Shows R36, R18."""
     await db.party("main")
     one, other = await db.caller("one"), await db.party("other")
     async with undone(one) as tx:

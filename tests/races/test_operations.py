@@ -32,7 +32,7 @@ async def read(db: Database, operation_id: int) -> OperationRow:
 
 
 async def test_of_two_processes_at_one_operation_the_second_passes_it_over(db: Database) -> None:
-    """It waits for nobody: there may be another operation to do. Shows R15."""
+    """It does not wait: there may be another operation to do. Shows R15."""
     dead = [await dead_letter(db) for _ in range(4)]
     operation = await start(db, OperationKind.RETRY)
     one, other = await db.party("one"), await db.party("other")
@@ -87,7 +87,7 @@ async def test_an_abort_waits_for_the_chunk_that_is_being_done_and_for_no_other(
 
 
 async def test_a_row_that_stays_locked_costs_its_own_item_alone(db: Database) -> None:
-    """Somebody's long transaction must not keep ten thousand others waiting. Shows R36."""
+    """One long transaction must not keep ten thousand others waiting. Shows R36."""
     jobs = await enqueued(db, 4)
     operation = await start(db, OperationKind.CANCEL, rate=8)
     holder, worker = await db.party("holder"), await db.party("worker")

@@ -42,7 +42,7 @@ async def test_a_settle_that_waits_behind_a_rescue_is_refused(db: Database) -> N
 async def test_a_settle_that_waits_behind_a_rescue_that_rolls_back_is_accepted_as_late(
     db: Database,
 ) -> None:
-    """Nobody has taken the job, so refusing would only run the work again. Shows R5."""
+    """No other worker has taken the job, so refusing would only run the work again. Shows R5."""
     [lease] = await held(db)
     db.clock.advance(31 * SECOND)
     rescuer, worker = await db.party("rescuer"), await db.party("worker")
@@ -268,7 +268,7 @@ async def test_a_rescue_skips_the_job_that_is_being_confirmed(db: Database) -> N
 
 
 async def test_the_death_that_a_parent_settles_and_a_rescue_count_one_loss(db: Database) -> None:
-    """Whoever is second finds another token. Shows R5."""
+    """The second one finds another token. Shows R5."""
     [lease] = await held(db)
     await db.run(db.store.leases.renew([lease]))
     db.clock.advance(31 * SECOND)

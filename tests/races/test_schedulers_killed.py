@@ -28,7 +28,7 @@ _MOST_STEPS = 12
 
 @dataclass(frozen=True)
 class Case:
-    """Schedules that are due together, and for how long nobody has fired."""
+    """Schedules that are due together, and for how long they were not fired."""
 
     policies: tuple[Policy, ...]
     away: timedelta
@@ -56,7 +56,7 @@ def url(databases: Databases) -> Iterator[str]:
 def killed(
     action: Callable[[str, datetime, int], None], url: str, now: datetime, steps: int
 ) -> bool:
-    """Whether the process was killed; it ends by itself if there are not so many steps."""
+    """Whether the process was killed; it ends by itself if there are fewer steps."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([faults.__name__])
     process = context.Process(target=action, args=(url, now, steps))
@@ -97,10 +97,10 @@ def test_a_scheduler_killed_between_any_two_statements_loses_and_doubles_nothing
             for name, definition in definitions.items()
         ],
         rows.runs(url),
-        rows.said(url),
+        rows.records(url),
         slack=timedelta(0),
     )
     assert found.clean, found
     assert found.targets > 0
-    # Looking, BEGIN, locking, recording and COMMIT, at least: each was the last of somebody.
+    # Looking, BEGIN, locking, recording and COMMIT, at least: each was the last of some process.
     assert 5 <= blows < _MOST_STEPS

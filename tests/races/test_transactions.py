@@ -110,7 +110,7 @@ async def test_a_completion_that_waits_behind_a_rescue_rolls_everything_back(
 async def test_a_completion_that_waits_behind_a_rescue_that_rolls_back_stands(
     db: Database, lease: Lease
 ) -> None:
-    """Nobody took the job in the end: the work was done, and is kept. Shows R20."""
+    """No other worker took the job in the end: the work was done, and is kept. Shows R20."""
     rescuer, handler = await db.party("rescuer"), await db.caller("handler")
     db.clock.advance(31 * SECOND)
 

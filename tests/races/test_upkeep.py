@@ -1,4 +1,4 @@
-"""Upkeep against itself and against a long reader, while settling goes on."""
+"""Maintenance against itself and against a long reader, while settling continues."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def ddl(text: str) -> Op[None]:
     yield RawSql(text)
 
 
-async def test_of_two_maintainers_one_makes_a_day_and_the_other_goes_on(db: Database) -> None:
-    """Upkeep runs wherever there is an owner's connection; meeting is no failure. Shows R34."""
+async def test_of_two_maintainers_one_makes_a_day_and_the_other_continues(db: Database) -> None:
+    """Maintenance runs wherever an owner connects; a collision is not a failure. Shows R34."""
     await db.party("main")
     before = await partitions(db)
     today = db.clock.advance(2 * DAY)
@@ -63,7 +63,7 @@ def of_day(day: str, steps: Sequence[str]) -> list[str]:
     return [step for step in steps if f"job_archive_{day}" in step]
 
 
-async def test_settling_goes_on_while_a_long_reader_holds_up_a_detach(db: Database) -> None:
+async def test_settling_continues_while_a_long_reader_blocks_a_detach(db: Database) -> None:
     """A plain DROP behind a report would stop every settle until it ends. Shows R34."""
     await db.party("main")
     oldest = f"{db.clock():%Y%m%d}"

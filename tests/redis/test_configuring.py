@@ -47,7 +47,7 @@ def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.Mo
         Tenure("postgresql://nobody@localhost/none", redis=ARGUMENT).engine  # noqa: B018 - made when asked for
 
 
-async def test_an_option_that_redis_py_does_not_take_is_told() -> None:
+async def test_option_unknown_to_redis_py_is_refused() -> None:
     bell = RedisNotifier("redis://127.0.0.1:1/0?wrong=1", schema="tenure")
     with pytest.raises(Unreachable, match="wrong"):
         bell.check()
@@ -55,12 +55,12 @@ async def test_an_option_that_redis_py_does_not_take_is_told() -> None:
         await anext(bell.listen())
 
 
-def test_a_redis_is_checked_with_its_password_and_none_is_told() -> None:
+def test_redis_is_checked_and_its_password_is_never_printed() -> None:
     with Redis(password="hush-hush") as redis:  # noqa: S106 - of a server that ends with the test
         RedisNotifier(redis.url, schema="tenure").check()
         wrong = redis.url.replace("hush-hush", "wrong-word")
-        with pytest.raises(Unreachable, match="Redis does not answer") as caught:
+        with pytest.raises(Unreachable, match="Redis is not responding") as caught:
             RedisNotifier(wrong, schema="tenure").check()
         assert "wrong-word" not in str(caught.value)
-    with pytest.raises(Unreachable, match="Redis does not answer"):
+    with pytest.raises(Unreachable, match="Redis is not responding"):
         RedisNotifier(redis.url, schema="tenure").check()

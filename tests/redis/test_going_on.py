@@ -1,4 +1,4 @@
-"""Workers that are woken by Redis, and everything that goes on without it."""
+"""Workers that are woken by Redis, and everything that works without it."""
 
 from __future__ import annotations
 
@@ -93,10 +93,10 @@ async def test_a_worker_is_woken_again_when_redis_is_back(
             redis.start()
             await _subscribed(redis)
             assert await _run_one(app) < WOKEN_WITHIN
-    said = [r.getMessage() for r in caplog.records if r.getMessage().startswith("wakeups: ")]
-    assert len(said) == 2
-    assert said[0].startswith("wakeups: Redis does not answer")
-    assert said[1] == "wakeups: listening again"
+    output = [r.getMessage() for r in caplog.records if r.getMessage().startswith("wakeups: ")]
+    assert len(output) == 2
+    assert output[0].startswith("wakeups: Redis is not responding")
+    assert output[1] == "wakeups: listening again"
 
 
 async def test_what_listens_hears_that_it_was_away(ear: Ear, redis: Redis) -> None:

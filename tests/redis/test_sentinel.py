@@ -1,4 +1,4 @@
-"""Redis behind a Sentinel: the master is found, and found anew after a failover."""
+"""Redis behind a Sentinel: the master is found, and found again after a failover."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def sentinel(master: Redis) -> Iterator[Sentinel]:
         yield sentinel
 
 
-async def test_wakeups_go_on_with_the_new_master(master: Redis, sentinel: Sentinel) -> None:
+async def test_wakeups_continue_with_the_new_master(master: Redis, sentinel: Sentinel) -> None:
     """Shows R34."""
     ringing, hearing = (RedisNotifier(sentinel.url, schema="tenure") for _ in range(2))
     ear = Ear(hearing)
@@ -48,7 +48,7 @@ async def test_wakeups_go_on_with_the_new_master(master: Redis, sentinel: Sentin
 
     master.stop(signal.SIGKILL)
     async with asyncio.timeout(90):
-        # Whoever listens again may find the old master still named: its word is not the last.
+        # A new listener may still get the old master's name, which is not final.
         while await ear.next() != "after":
             ringing.publish(["after"])
     with Client(port=sentinel.port) as client:

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Parties:
-    """One database, and whoever asks it as one of the roles."""
+    """One database, and a connection for each of the roles."""
 
     def __init__(self, url: str) -> None:
         self.url = url

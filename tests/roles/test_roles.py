@@ -20,8 +20,10 @@ from tenure._model.audit import By
 from tenure._model.ids import JobId, WorkerId
 from tenure._model.job import NewJob, State
 from tenure._model.lease import SettleStatus
+from tenure._model.operation import NewErasure
 from tenure._model.outcome import Failed, Loss, Lost
 from tenure._model.schedule import NewSchedule, Timing
+from tenure._model.selector import Selector
 from tenure._model.worker import NewWorker, WorkerState
 from tenure._rules import access
 from tenure._rules.access import grant
@@ -41,7 +43,8 @@ if TYPE_CHECKING:
 STORE = PostgresStore()
 # When the schedule is due.
 LATER = PostgresStore(clock=lambda: datetime.now(UTC) + timedelta(minutes=2))
-BY = By("ada", source="suite")
+BY = By("ada")
+REASONED = By("ada", reason="ticket 12")
 ME = WorkerId(UUID(int=0xA))
 SECRET = access.secret(bytes(32))
 EVERYONE = frozenset(ROLES)
@@ -65,6 +68,10 @@ def once() -> Op[Any]:
 
 def schedule(name: str) -> NewSchedule:
     return NewSchedule(name=name, timing=Timing(every=timedelta(minutes=1)), job=job())
+
+
+def erasure(tag: str) -> NewErasure:
+    return NewErasure(selector=Selector(tag=(tag,)), salt=b"salt", rate=500)
 
 
 def token(number: int) -> NewToken:
@@ -138,6 +145,8 @@ VERBS: Mapping[str, tuple[Callable[[], Op[Any]], frozenset[str]]] = {
     "revoke a token": (lambda: STORE.tokens.revoke([1], BY), OPERATORS),
     "list tokens": (STORE.tokens.list, OPERATORS | {"reader"}),
     "once": (once, OPERATORS),
+    "start an erasure": (lambda: STORE.erasures.start(erasure("start"), REASONED), OPERATORS),
+    "run an erasure": (STORE.operations.run_chunk, RUNNERS),
 }
 
 
@@ -155,6 +164,9 @@ def furnished(parties: Parties) -> None:
     parties.run("owner", STORE.workers.register(NewWorker(ME, "w", "h", 1, "1", ["q"], 1)))
     parties.run("owner", STORE.schedules.create(schedule("s"), BY))
     parties.run("owner", STORE.tokens.create(token(0), BY))
+    tagged = job(queue="erased", key="erased", meta={"tags": ["erased"]})
+    parties.run("owner", STORE.jobs.enqueue([tagged]))
+    parties.run("owner", STORE.erasures.start(erasure("erased"), REASONED))
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -267,18 +279,32 @@ def test_the_owner_alone_migrates_and_keeps_the_tables(parties: Parties) -> None
         ("producer", "SELECT FROM tenure.job_archive"),
         ("producer", "SELECT FROM tenure.schedule"),
         ("producer", "SELECT setval('tenure.job_id_seq', 1)"),
+        (
+            "producer",
+            "INSERT INTO tenure.job_key (task, key, job_id, hits) VALUES ('t', 'k', 1, 9)",
+        ),
         ("worker", "SELECT hash FROM tenure.api_token"),
         ("worker", "SELECT FROM tenure.audit"),
         ("worker", "DELETE FROM tenure.audit"),
         ("worker", "UPDATE tenure.queue SET paused_at = NULL"),
         ("worker", "UPDATE tenure.setting SET value = '1'"),
         ("worker", "DELETE FROM tenure.operation"),
+        ("worker", "UPDATE tenure.operation SET actor = 'x'"),
+        ("worker", "UPDATE tenure.operation_item SET place = 7"),
+        ("worker", "UPDATE tenure.attempt SET outcome = 'completed'"),
+        ("worker", "UPDATE tenure.worker SET name = 'x'"),
+        ("worker", "UPDATE tenure.job_key SET task = 'x'"),
+        ("worker", "BEGIN; LOCK TABLE tenure.queue IN EXCLUSIVE MODE"),
+        ("worker", "BEGIN; LOCK TABLE tenure.audit IN EXCLUSIVE MODE"),
         ("reader", "SELECT hash FROM tenure.api_token"),
         ("reader", "SELECT FROM tenure.idempotency"),
         ("reader", "SELECT nextval('tenure.job_id_seq')"),
         ("server", "UPDATE tenure.audit SET actor = 'x'"),
         ("server", "DELETE FROM tenure.audit"),
         ("server", "DELETE FROM tenure.api_token"),
+        ("server", "UPDATE tenure.api_token SET scopes = '{admin}'"),
+        ("server", "UPDATE tenure.api_token SET hash = '\\x00'"),
+        ("server", "UPDATE tenure.operation SET actor = 'x'"),
         ("server", "INSERT INTO tenure.schema_version VALUES (99, 'x', false, now())"),
         *((role, "CREATE TABLE tenure.mine (x int)") for role in ROLES[1:]),
         *((role, "TRUNCATE tenure.job") for role in ROLES[1:]),
@@ -296,7 +322,7 @@ def test_what_no_verb_of_a_role_needs_it_is_refused(
         connection.execute(statement.encode())
 
 
-def test_a_role_of_nobody_sees_nothing(parties: Parties) -> None:
+def test_role_without_grants_sees_nothing(parties: Parties) -> None:
     parties.execute("CREATE ROLE tenure_stranger LOGIN")
     try:
         with (

@@ -23,12 +23,12 @@ grants = st.builds(
 
 
 @pytest.mark.parametrize("held", Scope)
-@pytest.mark.parametrize("asked", Scope)
-def test_a_scope_allows_itself_and_admin_allows_all(held: Scope, asked: Scope) -> None:
-    expected = held is asked or held is Scope.ADMIN
-    assert allows(grant([held], ["mail"]), asked, "mail") is expected
-    assert allows(grant([held], ["*"]), asked) is expected
-    assert not allows(grant([held], ["mail"]), asked, "bulk")
+@pytest.mark.parametrize("requested", Scope)
+def test_a_scope_allows_itself_and_admin_allows_all(held: Scope, requested: Scope) -> None:
+    expected = held is requested or held is Scope.ADMIN
+    assert allows(grant([held], ["mail"]), requested, "mail") is expected
+    assert allows(grant([held], ["*"]), requested) is expected
+    assert not allows(grant([held], ["mail"]), requested, "bulk")
 
 
 @pytest.mark.parametrize(
@@ -69,28 +69,28 @@ def test_an_admin_of_some_queues_has_no_say_over_the_installation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scopes", "queues", "said"),
+    ("scopes", "queues", "given"),
     [
-        (["write"], ["*"], "there is no scope 'write'; there are: enqueue, work, read"),
-        ([], ["*"], "a grant of nothing"),
-        (["read"], [], "a grant of nothing"),
-        ("read", ["*"], "scopes are several: write scopes=['read']"),
-        (["read"], "mail", "queues are several"),
-        (["read"], [""], "is no pattern"),
-        (["read"], ["*mail"], "is no pattern"),
-        (["read"], ["ma*il"], "is no pattern"),
-        (["read"], ["**"], "is no pattern"),
-        (["read"], ["mail\n"], "is no pattern"),
-        (["read"], ["a" * 201], "is no pattern"),
-        (["read"], ["mail.?"], "is no pattern"),
+        (["write"], ["*"], "scope must be one of enqueue, work, read"),
+        ([], ["*"], "at least one scope and one queue"),
+        (["read"], [], "at least one scope and one queue"),
+        ("read", ["*"], "scopes must be a list, got the string 'read'"),
+        (["read"], "mail", "queues must be a list"),
+        (["read"], [""], "a queue pattern must be"),
+        (["read"], ["*mail"], "a queue pattern must be"),
+        (["read"], ["ma*il"], "a queue pattern must be"),
+        (["read"], ["**"], "a queue pattern must be"),
+        (["read"], ["mail\n"], "a queue pattern must be"),
+        (["read"], ["a" * 201], "a queue pattern must be"),
+        (["read"], ["mail.?"], "a queue pattern must be"),
     ],
 )
-def test_what_is_no_grant_is_refused_with_words(
-    scopes: list[str], queues: list[str], said: str
+def test_value_that_is_not_a_grant_is_refused_with_the_reason(
+    scopes: list[str], queues: list[str], given: str
 ) -> None:
     with pytest.raises(InvalidValue) as refused:
         grant(scopes, queues)
-    assert said in str(refused.value)
+    assert given in str(refused.value)
 
 
 def test_scopes_are_in_their_order_and_each_once() -> None:
@@ -103,7 +103,7 @@ def test_scopes_are_in_their_order_and_each_once() -> None:
 def test_what_a_covered_grant_allows_the_covering_one_allows(
     one: Grant, other: Grant, scope: Scope, queue: str
 ) -> None:
-    """Nobody gives away more than they have."""
+    """A token cannot grant more than it has."""
     if covers(one, other) and allows(other, scope, queue):
         assert allows(one, scope, queue)
 

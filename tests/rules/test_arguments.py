@@ -93,7 +93,7 @@ def test_arguments_are_stored_by_name() -> None:
     }
 
 
-def test_the_handle_is_no_argument() -> None:
+def test_handle_is_not_an_argument() -> None:
     def handler(job: object, name: str) -> None: ...
 
     parameters = Parameters(handler, skip=1)
@@ -128,9 +128,9 @@ def test_a_default_is_the_one_in_force_when_the_job_runs() -> None:
 def test_a_call_that_does_not_fit_the_signature_is_refused_with_the_signature(
     args: tuple[object, ...], kwargs: dict[str, object], why: str
 ) -> None:
-    said = refusal(meet, *args, **kwargs)
-    assert said.startswith("meet(point: 'Point', at: 'datetime', points: ")
-    assert said.endswith(f"cannot be called so: {why}; pass what it asks for, by name")
+    answer = refusal(meet, *args, **kwargs)
+    assert answer.startswith("meet(point: 'Point', at: 'datetime', points: ")
+    assert answer.endswith(f"cannot be called so: {why}; pass its parameters by name")
 
 
 def test_a_positional_only_parameter_is_not_passed_by_name() -> None:
@@ -160,9 +160,9 @@ def test_a_function_that_takes_any_number_of_arguments_is_refused_with_what_to_w
 def test_arguments_that_no_longer_fit_the_signature_say_how_to_change_one(
     args: object, why: str
 ) -> None:
-    said = invalid_arguments(meet, args)
-    assert said.startswith("the arguments no longer fit meet(point: 'Point', ")
-    assert said.endswith(f"{why}; give a new parameter a default while old jobs live")
+    answer = invalid_arguments(meet, args)
+    assert answer.startswith("the arguments no longer fit meet(point: 'Point', ")
+    assert answer.endswith(f"{why}; give a new parameter a default while old jobs live")
 
 
 @pytest.mark.parametrize(
@@ -177,17 +177,17 @@ def test_an_argument_that_no_longer_fits_its_annotation_is_named(args: object, w
 
 
 @pytest.mark.parametrize("args", [None, [], "x", 1])
-def test_arguments_that_are_no_object_are_undecodable(args: object) -> None:
-    assert invalid_arguments(meet, args) == "the arguments are not an object of names and values"
+def test_arguments_that_are_not_an_object_cannot_be_decoded(args: object) -> None:
+    assert invalid_arguments(meet, args) == "the arguments must be an object of names and values"
 
 
 def test_what_is_returned_is_known_by_its_annotation() -> None:
     def unsaid(n: int): ...  # type: ignore[no-untyped-def]  # What is not said is under test.
-    def said(n: int) -> list[Point]:
+    def given(n: int) -> list[Point]:
         return [Point(n)]
 
     assert Parameters(unsaid, skip=0).returns is None
-    assert Parameters(said, skip=0).returns == list[Point]
+    assert Parameters(given, skip=0).returns == list[Point]
 
 
 def later(value: Defined) -> Defined:
@@ -266,8 +266,8 @@ def send(
     ],
 )
 def test_what_no_worker_could_rebuild_is_refused_at_enqueue(args: dict[str, Any], why: str) -> None:
-    said = refusal(send, **{"to": "Ada"} | args)
-    assert re.search(why, said), said
+    values = refusal(send, **{"to": "Ada"} | args)
+    assert re.search(why, values), values
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ def judged(
     a: Any,
     b: object,
     c: Literal["x"] | None,
-    d: NoSuchName,  # type: ignore[name-defined] # noqa: F821 - nobody knows it
+    d: NoSuchName,  # type: ignore[name-defined] # noqa: F821 - an unknown name
     e: Annotated[int | None, ["a note"]],
 ) -> None: ...
 

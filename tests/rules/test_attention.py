@@ -36,6 +36,7 @@ from tenure._rules.alerts import (
     words,
 )
 from tenure._rules.formatting import compact, counted, interval, measured, span
+from tenure._rules.liveness import unknown_to_all
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 NONE = Count(0)
@@ -68,25 +69,25 @@ def queue(
     return QueueSummary(depth, row, row is not None, workers, last_hour, hour_before)
 
 
-def said(**figures: object) -> list[tuple[AlertCode, str, str]]:
+def given(**figures: object) -> list[tuple[AlertCode, str, str]]:
     shown, _ = find_alerts(replace(FINE, **figures))  # type: ignore[arg-type]
     return [(each.code, each.sentence, each.command) for each in shown]
 
 
-def test_where_nothing_is_wrong_nothing_is_said_and_words_say_so() -> None:
+def test_all_clear_prints_one_sentence() -> None:
     """Shows R35."""
     assert find_alerts(FINE) == ([], 0)
-    assert words(FINE, found=0) == "All is well: 0 workers are live, and nothing is due."
+    assert words(FINE, found=0) == ("No workers are live. Start one: tenure worker module:app")
     busy = replace(FINE, queues=[queue(due=3)], workers=[worker()])
     assert words(busy, found=0) == (
-        "All is well: 1 worker is live, nothing is late, no lease is over."
+        "All is well: 1 worker is live, no queue is behind, no lease is overdue."
     )
     assert words(FINE, found=1) == "1 thing needs attention."
     assert words(FINE, found=2) == "2 things need attention."
 
 
 def test_a_queue_with_due_jobs_and_no_worker() -> None:
-    assert said(queues=[queue(due=2, workers=0), queue("empty", workers=0)]) == [
+    assert given(queues=[queue(due=2, workers=0), queue("empty", workers=0)]) == [
         (
             AlertCode.NOT_SERVED,
             "Queue mail has 2 due jobs and no live worker.",
@@ -101,26 +102,28 @@ def test_a_task_that_no_live_worker_knows() -> None:
         replace(worker(), meta=lost),
         replace(worker(), meta={"unknown_tasks": ["shop.mail"]}),
     )
-    assert said(workers=[one, worker()]) == []
-    assert said(workers=[one, other]) == [
+    assert unknown_to_all([one, worker()]) == []
+    assert unknown_to_all([one, other]) == ["shop.mail"]
+    assert given(workers=[one, other]) == []
+    assert given(unknown_tasks=["shop.mail"]) == [
         (
             AlertCode.TASK_UNKNOWN,
-            "No live worker knows task shop.mail; its jobs wait.",
+            "Jobs of task shop.mail wait: no live worker knows it.",
             "tenure doctor",
         )
     ]
 
 
 def test_a_due_job_that_waits_past_the_target() -> None:
-    assert said(queues=[queue(due=2, oldest=5 * MINUTE)]) == []
-    [(code, sentence, command)] = said(queues=[queue(due=2, oldest=7 * MINUTE)])
+    assert given(queues=[queue(due=2, oldest=5 * MINUTE)]) == []
+    [(code, sentence, command)] = given(queues=[queue(due=2, oldest=7 * MINUTE)])
     assert code is AlertCode.LATE
-    assert sentence == "The oldest due job of queue mail waits since 7 min; 5 min would be well."
+    assert sentence == ("Queue mail is behind: its oldest job has waited 7 min (threshold: 5 min).")
     assert command == "tenure queue show mail"
 
 
 @pytest.mark.parametrize(
-    ("last", "before", "is_said"),
+    ("last", "before", "is_shown"),
     [
         (HourlyFailures(100, 40), HourlyFailures(100, 4), True),
         (HourlyFailures(100, 40), HourlyFailures(100, 30), False),
@@ -130,39 +133,38 @@ def test_a_due_job_that_waits_past_the_target() -> None:
     ],
 )
 def test_a_failure_rate_that_jumped(
-    last: HourlyFailures, before: HourlyFailures, *, is_said: bool
+    last: HourlyFailures, before: HourlyFailures, *, is_shown: bool
 ) -> None:
-    found = said(queues=[queue(last_hour=last, hour_before=before)])
-    assert [code for code, _, _ in found] == [AlertCode.FAILING] * is_said
+    found = given(queues=[queue(last_hour=last, hour_before=before)])
+    assert [code for code, _, _ in found] == [AlertCode.FAILING] * is_shown
 
 
-def test_a_failure_rate_is_said_beside_the_one_before() -> None:
-    [(_, sentence, _)] = said(
+def test_failure_rate_is_shown_next_to_the_previous_one() -> None:
+    [(_, sentence, _)] = given(
         queues=[queue(last_hour=HourlyFailures(100, 40), hour_before=HourlyFailures(50, 2))]
     )
     assert sentence == (
-        "Of the attempts of queue mail, 40% failed in the last hour (40 of 100); "
-        "in the hour before it was 4%."
+        "Queue mail is failing: 40% of attempts in the last hour (40 of 100; the hour before: 4%)."
     )
 
 
-def test_a_schedule_that_nobody_fires_and_ticks_that_were_missed() -> None:
+def test_unfired_schedule_and_missed_ticks() -> None:
     """Shows R27."""
     missed = [
         TickCount(TickOutcome.SKIPPED, TickReason.MISSED, 3),
         TickCount(TickOutcome.FIRED, TickReason.LATE, 9),
     ]
-    assert said(late_schedules=[LateSchedule("nightly", 12 * MINUTE)]) == [
+    assert given(late_schedules=[LateSchedule("nightly", 12 * MINUTE)]) == [
         (
             AlertCode.SCHEDULE_OVERDUE,
-            "Schedule nightly is due since 12 min, and nobody fires it.",
+            "Schedule nightly is 12 min overdue: no worker is firing schedules.",
             "tenure scheduler module:app",
         )
     ]
-    assert said(lateness=replace(FINE.lateness, ticks=missed)) == [
+    assert given(lateness=replace(FINE.lateness, ticks=missed)) == [
         (
             AlertCode.TICKS_MISSED,
-            "3 ticks of schedules were missed in the last hour, and made no job.",
+            "Missed 3 scheduled runs in the last hour: no worker fired them in time.",
             "tenure schedule list",
         )
     ]
@@ -171,54 +173,54 @@ def test_a_schedule_that_nobody_fires_and_ticks_that_were_missed() -> None:
 @pytest.mark.parametrize(
     ("pid", "ends", "command"),
     [
-        (None, ", and nobody has rescued it (1 other lease is over, too).", "tenure worker"),
+        (None, ", and no worker has taken the job over (1 more).", "tenure worker"),
         (
             7,
-            " and cannot be rescued: pid 7 (psql) has its row locked (1 other lease is over, too).",
+            ", and no worker can take it over: pid 7 (psql) has its row locked (1 more).",
             "SELECT pg_terminate_backend(7)",
         ),
     ],
 )
 def test_leases_that_are_over_and_not_rescued(pid: int | None, ends: str, command: str) -> None:
     """Shows R6, R35."""
-    [(code, sentence, todo)] = said(
+    [(code, sentence, todo)] = given(
         overdue=[StuckLease(JobId(5), pid, "psql", None)],
         lateness=replace(FINE.lateness, lease=2 * MINUTE),
         pulse=replace(FINE.pulse, expired=Count(2)),
     )
     assert code is AlertCode.LEASE_OVER
-    assert sentence == f"The lease of job 5 is over since 2 min{ends}"
+    assert sentence == f"The lease of job 5 expired 2 min ago{ends}"
     assert todo.startswith(command)
 
 
 def test_dead_letters_that_grew() -> None:
-    [(code, sentence, _)] = said(pulse=replace(FINE.pulse, failed_hour=Count(10_000, more=True)))
+    [(code, sentence, _)] = given(pulse=replace(FINE.pulse, failed_hour=Count(10_000, more=True)))
     assert code is AlertCode.DEAD_LETTERS
-    assert sentence == "The dead letters grew by 10,000+ in the last hour."
+    assert sentence == "10,000+ jobs failed for good in the last hour."
 
 
 def test_a_paused_queue_with_jobs_waiting_is_neither_late_nor_unserved() -> None:
-    assert said(queues=[queue(due=4, oldest=60 * MINUTE, workers=0, row=PAUSED)]) == [
+    assert given(queues=[queue(due=4, oldest=60 * MINUTE, workers=0, row=PAUSED)]) == [
         (
             AlertCode.QUEUE_PAUSED,
-            "Queue mail is paused by ana (failover), and 4 jobs wait in it.",
+            "Queue mail is paused by ana (failover); 4 jobs wait.",
             "tenure queue resume mail",
         )
     ]
-    assert said(queues=[queue(row=PAUSED)]) == []
+    assert given(queues=[queue(row=PAUSED)]) == []
 
 
 def test_all_queues_paused_are_one_sentence() -> None:
     every = replace(PAUSED, name=EVERY_QUEUE, paused_reason=None)
     queues = [queue(due=1, oldest=60 * MINUTE), queue("bulk", due=2, workers=0)]
-    assert said(every_queue=every, queues=queues) == [
+    assert given(every_queue=every, queues=queues) == [
         (
             AlertCode.ALL_PAUSED,
-            "All queues are paused by ana, and 3 jobs wait.",
+            "All queues are paused by ana; 3 jobs wait.",
             "tenure queue resume '*'",
         )
     ]
-    assert len(said(every_queue=replace(every, paused_until=NOW), queues=queues)) == 2
+    assert len(given(every_queue=replace(every, paused_until=NOW), queues=queues)) == 2
 
 
 @pytest.mark.parametrize(
@@ -228,31 +230,31 @@ def test_all_queues_paused_are_one_sentence() -> None:
             HorizonHolder(
                 HorizonHolderKind.SESSION, "42", "psql", "idle in transaction", 9, 40 * MINUTE
             ),
-            "pid 42 (psql, idle in transaction) holds them for 40 min",
+            "pid 42 (psql, idle in transaction) has held them for 40 min",
             "SELECT pg_terminate_backend(42)",
         ),
         (
             HorizonHolder(HorizonHolderKind.PREPARED, "it's", "ana", "prepared", 9, 60 * MINUTE),
-            "the prepared transaction it's holds them for 1 h",
+            "the prepared transaction it's has held them for 1 h",
             "ROLLBACK PREPARED 'it''s'",
         ),
         (
             HorizonHolder(HorizonHolderKind.SLOT, "cdc", None, "inactive", 2_000_000, None),
-            "the replication slot cdc (inactive) holds them for 2,000,000 transactions",
+            "the replication slot cdc (inactive) has held them for 2,000,000 transactions",
             "SELECT pg_drop_replication_slot('cdc')",
         ),
         (
             HorizonHolder(HorizonHolderKind.STANDBY, "43", "replica", None, 2_000_000, None),
-            "the standby replica holds them for 2,000,000 transactions, by its feedback",
-            "end the long query on that standby, or switch off its hot_standby_feedback",
+            "the standby replica has held them for 2,000,000 transactions (hot_standby_feedback)",
+            "end the long query on that standby, or turn off its hot_standby_feedback",
         ),
     ],
 )
 def test_who_holds_the_horizon(holder: HorizonHolder, who: str, command: str) -> None:
     assert matters(holder)
     assert dead_rows(holder).who == who
-    assert said(holders=[holder]) == [
-        (AlertCode.HORIZON, f"Dead rows cannot be removed: {who}.", command)
+    assert given(holders=[holder]) == [
+        (AlertCode.HORIZON, f"Vacuum cannot remove dead rows: {who}.", command)
     ]
 
 
@@ -264,7 +266,7 @@ def test_a_short_transaction_does_not_matter() -> None:
     assert not matters(replace(holder, age=None, lag=HELD_TRANSACTIONS - 1))
 
 
-def test_eight_are_said_at_the_most_of_each_kind_three_the_worst_first() -> None:
+def test_at_most_eight_sentences_three_of_a_kind_worst_first() -> None:
     """Shows R35."""
     figures = replace(
         FINE,

@@ -41,9 +41,9 @@ steps = st.lists(
 def claim(
     book: LaneTracker, table: Table, *, wanted: int, now: int, woken: bool = True
 ) -> ClaimResult:
-    asked = book.next_lanes(woken=woken)
-    claims = table.claim(asked, wanted=wanted, now=now)
-    book.record_claim(asked, claims, wanted=wanted)
+    request = book.next_lanes(woken=woken)
+    claims = table.claim(request, wanted=wanted, now=now)
+    book.record_claim(request, claims, wanted=wanted)
     return claims
 
 
@@ -130,7 +130,7 @@ def test_a_lane_that_a_claim_did_not_reach_keeps_its_floor() -> None:
     assert below_floors(book, table) == []
 
 
-def test_a_claim_that_was_filled_early_in_a_lane_does_not_count_how_far_another_came() -> None:
+def test_claim_filled_early_in_a_lane_keeps_the_other_floors() -> None:
     """Two rows became visible late, below what was claimed before; one of them is taken."""
     book, table = LaneTracker(["a"]), Table()
     table.add(9_000)

@@ -41,11 +41,11 @@ def test_a_higher_share_is_never_below_a_lower_one(given: list[int]) -> None:
     if sum(given) == 0:
         assert found == [None, None, None]
     else:
-        told = [value for value in found if value is not None]
-        assert len(told) == 3
-        assert told == sorted(told)
-        assert told[0] >= 0
-        assert told[-1] <= BOUNDS[-1]
+        reported = [value for value in found if value is not None]
+        assert len(reported) == 3
+        assert reported == sorted(reported)
+        assert reported[0] >= 0
+        assert reported[-1] <= BOUNDS[-1]
 
 
 @given(counts, counts)

@@ -40,7 +40,7 @@ def test_whatever_differs_makes_another_request(other: NewJob) -> None:
     assert digest([other]) != digest([JOB])
 
 
-def test_what_is_not_said_does_not_enter() -> None:
+def test_omitted_values_are_not_written() -> None:
     """A release that knows one option more must not refuse what was sent to the one before."""
     assert digest([NewJob("send")]) == (
         "0fa8f37aca9366c53e8af928ebe5adc486ce489100c75c681bd86597802fa4fb"

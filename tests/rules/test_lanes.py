@@ -21,7 +21,7 @@ def exhaust(book: LaneTracker, *rows: Row, now: int = 60_000) -> None:
     book.record_claim(book.next_lanes(woken=True), answer(rows, now=now), wanted=FULL)
 
 
-def queues_asked(lanes: list[Lane]) -> set[str]:
+def queues_requested(lanes: list[Lane]) -> set[str]:
     return {lane.queue for lane in lanes}
 
 
@@ -35,10 +35,10 @@ def test_a_more_urgent_priority_always_comes_first(queues: list[str]) -> None:
 
 
 def test_the_first_claim_asks_for_every_lane_once() -> None:
-    asked = LaneTracker(["a", "b", "a"]).next_lanes()
-    assert len(asked) == 2 * len(PRIORITIES)
-    assert len(set(asked)) == len(asked)
-    assert all(lane.floor is None for lane in asked)
+    request = LaneTracker(["a", "b", "a"]).next_lanes()
+    assert len(request) == 2 * len(PRIORITIES)
+    assert len(set(request)) == len(request)
+    assert all(lane.floor is None for lane in request)
 
 
 def test_queues_take_turns_within_a_priority() -> None:
@@ -56,27 +56,27 @@ def test_two_busy_queues_of_one_priority_get_the_same() -> None:
         table.add(number, queue="ab"[number % 2])
     taken = {"a": 0, "b": 0}
     for _ in range(10):
-        asked = book.next_lanes()
-        claims = table.claim(asked, wanted=FULL, now=1_000)
-        book.record_claim(asked, claims, wanted=FULL)
+        request = book.next_lanes()
+        claims = table.claim(request, wanted=FULL, now=1_000)
+        book.record_claim(request, claims, wanted=FULL)
         for job in claims.jobs:
             taken[job.job.queue] += 1
     assert taken == {"a": 50, "b": 50}
 
 
-def test_lanes_that_were_empty_are_asked_for_at_every_fourth_claim() -> None:
+def test_empty_lanes_are_included_in_every_fourth_claim() -> None:
     book = LaneTracker(["a", "b"])
-    asked = book.next_lanes()
-    book.record_claim(asked, answer([Row(1, 59_000, "a")], now=60_000), wanted=FULL)
-    later = [len(queues_asked(book.next_lanes())) for _ in range(8)]
+    request = book.next_lanes()
+    book.record_claim(request, answer([Row(1, 59_000, "a")], now=60_000), wanted=FULL)
+    later = [len(queues_requested(book.next_lanes())) for _ in range(8)]
     assert later == [1, 1, 1, 2, 1, 1, 1, 2]
 
 
-def test_lanes_that_were_empty_are_asked_for_when_woken() -> None:
+def test_empty_lanes_are_included_after_a_wakeup() -> None:
     book = LaneTracker(["a", "b"])
     exhaust(book)
     assert book.next_lanes() == []
-    assert queues_asked(book.next_lanes(woken=True)) == {"a", "b"}
+    assert queues_requested(book.next_lanes(woken=True)) == {"a", "b"}
 
 
 def test_a_lane_that_gave_something_again_is_no_longer_empty() -> None:
@@ -103,7 +103,7 @@ def test_a_queue_that_was_not_read_is_not_taken_for_empty(
 ) -> None:
     book = LaneTracker(["a", "b"])
     book.record_claim(book.next_lanes(), answer([], now=60_000, unread=unread), wanted=FULL)
-    assert queues_asked(book.next_lanes()) == not_empty
+    assert queues_requested(book.next_lanes()) == not_empty
     assert all(floors(book)[queue, 5] is None for queue in not_empty)
 
 
@@ -117,7 +117,7 @@ def test_a_book_of_no_queue_asks_for_nothing() -> None:
 def test_a_lane_of_another_book_is_ignored() -> None:
     book = LaneTracker(["a"])
     book.record_claim([Lane("b", 5)], answer([Row(1, 0, "b")], now=60_000), wanted=FULL)
-    assert queues_asked(book.next_lanes()) == {"a"}
+    assert queues_requested(book.next_lanes()) == {"a"}
 
 
 @pytest.mark.parametrize(

@@ -28,12 +28,12 @@ def acceptable(ttl: timedelta, stop_within: timedelta) -> bool:
 
 
 @given(ttls, stops, instants)
-def test_a_holder_has_stopped_before_the_lease_it_asked_for_can_end(
-    ttl: timedelta, stop_within: timedelta, asked_at: float
+def test_holder_stops_before_its_requested_lease_can_end(
+    ttl: timedelta, stop_within: timedelta, sent_at: float
 ) -> None:
     """The store grants from a later instant than the one at which it was asked."""
-    until = asked_at + lease_times(ttl, stop_within=stop_within).trusted_for
-    ends_at = asked_at + ttl.total_seconds()
+    until = sent_at + lease_times(ttl, stop_within=stop_within).trusted_for
+    ends_at = sent_at + ttl.total_seconds()
     granted = lease_times(ttl, stop_within=stop_within)
     assert until <= ends_at
     assert ends_at - until >= margin(ttl, stop_within=NONE).total_seconds() - 1e-6
@@ -44,12 +44,12 @@ def test_a_holder_has_stopped_before_the_lease_it_asked_for_can_end(
 
 @given(ttls, stops, instants, st.floats(0, 3600))
 def test_an_answer_that_took_long_is_trusted_no_longer(
-    ttl: timedelta, stop_within: timedelta, asked_at: float, round_trip: float
+    ttl: timedelta, stop_within: timedelta, sent_at: float, round_trip: float
 ) -> None:
     """What is left of the trust when the answer is here shrinks by all of the round trip."""
-    until = asked_at + lease_times(ttl, stop_within=stop_within).trusted_for
-    left_at_once = until - asked_at
-    left_after = until - (asked_at + round_trip)
+    until = sent_at + lease_times(ttl, stop_within=stop_within).trusted_for
+    left_at_once = until - sent_at
+    left_after = until - (sent_at + round_trip)
     assert left_after == pytest.approx(left_at_once - round_trip, abs=1e-5)
 
 
@@ -110,20 +110,20 @@ def test_a_lease_that_is_too_short_is_refused_with_what_to_do() -> None:
     with pytest.raises(InvalidValue) as refused:
         check_ttl(timedelta(seconds=5))
     assert str(refused.value) == (
-        "a lease of 5 s is too short: two thirds of it must exceed 4 s (its margin, stop_within "
+        "lease must be longer, got 5 s: two thirds of it must exceed 4 s (its margin, stop_within "
         "and a second to spare); choose a longer lease or a shorter stop_within"
     )
 
 
 @pytest.mark.parametrize("ttl", [timedelta(0), -SECOND, -LONGEST_LEASE])
 def test_a_lease_of_no_time_is_refused(ttl: timedelta) -> None:
-    with pytest.raises(InvalidValue, match="too short"):
+    with pytest.raises(InvalidValue, match="lease must be longer"):
         check_ttl(ttl, stop_within=timedelta(0))
 
 
 @pytest.mark.parametrize("ttl", [LONGEST_LEASE + timedelta(microseconds=1), timedelta.max])
 def test_a_lease_that_is_too_long_is_refused_with_what_to_do(ttl: timedelta) -> None:
-    with pytest.raises(InvalidValue, match=r"1 day.* is the most; a long job keeps a short lease"):
+    with pytest.raises(InvalidValue, match=r"at most 1 day.*; a long job keeps a short lease"):
         check_ttl(ttl)
 
 
@@ -147,7 +147,7 @@ def test_scaled_constants_judge_scaled_leases_as_the_real_ones_judge_real_leases
     assert kept.trusted_for == pytest.approx(full.trusted_for * factor, abs=1e-4)
 
 
-def test_scaling_leaves_what_is_no_part_of_the_lease_protocol() -> None:
+def test_scaling_leaves_settings_outside_the_lease_protocol() -> None:
     scaled = DEFAULTS.scaled(0.01)
     assert scaled.lease == timedelta(milliseconds=300)
     assert scaled.late_commit_window == timedelta(milliseconds=20)

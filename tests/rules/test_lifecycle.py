@@ -71,26 +71,26 @@ def test_a_settle_leads_where_a_running_job_may_go(
     outcome: Outcome, attempt: int, limit: int
 ) -> None:
     """Shows R12."""
-    said = settle(outcome, attempt=attempt, limit=limit, backoff=BACKOFF)
-    assert said.state in MOVES[State.RUNNING]
+    answer = settle(outcome, attempt=attempt, limit=limit, backoff=BACKOFF)
+    assert answer.state in MOVES[State.RUNNING]
 
 
 @given(outcomes, attempts, attempts)
 def test_only_what_the_holder_gives_back_is_not_charged(
     outcome: Outcome, attempt: int, limit: int
 ) -> None:
-    said = settle(outcome, attempt=attempt, limit=limit, backoff=BACKOFF)
-    assert said.charged is not isinstance(outcome, Snoozed | Released | Lost)
+    answer = settle(outcome, attempt=attempt, limit=limit, backoff=BACKOFF)
+    assert answer.charged is not isinstance(outcome, Snoozed | Released | Lost)
 
 
 @given(outcomes, attempts, attempts)
 def test_a_job_that_ends_for_good_has_a_reason_and_no_time_to_wait(
     outcome: Outcome, attempt: int, limit: int
 ) -> None:
-    said = settle(outcome, attempt=attempt, limit=limit, backoff=BACKOFF)
-    if not said.state.is_live:
-        assert said.reason
-        assert said.after is None
+    answer = settle(outcome, attempt=attempt, limit=limit, backoff=BACKOFF)
+    if not answer.state.is_live:
+        assert answer.reason
+        assert answer.after is None
 
 
 @given(outcomes, attempts, attempts)
@@ -98,11 +98,11 @@ def test_what_the_row_decides_agrees_with_what_was_settled(
     outcome: Outcome, attempt: int, limit: int
 ) -> None:
     """The store judges again with the row's own counts; with the same counts it says the same."""
-    said = settle(outcome, attempt=attempt, limit=limit, backoff=BACKOFF)
+    answer = settle(outcome, attempt=attempt, limit=limit, backoff=BACKOFF)
     found = verdict(
-        said, attempt=attempt, limit=limit, counters=LossCounters(), max_losses=3, cancelled=False
+        answer, attempt=attempt, limit=limit, counters=LossCounters(), max_losses=3, cancelled=False
     )
-    assert found == (said.state, said.reason)
+    assert found == (answer.state, answer.reason)
 
 
 @given(attempts, attempts, st.booleans(), st.none() | durations)
@@ -111,14 +111,14 @@ def test_a_failure_below_the_cap_waits_and_at_the_cap_ends(
 ) -> None:
     """Shows R13, R14 and R15."""
     outcome = Failed(ERROR, timed_out=timed_out, after=after)
-    said = settle(outcome, attempt=attempt, limit=limit, backoff=BACKOFF)
-    assert said.ending is (AttemptOutcome.TIMED_OUT if timed_out else AttemptOutcome.FAILED)
-    assert said.error is ERROR
+    answer = settle(outcome, attempt=attempt, limit=limit, backoff=BACKOFF)
+    assert answer.ending is (AttemptOutcome.TIMED_OUT if timed_out else AttemptOutcome.FAILED)
+    assert answer.error is ERROR
     if attempt < limit:
-        assert said.state is State.QUEUED
-        assert said.after == (BACKOFF if after is None else after)
+        assert answer.state is State.QUEUED
+        assert answer.after == (BACKOFF if after is None else after)
     else:
-        assert (said.state, said.reason) == (State.FAILED, "attempts")
+        assert (answer.state, answer.reason) == (State.FAILED, "attempts")
 
 
 @given(attempts, attempts)
@@ -126,16 +126,16 @@ def test_a_failure_that_is_not_to_be_retried_ends_at_once_with_its_reason(
     attempt: int, limit: int
 ) -> None:
     outcome = Failed(ERROR, retryable=False, reason="unknown_task")
-    said = settle(outcome, attempt=attempt, limit=limit, backoff=BACKOFF)
-    assert (said.state, said.reason) == (State.FAILED, "unknown_task")
+    answer = settle(outcome, attempt=attempt, limit=limit, backoff=BACKOFF)
+    assert (answer.state, answer.reason) == (State.FAILED, "unknown_task")
 
 
 def test_a_success_keeps_its_result_and_why_it_is_done() -> None:
     """Shows R23."""
     outcome = Succeeded({"rows": 3}, reason="no_more_results")
-    said = settle(outcome, attempt=1, limit=3, backoff=BACKOFF)
-    assert (said.state, said.ending) == (State.COMPLETED, AttemptOutcome.COMPLETED)
-    assert (said.result, said.reason) == ({"rows": 3}, "no_more_results")
+    answer = settle(outcome, attempt=1, limit=3, backoff=BACKOFF)
+    assert (answer.state, answer.ending) == (State.COMPLETED, AttemptOutcome.COMPLETED)
+    assert (answer.result, answer.reason) == ({"rows": 3}, "no_more_results")
 
 
 def test_a_loss_and_a_begun_release_say_what_they_cost_and_why() -> None:
@@ -158,17 +158,17 @@ def test_a_release_keeps_the_old_time_and_a_snooze_does_not() -> None:
 def test_after_a_cancel_request_a_completion_is_accepted_and_all_else_is_cancelled(
     outcome: Outcome, attempt: int, limit: int, max_losses: int, counters: LossCounters
 ) -> None:
-    said = settle(outcome, attempt=attempt, limit=limit, backoff=BACKOFF)
+    answer = settle(outcome, attempt=attempt, limit=limit, backoff=BACKOFF)
     ended, reason = verdict(
-        said,
+        answer,
         attempt=attempt,
         limit=limit,
         counters=counters,
         max_losses=max_losses,
         cancelled=True,
     )
-    assert ended is (State.COMPLETED if said.state is State.COMPLETED else State.CANCELLED)
-    assert reason == (said.reason if ended is said.state else "requested")
+    assert ended is (State.COMPLETED if answer.state is State.COMPLETED else State.CANCELLED)
+    assert reason == (answer.reason if ended is answer.state else "requested")
 
 
 @given(outcomes, attempts, attempts, attempts)
@@ -176,21 +176,21 @@ def test_a_verdict_sends_back_only_what_still_has_an_attempt(
     outcome: Outcome, before: int, attempt: int, limit: int
 ) -> None:
     """Shows R13. The row may have counted on since the claim."""
-    said = settle(outcome, attempt=before, limit=limit, backoff=BACKOFF)
+    answer = settle(outcome, attempt=before, limit=limit, backoff=BACKOFF)
     found = verdict(
-        said, attempt=attempt, limit=limit, counters=LossCounters(), max_losses=3, cancelled=False
+        answer, attempt=attempt, limit=limit, counters=LossCounters(), max_losses=3, cancelled=False
     )
-    if said.state is State.QUEUED and said.charged and attempt >= limit:
+    if answer.state is State.QUEUED and answer.charged and attempt >= limit:
         assert found == (State.FAILED, "attempts")
     else:
-        assert found == (said.state, said.reason)
+        assert found == (answer.state, answer.reason)
 
 
 def judged(outcome: Outcome, counters: LossCounters, max_losses: int) -> tuple[State, str | None]:
     """Where the first attempt of one leads that ends so."""
-    said = settle(outcome, attempt=1, limit=1, backoff=BACKOFF)
+    answer = settle(outcome, attempt=1, limit=1, backoff=BACKOFF)
     return verdict(
-        said, attempt=1, limit=1, counters=counters, max_losses=max_losses, cancelled=False
+        answer, attempt=1, limit=1, counters=counters, max_losses=max_losses, cancelled=False
     )
 
 

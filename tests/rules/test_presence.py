@@ -38,7 +38,7 @@ def worker(
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "given"),
     [
         (worker(WorkerState.ACTIVE, running=1), Health.ACTIVE),
         (worker(WorkerState.ACTIVE), Health.IDLE),
@@ -49,6 +49,6 @@ def worker(
         (worker(WorkerState.OFFLINE, age=LATER), Health.OFFLINE),
     ],
 )
-def test_a_worker_is_seen_by_what_it_says_and_when(row: WorkerRow, said: Health) -> None:
+def test_a_worker_is_seen_by_what_it_says_and_when(row: WorkerRow, given: Health) -> None:
     """Shows R30."""
-    assert health(row) is said
+    assert health(row) is given

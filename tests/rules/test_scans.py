@@ -18,9 +18,9 @@ def at_rest(*queues: str) -> LaneTracker:
 
 def scan(book: LaneTracker, table: Table, *, wanted: int) -> int:
     """One scan from zero; answers with how many it took."""
-    asked = book.next_scan_lanes()
-    claims = table.claim(asked, wanted=wanted, now=NOW)
-    book.record_scan(asked, claims, wanted=wanted)
+    request = book.next_scan_lanes()
+    claims = table.claim(request, wanted=wanted, now=NOW)
+    book.record_scan(request, claims, wanted=wanted)
     return len(claims.jobs)
 
 
@@ -43,8 +43,8 @@ def test_a_scan_reads_every_lane_of_its_queue_that_has_a_floor_from_zero() -> No
 def test_a_lane_without_a_floor_needs_no_scan() -> None:
     book, table = LaneTracker(["a"]), Table()
     table.add(1_000, priority=7)
-    asked = book.next_lanes()
-    book.record_claim(asked, table.claim(asked, wanted=1, now=NOW), wanted=1)
+    request = book.next_lanes()
+    book.record_claim(request, table.claim(request, wanted=1, now=NOW), wanted=1)
     assert [lane.priority for lane in book.next_scan_lanes()] == [7]
 
 
@@ -71,8 +71,8 @@ def test_a_backlog_below_a_floor_is_left_to_ordinary_claims_after_one_scan() -> 
         table.add(1_000 + number)
     assert scan(book, table, wanted=10) == 10
     assert below_floors(book, table) == []
-    asked = book.next_lanes(woken=True)
-    assert len(table.claim(asked, wanted=100, now=NOW).jobs) == 20
+    request = book.next_lanes(woken=True)
+    assert len(table.claim(request, wanted=100, now=NOW).jobs) == 20
 
 
 def test_a_full_scan_moves_no_floor_of_a_lane_that_it_took_nothing_from() -> None:
@@ -88,9 +88,9 @@ def test_a_full_scan_moves_no_floor_of_a_lane_that_it_took_nothing_from() -> Non
 def test_what_was_given_back_and_what_is_above_the_floor_say_nothing_in_a_scan() -> None:
     book = at_rest("a")
     before = floors(book)
-    asked = book.next_scan_lanes()
+    request = book.next_scan_lanes()
     rows = [Row(1, 1_000, returned=True), Row(2, NOW - 1_000)]
-    book.record_scan(asked, answer(rows, now=NOW), wanted=2)
+    book.record_scan(request, answer(rows, now=NOW), wanted=2)
     assert floors(book) == before
 
 
@@ -107,23 +107,23 @@ def test_a_floor_that_went_back_rises_again() -> None:
 def test_a_claim_that_was_on_its_way_when_a_scan_put_a_floor_back_does_not_raise_it() -> None:
     """Both go by connections of their own. What the claim found lies above the backlog."""
     book, table = at_rest("a"), Table()
-    asked = book.next_lanes()
+    request = book.next_lanes()
     for number in range(30):
         table.add(1_000 + number)
     scan(book, table, wanted=10)
     back = floors(book)["a", 5]
-    book.record_claim(asked, answer([], now=NOW + 10_000), wanted=1)
+    book.record_claim(request, answer([], now=NOW + 10_000), wanted=1)
 
     assert floors(book)["a", 5] == back
     assert len(table.claim(book.next_lanes(woken=True), wanted=100, now=NOW).jobs) == 20
 
 
-def test_a_lane_is_untried_until_a_claim_has_asked_for_it() -> None:
+def test_lane_is_untried_until_a_claim_includes_it() -> None:
     book = LaneTracker(["a"])
-    asked = book.next_lanes()
-    assert book.has_untried(asked)
-    book.record_claim(asked, answer([], now=NOW), wanted=1)
-    assert not book.has_untried(asked)
+    request = book.next_lanes()
+    assert book.has_untried(request)
+    book.record_claim(request, answer([], now=NOW), wanted=1)
+    assert not book.has_untried(request)
     book.add(["b"])
     assert book.has_untried(book.next_lanes(woken=True))
 
@@ -132,20 +132,20 @@ def test_lanes_that_were_skipped_begin_a_minute_ago_and_are_scanned_from_zero() 
     book, table = LaneTracker(["a"]), Table()
     later = NOW + 120_000
     old, new = table.add(1_000), table.add(later - 1_000)
-    asked = book.next_lanes()
-    book.skip(asked, at(later))
+    request = book.next_lanes()
+    book.skip(request, at(later))
     assert book.has_skipped
-    assert not book.has_untried(asked)
+    assert not book.has_untried(request)
 
-    asked = book.next_lanes(woken=True)
-    claims = table.claim(asked, wanted=10, now=later)
-    book.record_claim(asked, claims, wanted=10)
+    request = book.next_lanes(woken=True)
+    claims = table.claim(request, wanted=10, now=later)
+    book.record_claim(request, claims, wanted=10)
     assert [job.job.id for job in claims.jobs] == [new.id]
 
-    asked = book.next_scan_lanes()
-    assert all(lane.floor is None for lane in asked)
-    claims = table.claim(asked, wanted=10, now=later)
-    book.record_scan(asked, claims, wanted=10)
+    request = book.next_scan_lanes()
+    assert all(lane.floor is None for lane in request)
+    claims = table.claim(request, wanted=10, now=later)
+    book.record_scan(request, claims, wanted=10)
     assert [job.job.id for job in claims.jobs] == [old.id]
     assert not book.has_skipped
 
@@ -165,15 +165,15 @@ def test_a_full_scan_of_skipped_lanes_leaves_the_rest_to_claims() -> None:
         table.add(1_000 + number, priority=9)
     lowest = table.add(1_000, priority=0)
     book.skip(book.next_lanes(), at(later))
-    asked = book.next_scan_lanes()
-    book.record_scan(asked, table.claim(asked, wanted=10, now=later), wanted=10)
+    request = book.next_scan_lanes()
+    book.record_scan(request, table.claim(request, wanted=10, now=later), wanted=10)
     assert book.has_skipped
 
     claims = table.claim(book.next_lanes(woken=True), wanted=100, now=later)
     assert len(claims.jobs) == 20
-    asked = book.next_scan_lanes()
-    claims = table.claim(asked, wanted=10, now=later)
-    book.record_scan(asked, claims, wanted=10)
+    request = book.next_scan_lanes()
+    claims = table.claim(request, wanted=10, now=later)
+    book.record_scan(request, claims, wanted=10)
     assert [job.job.id for job in claims.jobs] == [lowest.id]
     assert not book.has_skipped
 

@@ -34,29 +34,31 @@ few = st.integers(-3, 3)
 
 @given(sides, few, few)
 def test_an_instant_is_within_if_it_compares_so(
-    comparing: Comparison, said: int, other: int
+    comparing: Comparison, given: int, other: int
 ) -> None:
     at = NOW + other * TICK
-    first, after = between([Bound(comparing, NOW + said * TICK)], NOW)
+    first, after = between([Bound(comparing, NOW + given * TICK)], NOW)
     within = (first is None or at >= first) and (after is None or at < after)
-    assert within is COMPARE[comparing](other, said)
+    assert within is COMPARE[comparing](other, given)
 
 
 @given(sides, few, few)
 def test_a_duration_is_compared_with_how_long_ago_it_was(
-    comparing: Comparison, said: int, other: int
+    comparing: Comparison, given: int, other: int
 ) -> None:
     at = NOW - other * TICK
-    first, after = between([Bound(comparing, said * TICK)], NOW)
+    first, after = between([Bound(comparing, given * TICK)], NOW)
     within = (first is None or at >= first) and (after is None or at < after)
-    assert within is COMPARE[comparing](other, said)
+    assert within is COMPARE[comparing](other, given)
 
 
 @given(st.sampled_from(Comparison), few, few)
-def test_a_number_is_within_if_it_compares_so(comparing: Comparison, said: int, other: int) -> None:
-    least, greatest = numbers([Bound(comparing, said)])
+def test_a_number_is_within_if_it_compares_so(
+    comparing: Comparison, given: int, other: int
+) -> None:
+    least, greatest = numbers([Bound(comparing, given)])
     within = (least is None or other >= least) and (greatest is None or other <= greatest)
-    assert within is COMPARE[comparing](other, said)
+    assert within is COMPARE[comparing](other, given)
 
 
 def test_a_range_has_both_sides() -> None:
@@ -67,7 +69,7 @@ def test_a_range_has_both_sides() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "found"),
+    ("given", "found"),
     [
         ("", None),
         ("args.to:ada", [{"to": "ada"}]),
@@ -80,15 +82,15 @@ def test_a_range_has_both_sides() -> None:
     ],
 )
 def test_arguments_are_looked_for_in_every_form_that_is_written_so(
-    said: str, found: object
+    given: str, found: object
 ) -> None:
-    assert shapes(parse(said).args) == found
+    assert shapes(parse(given).args) == found
 
 
-@pytest.mark.parametrize("said", ["args.a:1 args.a.b:2", "args.a.b:2 args.a:1"])
-def test_an_argument_within_another_is_refused(said: str) -> None:
-    with pytest.raises(InvalidValue, match="lies within another"):
-        shapes(parse(said).args)
+@pytest.mark.parametrize("given", ["args.a:1 args.a.b:2", "args.a.b:2 args.a:1"])
+def test_an_argument_within_another_is_refused(given: str) -> None:
+    with pytest.raises(InvalidValue, match="is inside another"):
+        shapes(parse(given).args)
 
 
 def test_what_is_searched_are_the_states_that_can_match() -> None:

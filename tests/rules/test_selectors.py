@@ -53,9 +53,9 @@ def test_a_selector_comes_back_from_its_text(selector: Selector) -> None:
 @example("id:" + "9" * 400)
 @example("created:>=0001-01-01T00:00+23:59")
 @example("args.a.b:1,2 args.a.b:3")
-def test_whatever_is_written_is_read_or_refused_as_invalid(said: str) -> None:
+def test_whatever_is_written_is_read_or_refused_as_invalid(given: str) -> None:
     try:
-        selector = parse(said)
+        selector = parse(given)
     except InvalidValue:
         return
     assert parse(text(selector)) == selector
@@ -89,49 +89,49 @@ def test_every_field_means_what_it_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "at", "why"),
+    ("given", "at", "why"),
     [
-        ("stat:failed", 1, "there is no field 'stat'; there are: state, queue, task"),
-        ("queue:mail failed", 12, "'failed' has no field before it; perhaps state:failed"),
-        ("17", 1, "write id: before it"),
-        ("send", 1, "write task: before it"),
-        ("tnr_0123456789012345678901234567", 1, "what stands there (32 characters)"),
-        ('"a b"', 1, "has no field before it"),
-        ("state:faild", 7, "there is no state 'faild'; there are: queued, scheduled, due"),
+        ("stat:failed", 1, "there is no field 'stat'; fields are state, queue, task"),
+        ("queue:mail failed", 12, "'failed' has no field; perhaps state:failed"),
+        ("17", 1, "write id:17"),
+        ("send", 1, "put task: in front of it"),
+        ("tnr_0123456789012345678901234567", 1, "the text (32 characters)"),
+        ('"a b"', 1, "a quoted value must follow a field"),
+        ("state:faild", 7, "there is no state 'faild'; states are queued, scheduled, due"),
         ("queue:", 7, "a value is missing"),
         ("queue:a,,b", 9, "a value is missing"),
         ('queue:""', 7, "a value is empty"),
-        ('key:a"b"', 6, "a quotation begins within a value"),
-        ('key:"a', 5, "a quotation does not end"),
-        ('key:"a"b', 8, "right behind a quotation"),
-        ("queue:a queue:b", 9, "queue: is said twice; write its values with commas"),
-        ("id:x", 4, "'x' is no id of a job"),
-        ("id:0", 4, "ids are numbers"),
+        ('key:a"b"', 6, "a quote begins inside a value"),
+        ('key:"a', 5, "a quote is not closed"),
+        ('key:"a"b', 8, "followed by a space or comma"),
+        ("queue:a queue:b", 9, "queue: is given twice; write its values with commas"),
+        ("id:x", 4, "'x' is not a job id"),
+        ("id:0", 4, "write numbers"),
         ("args:7", 1, "name the argument, as in args.user.id:7"),
-        ("args.:7", 1, "args. is followed by no path"),
-        ("args.a:1 args.a:2", 10, "the same argument is said twice"),
-        ("created:2h", 9, "a time is compared with >, >=, < or <="),
-        ("created:>soon", 9, "'soon' is no time; as in created:<2h (less than two hours ago)"),
-        ("created:>2030-01-31T09:00", 9, "an instant has no time zone"),
-        ("created:>99999999d", 9, "more than a hundred years ago"),
+        ("args.:7", 1, "args. must be followed by a path"),
+        ("args.a:1 args.a:2", 10, "the same argument is given twice"),
+        ("created:2h", 9, "a time needs >, >=, < or <="),
+        ("created:>soon", 9, "'soon' is not a time; as in created:<2h (less than two hours ago)"),
+        ("created:>2030-01-31T09:00", 9, "an instant must have a time zone"),
+        ("created:>99999999d", 9, "more than a hundred years"),
         ("created:>1h,2h", 1, "created: has several values"),
-        ("created:>1h created:>2h", 13, "created: has this side already"),
-        ("attempt:3 attempt:<5", 11, "attempt: has this side already"),
-        ("attempt:=>3", 9, "compared by no such sign"),
-        ("attempt:many", 9, "'many' is no number of attempts"),
+        ("created:>1h created:>2h", 13, "created: has this bound already"),
+        ("attempt:3 attempt:<5", 11, "attempt: has this bound already"),
+        ("attempt:=>3", 9, "the comparison is not valid"),
+        ("attempt:many", 9, "'many' is not a number of attempts"),
     ],
 )
-def test_what_is_not_understood_is_told_with_its_place(said: str, at: int, why: str) -> None:
+def test_parse_error_names_its_place(given: str, at: int, why: str) -> None:
     with pytest.raises(InvalidValue) as raised:
-        parse(said)
+        parse(given)
     assert f"at character {at}: " in str(raised.value)
     assert why in str(raised.value)
 
 
-@pytest.mark.parametrize("said", ["id:1 state:failed", "x" * 4001, "key:\x00", "key:\ud800"])
-def test_what_is_no_selector_as_a_whole_is_refused(said: str) -> None:
+@pytest.mark.parametrize("given", ["id:1 state:failed", "x" * 4001, "key:\x00", "key:\ud800"])
+def test_incomplete_selector_is_refused(given: str) -> None:
     with pytest.raises(InvalidValue):
-        parse(said)
+        parse(given)
 
 
 def test_the_example_of_every_error_is_one() -> None:
@@ -140,9 +140,9 @@ def test_the_example_of_every_error_is_one() -> None:
     )
 
 
-def test_a_selector_is_told_apart_by_whether_it_asks_about_payloads() -> None:
-    for said in ("key:a", "error:E", "args.a:1"):
-        assert parse(said).names_payload
+def test_selector_says_whether_it_reads_payloads() -> None:
+    for answer in ("key:a", "error:E", "args.a:1"):
+        assert parse(answer).names_payload
     assert not parse(
         "state:failed queue:mail tag:vip worker:w id:1".partition(" id")[0]
     ).names_payload

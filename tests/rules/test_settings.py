@@ -57,22 +57,22 @@ def test_a_value_within_bounds_is_accepted(name: str, value: object) -> None:
 
 
 def test_a_setting_that_does_not_exist_is_refused_with_those_that_do() -> None:
-    said = refusal("leese", 30)
-    assert said.startswith("there is no setting 'leese'; there are: lease, ")
-    assert all(name in said for name in SETTINGS)
+    answer = refusal("leese", 30)
+    assert answer.startswith("setting 'leese' does not exist; settings are lease, ")
+    assert all(name in answer for name in SETTINGS)
 
 
 @pytest.mark.parametrize("name", COUNTS)
 @pytest.mark.parametrize("value", [0, -1, 32_768, 1.5, "3", None, True, [1]])
-def test_a_count_that_is_none_is_refused(name: str, value: object) -> None:
-    said = refusal(name, value)
-    assert said == f"{name} is a whole number from 1 to 32,767, not {shown(value)}"
+def test_invalid_count_is_refused(name: str, value: object) -> None:
+    answer = refusal(name, value)
+    assert answer == f"{name} must be an int from 1 to 32,767, got {shown(value)}"
 
 
 @pytest.mark.parametrize("name", SECONDS)
 @pytest.mark.parametrize("value", [-1, "30", None, True, [30]])
-def test_a_duration_that_is_no_number_of_seconds_is_refused(name: str, value: object) -> None:
-    assert refusal(name, value) == f"{name} is a number of seconds, not {shown(value)}"
+def test_duration_that_is_not_a_number_is_refused(name: str, value: object) -> None:
+    assert refusal(name, value) == f"{name} must be a number of seconds, got {shown(value)}"
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e300, 10**30, 8e13])
@@ -82,10 +82,12 @@ def test_a_duration_that_reaches_past_all_dates_is_refused(value: float) -> None
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), float("inf"), "0.2", None, True])
 def test_a_share_outside_nought_to_one_is_refused(value: object) -> None:
-    assert refusal("backoff_jitter", value).startswith("backoff_jitter is a share from 0 to 1, not")
+    assert refusal("backoff_jitter", value).startswith(
+        "backoff_jitter must be a number from 0 to 1, got"
+    )
 
 
-@pytest.mark.parametrize(("value", "words"), [(3, "too short"), (86_401, "too long")])
+@pytest.mark.parametrize(("value", "words"), [(3, "must be longer"), (86_401, "at most 1 day")])
 def test_a_lease_for_all_obeys_the_rules_of_every_lease(value: int, words: str) -> None:
     """Shows R8."""
     assert words in refusal("lease", value)

@@ -40,8 +40,8 @@ def test_errors_of_other_types_do_not() -> None:
 
 
 def test_a_signature_can_be_read() -> None:
-    said = signature("ValueError", "  row 17: bad 'x'\n  more")
-    assert said == "ValueError: row …: bad …"
+    answer = signature("ValueError", "  row 17: bad 'x'\n  more")
+    assert answer == "ValueError: row …: bad …"
 
 
 @given(st.text(), st.text())

@@ -23,10 +23,10 @@ from tenure._rules.timing import describe_timing
         (Timing(at=datetime(2030, 1, 1, tzinfo=UTC)), "Once"),
     ],
 )
-def test_a_timing_is_said_in_words(timing: Timing, words: str) -> None:
+def test_timing_is_described_in_words(timing: Timing, words: str) -> None:
     assert describe_timing(timing) == words
 
 
 @pytest.mark.parametrize("cron", ["0 0 L * *", "0 0 LW * *", "0 0 * * 5L", "0 0 * * 1#2"])
-def test_what_only_some_know_is_said_too(cron: str) -> None:
+def test_partial_knowledge_is_shown(cron: str) -> None:
     assert describe_timing(Timing(cron=cron))

@@ -15,16 +15,16 @@ HOUR = timedelta(hours=1)
 
 
 def test_by_default_it_is_the_hour_up_to_the_last_whole_minute() -> None:
-    asked = span(NOW, None, None, MINUTE)
-    assert asked.until == NOW.replace(second=0)
-    assert asked.until - asked.since == HOUR
-    assert len(list(asked.steps())) == 60
+    request = span(NOW, None, None, MINUTE)
+    assert request.until == NOW.replace(second=0)
+    assert request.until - request.since == HOUR
+    assert len(list(request.steps())) == 60
 
 
-def test_what_is_asked_for_is_widened_to_whole_minutes() -> None:
-    asked = span(NOW, NOW - 90 * MINUTE, NOW, MINUTE)
-    assert asked.since == datetime(2030, 1, 1, 11, 0, tzinfo=UTC)
-    assert asked.until == datetime(2030, 1, 1, 12, 31, tzinfo=UTC)
+def test_range_is_widened_to_whole_minutes() -> None:
+    request = span(NOW, NOW - 90 * MINUTE, NOW, MINUTE)
+    assert request.since == datetime(2030, 1, 1, 11, 0, tzinfo=UTC)
+    assert request.until == datetime(2030, 1, 1, 12, 31, tzinfo=UTC)
 
 
 def test_the_last_step_may_be_short() -> None:
@@ -35,10 +35,10 @@ def test_the_last_step_may_be_short() -> None:
 @pytest.mark.parametrize(
     ("since", "until", "step", "why"),
     [
-        (NOW, NOW - HOUR, MINUTE, "ends after it begins"),
+        (NOW, NOW - HOUR, MINUTE, "since must be before until"),
         (datetime(1, 1, 1, tzinfo=UTC), NOW, HOUR, "within 366 days"),
         (NOW, datetime.max.replace(tzinfo=UTC), HOUR, "within 366 days"),
-        (NOW.replace(tzinfo=None), NOW, HOUR, "timezone"),
+        (NOW.replace(tzinfo=None), NOW, HOUR, "must have a time zone"),
         (NOW - HOUR, NOW, timedelta(seconds=90), "whole minutes"),
         (NOW - HOUR, NOW, timedelta(0), "whole minutes"),
         (NOW - HOUR, NOW, timedelta.max, "whole minutes"),

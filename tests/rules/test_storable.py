@@ -80,11 +80,11 @@ def test_text_that_is_too_long_keeps_its_head_or_its_tail(keep: str, kept: str) 
 
 @given(results, st.none() | errors, st.none() | any_text, st.none() | any_text)
 def test_whatever_a_handler_says_can_be_stored_or_is_failed_as_unstorable(
-    result: object, said: Error | None, reason: str | None, log: str | None
+    result: object, given: Error | None, reason: str | None, log: str | None
 ) -> None:
     """Shows R16."""
     settlement = Settlement(
-        State.COMPLETED, AttemptOutcome.COMPLETED, reason=reason, result=result, error=said
+        State.COMPLETED, AttemptOutcome.COMPLETED, reason=reason, result=result, error=given
     )
     fit = sanitized(ended(settlement, log))
     kept = fit.settlement
@@ -94,8 +94,8 @@ def test_whatever_a_handler_says_can_be_stored_or_is_failed_as_unstorable(
     assert is_storable(refused_result(fit))
     texts = [written, kept.reason, fit.log]
     if kept.error is not None:
-        told = kept.error
-        texts += [told.type, told.message, told.trace, told.signature]
+        reported = kept.error
+        texts += [reported.type, reported.message, reported.trace, reported.signature]
     assert all(is_storable(each) for each in texts if each is not None)
     if kept.reason == "unstorable" != reason:
         assert kept.state is State.FAILED
@@ -111,13 +111,13 @@ def test_an_error_is_cut_to_its_limits_and_has_a_signature(value: Error) -> None
 
 
 def test_long_texts_are_cut_where_it_hurts_least() -> None:
-    said = Error("T" * 300, "m" * 5_000, trace="start" + "t" * 20_000 + "end")
-    settlement = Settlement(State.FAILED, AttemptOutcome.FAILED, reason="r" * 300, error=said)
+    answer = Error("T" * 300, "m" * 5_000, trace="start" + "t" * 20_000 + "end")
+    settlement = Settlement(State.FAILED, AttemptOutcome.FAILED, reason="r" * 300, error=answer)
     fit = sanitized(ended(settlement, log="first" + "l" * 20_000 + "last"))
-    told = fit.settlement.error
-    assert told is not None
-    assert (len(told.type), len(told.message), len(told.trace)) == (200, 4_096, 16_384)
-    assert told.trace.endswith("end")
+    reported = fit.settlement.error
+    assert reported is not None
+    assert (len(reported.type), len(reported.message), len(reported.trace)) == (200, 4_096, 16_384)
+    assert reported.trace.endswith("end")
     assert fit.log is not None
     assert len(fit.log) == MAX_LOG
     assert fit.log.endswith("last")
@@ -170,7 +170,7 @@ def test_an_unstorable_ending_keeps_the_lease_and_says_why() -> None:
     assert fit.settlement.charged
 
 
-def test_the_evidence_of_a_refused_result_is_json_with_what_was_said() -> None:
+def test_evidence_of_a_refused_result_is_json_with_the_report() -> None:
     """Shows R5."""
     failed = Settlement(State.FAILED, AttemptOutcome.FAILED, error=Error("ValueError", "no"))
     assert json.loads(refused_result(ended(failed))) == {

@@ -67,7 +67,7 @@ def test_a_fixed_time_that_comes_twice_fires_at_the_first_pass() -> None:
     ]
 
 
-def test_a_rhythm_goes_on_through_both_passes_and_has_nothing_in_a_gap() -> None:
+def test_interval_continues_through_both_folds_and_skips_the_gap() -> None:
     """R-rhythm. Shows R25."""
     hourly = Timing(cron="0 * * * *", zone=BERLIN)
     for begin in (datetime(2026, 3, 28, 20, tzinfo=UTC), datetime(2026, 10, 24, 20, tzinfo=UTC)):
@@ -148,7 +148,7 @@ def test_a_day_that_a_zone_left_out_is_a_gap_as_any_other(
     assert ticks(expression, APIA, "2011-12-29", days=3) == found
 
 
-def test_a_day_on_which_the_clock_changes_is_told_with_what_it_does() -> None:
+def test_day_of_a_clock_change_is_explained() -> None:
     """Shows R25."""
     gap = shift_on(BERLIN, datetime(2026, 3, 29, 15, tzinfo=UTC))
     assert gap is not None
@@ -174,13 +174,13 @@ def test_a_day_on_which_the_clock_changes_is_told_with_what_it_does() -> None:
         ("Asia/Tokyo", []),
     ],
 )
-def test_of_a_year_only_the_days_of_change_are_told(zone: str, days: list[str]) -> None:
+def test_year_lists_only_the_days_of_clock_changes(zone: str, days: list[str]) -> None:
     there = ZoneInfo(zone)
     noons = [datetime(2026, 1, 1, 12, tzinfo=there) + timedelta(days=n) for n in range(365)]
     assert [str(noon.date()) for noon in noons if shift_on(zone, noon)] == days
 
 
-def test_a_tick_that_stands_for_a_time_in_a_gap_is_told_as_moved() -> None:
+def test_tick_in_a_gap_is_shown_as_moved() -> None:
     """Shows R25."""
     change = datetime(2026, 3, 29, 1, tzinfo=UTC)
     assert moved(Timing(cron="30 2 * * *", zone=BERLIN), change)

@@ -39,7 +39,7 @@ def test_one_wrong_sign_is_noticed(made_of: bytes, place: int, sign: str) -> Non
 
 
 @given(st.text())
-def test_any_other_text_is_no_secret(text: str) -> None:
+def test_other_text_is_not_a_secret(text: str) -> None:
     assert not access.is_whole(text)
 
 

@@ -296,7 +296,7 @@ def test_what_does_not_fit_its_annotation_is_refused(value: object, kind: object
     ],
     ids=str,
 )
-def test_none_beside_a_kind_is_no_way_round_it(value: object, kind: object) -> None:
+def test_optional_kind_is_checked_too(value: object, kind: object) -> None:
     refusal(value, kind)
 
 
@@ -336,7 +336,7 @@ class Counted:
         self.count = len(self.words.split())
 
 
-def test_a_field_that_the_dataclass_works_out_itself_is_no_hindrance() -> None:
+def test_computed_dataclass_field_is_accepted() -> None:
     assert load(stored(Counted("to and fro")), Counted) == Counted("to and fro")
 
 

@@ -40,6 +40,10 @@ NEEDS: dict[tuple[str, str], tuple[Scope | None, dict[str, Any] | None]] = {
         Scope.OPERATE,
         {"kind": "cancel", "filter": {"state": "queued", "queue": "own"}, "dry_run": True},
     ),
+    ("POST", "/v1/operations:erase"): (
+        Scope.ADMIN,
+        {"filter": "tag:customer:7", "reason": "ticket 12", "dry_run": True},
+    ),
     ("GET", "/v1/operations"): (Scope.READ, None),
     ("GET", "/v1/operations/{operation_id}"): (Scope.READ, None),
     ("GET", "/v1/operations/{operation_id}/items"): (Scope.READ, None),
@@ -86,6 +90,8 @@ NEEDS: dict[tuple[str, str], tuple[Scope | None, dict[str, Any] | None]] = {
         Scope.OPERATE,
         {"lease": None, "max_attempts": None},
     ),
+    ("POST", "/v1/queues/{name}:quota"): (Scope.ADMIN, {"quotas": {}}),
+    ("POST", "/v1/keys:free"): (Scope.OPERATE, {"task": "t", "key": "none"}),
     ("GET", "/v1/workers"): (Scope.READ, None),
     ("POST", "/v1/workers/{worker_id}:drain"): (Scope.OPERATE, {}),
     ("GET", "/v1/settings"): (Scope.READ, None),
@@ -97,9 +103,12 @@ NEEDS: dict[tuple[str, str], tuple[Scope | None, dict[str, Any] | None]] = {
     ("GET", "/metrics"): (Scope.READ, None),
     ("POST", "/v1/tokens"): (Scope.ADMIN, {"name": "t", "scopes": ["read"]}),
     ("GET", "/v1/tokens"): (Scope.ADMIN, None),
+    ("POST", "/v1/tokens/{token_id}:quota"): (Scope.ADMIN, {"quotas": {}}),
     ("POST", "/v1/tokens/{token_id}:revoke"): (Scope.ADMIN, {}),
+    ("GET", "/v1/sessions"): (Scope.ADMIN, None),
+    ("POST", "/v1/sessions/{session_id}:revoke"): (Scope.ADMIN, {}),
 }
-# Whoever has the scope is answered, whatever the queue: with what is theirs, or by the lease.
+# A token with the scope gets an answer for any queue: its own rows, or by the lease.
 FOR_EVERYBODY = {
     "/ready",
     "/v1/jobs",
@@ -110,6 +119,8 @@ FOR_EVERYBODY = {
     "/v1/operations",
     "/v1/schedules",
     "/v1/schedules:preview",
+    "/v1/sessions",
+    "/v1/tokens",
 } | {
     f"/v1/leases:{verb}" for verb in ("renew", "progress", "complete", "fail", "release", "settle")
 }
@@ -142,6 +153,7 @@ def ask(service: Service) -> Ask:
 
 def _ask(caller: httpx.Client, method: str, path: str, job_id: str) -> httpx.Response:
     ids = {"worker_id": WORKER, "token_id": "999999", "operation_id": "999999"}
+    ids["session_id"] = "999999"
     place = path.format(job_id=job_id, name="own", **ids)
     if path == "/v1/settings/{name}":
         place = "/v1/settings/lease"
@@ -156,12 +168,12 @@ def test_the_table_has_every_route(routes: Routes) -> None:
 def test_without_a_token_nothing_but_health_is_answered(
     service: Service, routes: Routes, ask: Ask
 ) -> None:
-    with httpx.Client(base_url=service.url) as nobody:
+    with httpx.Client(base_url=service.url) as no_one:
         for method, path in routes:
             if (method, path) in OPEN:
-                assert nobody.request(method, path).status_code == 200
+                assert no_one.request(method, path).status_code == 200
                 continue
-            answer = ask(nobody, method, path, "1")
+            answer = ask(no_one, method, path, "1")
             assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated"), path
             assert answer.headers["www-authenticate"].startswith("Bearer")
 
@@ -170,7 +182,7 @@ def test_without_a_token_nothing_but_health_is_answered(
     "secret",
     ["x", "tnr_" + "A" * 49, "Basic eDp5"],
 )
-def test_a_token_that_is_none_is_told_so(service: Service, secret: str) -> None:
+def test_malformed_token_is_refused(service: Service, secret: str) -> None:
     answer = httpx.get(f"{service.url}/v1/queues", headers={"Authorization": f"Bearer {secret}"})
 
     assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
@@ -222,7 +234,7 @@ def test_another_queue_stays_closed(
             assert not answer.is_success, (method, path, answer.text)
 
 
-def test_nobody_gives_away_more_than_they_have(service: Service) -> None:
+def test_token_cannot_grant_more_than_it_has(service: Service) -> None:
     with service.caller("admin", queues=("mail.*",)) as some:
         refused = some.post("/v1/tokens", json={"name": "more", "scopes": ["read"]})
         allowed = some.post(

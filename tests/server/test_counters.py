@@ -41,7 +41,7 @@ def test_what_ended_before_the_process_began_is_not_counted_but_begins_at_zero()
     assert shown(begun("a")) == {"a": 0}
 
 
-def test_what_is_settled_is_added_once_and_what_is_open_anew_each_time() -> None:
+def test_settled_minutes_are_added_once_and_open_ones_each_time() -> None:
     """Shows R37."""
     counters = begun("a")
     counters.add(totals([], [total("a", 3)]))
@@ -61,7 +61,7 @@ def test_a_counter_never_falls() -> None:
     assert shown(counters) == {"a": 5}
 
 
-def test_beyond_so_many_labels_the_rest_is_counted_together() -> None:
+def test_labels_beyond_the_limit_are_counted_together() -> None:
     counters = begun("a", most=2)
     counters.add(totals([], [total(queue, 1) for queue in "abcd"]))
     assert shown(counters) == {"a": 1, "b": 1, OTHERS[0]: 2}

@@ -88,8 +88,8 @@ class Kind:
     max_losses: int = 3
 
 
-OWN = "3 own, 0 of workers, 3 in all"
-WORKERS = "0 own, 10 of workers, 10 in all"
+OWN = "3 of its process, 0 of its worker, 3 in all"
+WORKERS = "0 of its process, 10 of its worker, 10 in all"
 KINDS = [
     Kind("signal", settled(own_process(-11)), 3, OWN, "its own process died: SIGSEGV"),
     Kind("exit_code", settled(own_process(3)), 3, OWN, "its own process died: exit code 3"),
@@ -101,7 +101,7 @@ KINDS = [
     Kind(
         "deadline",
         settled(shared_process(killed="lease")),
-        *(3, OWN, "its worker process stood still past a deadline and was killed"),
+        *(3, OWN, "its worker process stopped responding and was killed"),
     ),
     Kind(
         "expired",
@@ -118,18 +118,18 @@ KINDS = [
     Kind(
         "moving_cursor",
         after_progress,
-        *(100, "1 own, 0 of workers, 100 in all", "its own process died: SIGSEGV"),
+        *(100, "1 of its process, 0 of its worker, 100 in all", "its own process died: SIGSEGV"),
     ),
     Kind(
         "fails_on_loss",
         settled(shared_process(code=1)),
-        *(1, "0 own, 1 of workers, 1 in all", "its worker process died: exit code 1"),
+        *(1, "0 of its process, 1 of its worker, 1 in all", "its worker process died: exit code 1"),
         *("lost", 0),
     ),
     Kind(
         "timed_out",
         settled(shared_process(phase=Phase.TIMED_OUT, killed="lease")),
-        *(1, "0", "stopped when its time was up"),
+        *(1, "0", "stopped at its timeout"),
         *("attempts",),
     ),
 ]
@@ -186,7 +186,8 @@ async def test_a_dead_letter_names_what_ended_it_wherever_it_is_shown(
     assert dated(job["error_message"]) == kind.cause
 
     drawn = page(service, f"/jobs/{job_id}")
-    assert re.search(rf"Failed\s+{kind.reason}\b", drawn)
+    reason = {"attempts": "after 1 attempt"}.get(kind.reason, kind.reason)
+    assert re.search(rf"Failed\s+{reason}\b", drawn)
     assert kind.cause in drawn
     assert kind.cause in page(service, f"/failed?queue=q&task={kind.name}")
 
@@ -207,5 +208,5 @@ async def test_a_dead_letter_still_has_its_trace_and_log_when_its_day_was_droppe
 
     done = Command(tmp_path, url=db.url)("job", "show", job_id)
     assert "ValueError: no such thing" in done.out
-    assert "trace of the last attempt:\n  Traceback\n    line 7" in done.out
+    assert "traceback of the last attempt:\n  Traceback\n    line 7" in done.out
     assert "log of the last attempt:\n  what it said" in done.out

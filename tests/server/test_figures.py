@@ -24,8 +24,8 @@ def operator(service: Service) -> Iterator[httpx.Client]:
 
 def fail(service: Service, operator: httpx.Client, queue: str, message: str) -> str:
     job_id = service.enqueue(queue, max_attempts=1)
-    asked = {"queues": [queue], "worker": {"name": "here"}}
-    [job] = operator.post("/v1/leases:acquire", json=asked).json()["jobs"]
+    request = {"queues": [queue], "worker": {"name": "here"}}
+    [job] = operator.post("/v1/leases:acquire", json=request).json()["jobs"]
     error = {"type": "Oops", "message": message}
     operator.post("/v1/leases:fail", json={"lease": job["lease"], "error": error})
     return job_id
@@ -100,15 +100,15 @@ def test_dead_letters_are_grouped_and_a_group_is_retried(
     [group] = [one for one in groups if one["sample"] in ids]
     assert (group["task"], group["count"]) == ("task", {"value": 3, "more": False})
 
-    asked = {
+    request = {
         "kind": "retry",
         "filter": {"state": "failed", "queue": "grouped", "signature": group["signature"]},
         "rate": 1000,
-        "reason": "mended",
+        "reason": "fixed",
     }
-    rehearsed = operator.post("/v1/operations", json=asked | {"dry_run": True}).json()
+    rehearsed = operator.post("/v1/operations", json=request | {"dry_run": True}).json()
     assert rehearsed["total"] == 3
-    started = operator.post("/v1/operations", json=asked).json()
+    started = operator.post("/v1/operations", json=request).json()
     place = f"/v1/operations/{started['id']}"
 
     assert wait_for(lambda: operator.get(place).json()["state"] == "done", 30)
@@ -118,11 +118,35 @@ def test_dead_letters_are_grouped_and_a_group_is_retried(
     assert {operator.get(f"/v1/jobs/{one}").json()["state"] for one in ids} == {"queued"}
 
 
+def test_a_persons_jobs_are_erased_by_an_administrator_of_every_queue(service: Service) -> None:
+    body: dict[str, Any] = {"filter": "tag:customer:7", "reason": "ticket 12"}
+    job_id = service.enqueue("erased", delay=3600, tags=["customer:7"])
+    with (
+        service.caller("admin", queues=("erased",)) as part,
+        service.caller("operate", "payload:read") as operator,
+    ):
+        for refused in (operator, part):
+            assert refused.post("/v1/operations:erase", json=body).status_code == 403
+    with service.caller("admin") as admin:
+        for wrong in ({"reason": ""}, {"filter": "queue:erased"}, {"reason": "of customer:7"}):
+            answer = admin.post("/v1/operations:erase", json=body | wrong)
+            assert answer.status_code == 422, answer.text
+        rehearsed = admin.post("/v1/operations:erase", json=body | {"dry_run": True}).json()
+        assert (rehearsed["rows"]["job"], rehearsed["operation"]["total"]) == (1, 1)
+        started = admin.post("/v1/operations:erase", json=body).json()
+        place = f"/v1/operations/{started['operation']['id']}"
+        assert wait_for(lambda: admin.get(place).json()["state"] == "done", 30)
+        shown = admin.get(place).json()
+        assert (shown["kind"], shown["filter"], shown["waiting"]) == ("erase", "tag:…", 0)
+        assert shown["outcomes"] == {"erased": 1}
+        assert admin.get(f"/v1/jobs/{job_id}").status_code == 404
+
+
 def test_an_operation_is_paused_and_aborted(service: Service, operator: httpx.Client) -> None:
     for _ in range(5):
         service.enqueue("many", delay=3600)
-    asked = {"kind": "cancel", "filter": {"state": "queued", "queue": "many"}, "rate": 1}
-    started = operator.post("/v1/operations", json=asked).json()
+    request = {"kind": "cancel", "filter": {"state": "queued", "queue": "many"}, "rate": 1}
+    started = operator.post("/v1/operations", json=request).json()
     place = f"/v1/operations/{started['id']}"
 
     states = [operator.post(f"{place}:{verb}").json() for verb in ("pause", "resume", "abort")]
@@ -170,8 +194,8 @@ def test_a_job_says_who_held_it_what_failed_and_which_operations_it_was_in(
     job = operator.get(f"/v1/jobs/{job_id}").json()
     [attempt] = operator.get(f"/v1/jobs/{job_id}/attempts").json()["attempts"]
     assert job["worker"] == attempt["worker"]
-    said = {name: job[name] for name in ("last_outcome", "error_type", "error_message")}
-    assert said == {
+    values = {name: job[name] for name in ("last_outcome", "error_type", "error_message")}
+    assert values == {
         "last_outcome": "failed",
         "error_type": "Oops",
         "error_message": "no connection",
@@ -179,22 +203,22 @@ def test_a_job_says_who_held_it_what_failed_and_which_operations_it_was_in(
     with service.caller("read", queues=("telling",)) as reader:
         assert reader.get(f"/v1/jobs/{job_id}").json()["error_message"] is None
 
-    asked = {
+    request = {
         "kind": "retry",
         "filter": {"queue": "telling", "signature": attempt["error_signature"]},
     }
-    started = operator.post("/v1/operations", json=asked | {"reason": "mended"}).json()
+    started = operator.post("/v1/operations", json=request | {"reason": "fixed"}).json()
     [member] = operator.get(f"/v1/jobs/{job_id}/operations").json()["operations"]
     assert started["filter"] == "queue:telling error:…"
-    assert (member["operation_id"], member["reason"]) == (started["id"], "mended")
+    assert (member["operation_id"], member["reason"]) == (started["id"], "fixed")
 
 
 def test_a_running_job_says_when_its_lease_was_renewed_and_a_deletion_has_its_reason(
     service: Service, operator: httpx.Client
 ) -> None:
     job_id = service.enqueue("renewing")
-    asked = {"queues": ["renewing"], "worker": {"name": "here"}}
-    [work] = operator.post("/v1/leases:acquire", json=asked).json()["jobs"]
+    request = {"queues": ["renewing"], "worker": {"name": "here"}}
+    [work] = operator.post("/v1/leases:acquire", json=request).json()["jobs"]
     operator.post("/v1/leases:renew", json={"leases": [work["lease"]]})
 
     why = operator.get(f"/v1/jobs/{job_id}/why").json()

@@ -1,4 +1,4 @@
-"""Lease strings that nobody gave out, against a real server; `just prove forged` tries them all."""
+"""Forged lease strings against a real server; `just prove forged` tries them all."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def test_no_forged_lease_is_accepted(service: Service) -> None:
     verbs = itertools.cycle(VERBS)
     with service.caller() as caller:
         caller.headers["Authorization"] = f"Bearer {made.secret}"
-        asked = {"queues": ["forged"], "worker": {"name": "forger"}, "count": 2}
-        jobs = caller.post("/v1/leases:acquire", json=asked).json()["jobs"]
+        request = {"queues": ["forged"], "worker": {"name": "forger"}, "count": 2}
+        jobs = caller.post("/v1/leases:acquire", json=request).json()["jobs"]
         true, other = (job["lease"] for job in jobs)
         kinds: dict[str, list[str]] = {}
         for kind, text in forgeries(true, other, holder, rng):
@@ -46,7 +46,7 @@ def test_no_forged_lease_is_accepted(service: Service) -> None:
         assert [attempt(caller, "complete", text) is None for text in (true, other)] == [False] * 2
 
 
-def test_a_length_that_no_lease_has_is_none() -> None:
+def test_forged_lease_length_is_refused() -> None:
     """Its holder could make the seal."""
     me = RemoteSession.new("token:1")
     lease = Lease(JobId(1), Token(1), me.worker, timedelta(days=1))

@@ -25,20 +25,20 @@ def operator(service: Service) -> Iterator[httpx.Client]:
 
 def test_a_job_is_created_and_shown(operator: httpx.Client) -> None:
     """Shows R36."""
-    asked = {"task": "mail.send", "args": {"to": "Ada"}, "queue": "shown", "priority": 7}
-    made = operator.post("/v1/jobs", json=asked)
+    request = {"task": "mail.send", "args": {"to": "Ada"}, "queue": "shown", "priority": 7}
+    made = operator.post("/v1/jobs", json=request)
     assert (made.status_code, made.json()["created"]) == (201, True)
 
     job = operator.get(f"/v1/jobs/{made.json()['id']}").json()
 
-    assert {name: job[name] for name in asked} == asked
+    assert {name: job[name] for name in request} == request
     assert (job["state"], job["attempt"], job["payload"]) == ("queued", 0, True)
 
 
 def test_the_same_key_makes_one_job(operator: httpx.Client) -> None:
-    asked = {"task": "mail.send", "key": "ada", "queue": "keyed"}
+    request = {"task": "mail.send", "key": "ada", "queue": "keyed"}
 
-    first, second = [operator.post("/v1/jobs", json=asked).json() for _ in range(2)]
+    first, second = [operator.post("/v1/jobs", json=request).json() for _ in range(2)]
 
     assert (first["created"], second["created"]) == (True, False)
     assert first["id"] == second["id"]
@@ -70,7 +70,7 @@ def test_of_a_batch_with_a_bad_job_nothing_is_enqueued(operator: httpx.Client) -
     assert page["jobs"] == []
 
 
-def test_a_list_goes_on_by_its_token(service: Service, operator: httpx.Client) -> None:
+def test_list_continues_from_its_token(service: Service, operator: httpx.Client) -> None:
     made = {service.enqueue("paged") for _ in range(5)}
     seen: set[str] = set()
     token = None
@@ -90,11 +90,11 @@ def test_it_is_held_resumed_cancelled_and_not_brought_back(
 ) -> None:
     """Shows R36. Shows R28."""
     job_id = service.enqueue("steered")
-    said = [
+    document = [
         operator.post(f"/v1/jobs/{job_id}:{verb}", json={"reason": "because"}).json()
         for verb in ("hold", "resume", "cancel")
     ]
-    assert [one["result"] for one in said] == ["held", "resumed", "cancelled"]
+    assert [one["result"] for one in document] == ["held", "resumed", "cancelled"]
 
     again = operator.post(f"/v1/jobs/{job_id}:cancel")
 
@@ -111,8 +111,8 @@ def test_it_is_held_resumed_cancelled_and_not_brought_back(
 def test_a_dead_letter_is_retried(service: Service, operator: httpx.Client) -> None:
     """Shows R15."""
     job_id = service.enqueue("dead", max_attempts=1)
-    asked = {"queues": ["dead"], "worker": {"name": "here"}}
-    [job] = operator.post("/v1/leases:acquire", json=asked).json()["jobs"]
+    request = {"queues": ["dead"], "worker": {"name": "here"}}
+    [job] = operator.post("/v1/leases:acquire", json=request).json()["jobs"]
     operator.post(
         "/v1/leases:fail", json={"lease": job["lease"], "error": {"type": "Oops", "message": "no"}}
     )
@@ -125,7 +125,7 @@ def test_a_dead_letter_is_retried(service: Service, operator: httpx.Client) -> N
 
 
 @pytest.mark.parametrize("job_id", ["0", "9223372036854775808", "-1", "x", "1" * 300, "%00", "١"])
-def test_an_id_that_is_none_is_not_found(operator: httpx.Client, job_id: str) -> None:
+def test_invalid_id_is_not_found(operator: httpx.Client, job_id: str) -> None:
     answer = operator.get(f"/v1/jobs/{job_id}")
 
     assert (answer.status_code, answer.json()["code"]) == (404, "not-found")
@@ -155,7 +155,7 @@ def test_a_secret_field_is_hidden_from_everybody(service: Service, operator: htt
     assert "hunter2" not in shown.text
 
 
-def test_another_teams_job_is_as_if_there_were_none(service: Service) -> None:
+def test_job_of_another_team_is_not_found(service: Service) -> None:
     job_id = service.enqueue("theirs")
     with service.caller("read", "operate", queues=("ours.*",)) as ours:
         shown = ours.get(f"/v1/jobs/{job_id}")
@@ -166,7 +166,7 @@ def test_another_teams_job_is_as_if_there_were_none(service: Service) -> None:
     assert job_id not in {job["id"] for job in listed.json()["jobs"]}
 
 
-def test_a_port_that_is_taken_is_told_before_anything_is_made(service: Service) -> None:
+def test_taken_port_is_refused_before_anything_starts(service: Service) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "tenure", "server", "--port", service.url.rpartition(":")[2]],
         env=os.environ | {"TENURE_DATABASE_URL": service.database},

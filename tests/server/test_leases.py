@@ -27,15 +27,15 @@ def worker(service: Service) -> Iterator[httpx.Client]:
         yield worker
 
 
-def acquire(worker: httpx.Client, queue: str, **said: Any) -> dict[str, Any]:
-    answer = worker.post("/v1/leases:acquire", json={"queues": [queue], "worker": ME} | said)
+def acquire(worker: httpx.Client, queue: str, **given: Any) -> dict[str, Any]:
+    answer = worker.post("/v1/leases:acquire", json={"queues": [queue], "worker": ME} | given)
     assert answer.status_code == 200, answer.text
     whole: dict[str, Any] = answer.json()
     return whole
 
 
-def say(worker: httpx.Client, verb: str, lease: str, **said: Any) -> httpx.Response:
-    return worker.post(f"/v1/leases:{verb}", json={"lease": lease} | said)
+def say(worker: httpx.Client, verb: str, lease: str, **given: Any) -> httpx.Response:
+    return worker.post(f"/v1/leases:{verb}", json={"lease": lease} | given)
 
 
 def test_a_job_is_acquired_renewed_and_completed(service: Service, worker: httpx.Client) -> None:
@@ -93,8 +93,8 @@ def test_the_trace_of_who_enqueues_comes_to_who_works(
     say(worker, "complete", job["lease"])
 
 
-def test_the_trace_is_no_part_of_what_an_idempotency_key_stands_for(service: Service) -> None:
-    """Whoever sends a request again is in another span by then."""
+def test_trace_does_not_change_the_idempotency_fingerprint(service: Service) -> None:
+    """A client that sends a request again is in another span by then."""
     with service.caller() as caller:
         answers = [
             caller.post(
@@ -128,13 +128,13 @@ def test_a_lost_lease_is_a_conflict(service: Service, worker: httpx.Client) -> N
     with service.caller() as operator:
         assert operator.post(f"/v1/jobs/{job_id}:revoke").json() == {"result": "revoked"}
 
-    for verb, said in (
+    for verb, values in (
         ("complete", {"result": 1}),
         ("fail", {"error": {"type": "Oops"}}),
         ("release", {}),
         ("progress", {"done": 1}),
     ):
-        answer = say(worker, verb, job["lease"], **said)
+        answer = say(worker, verb, job["lease"], **values)
         assert (answer.status_code, answer.json()["code"]) == (409, "lease-lost"), verb
 
 
@@ -155,10 +155,10 @@ def test_a_failure_is_retried_as_it_says(service: Service, worker: httpx.Client)
     """Shows R15."""
     error = {"type": "Oops", "message": "no luck", "trace": "line 1"}
     ends = []
-    for said in ({}, {"retry": "never"}, {"retry": "after", "after": 3600}):
+    for values in ({}, {"retry": "never"}, {"retry": "after", "after": 3600}):
         service.enqueue("failing")
         [job] = acquire(worker, "failing")["jobs"]
-        ends.append(say(worker, "fail", job["lease"], error=error, **said).json()["state"])
+        ends.append(say(worker, "fail", job["lease"], error=error, **values).json()["state"])
 
     assert ends == ["queued", "failed", "queued"]
 
@@ -224,9 +224,7 @@ def test_a_queue_that_the_token_does_not_allow_is_forbidden(service: Service) ->
     assert refused.json()["code"] == "forbidden"
 
 
-def test_a_row_that_somebody_has_locked_is_to_be_settled_again(
-    service: Service, worker: httpx.Client
-) -> None:
+def test_locked_row_is_settled_again(service: Service, worker: httpx.Client) -> None:
     """A 2xx would be taken for settled, and the result would be gone."""
     job_id = service.enqueue("locked")
     [job] = acquire(worker, "locked")["jobs"]
@@ -238,7 +236,7 @@ def test_a_row_that_somebody_has_locked_is_to_be_settled_again(
     assert say(worker, "complete", job["lease"], result=1).json()["answer"] == "settled"
 
 
-def test_the_time_that_was_waited_is_told(service: Service, worker: httpx.Client) -> None:
+def test_waiting_time_is_reported(service: Service, worker: httpx.Client) -> None:
     """From when the request was sent, plus this, the lease is counted by its holder."""
     began = time.monotonic()
     answer = acquire(worker, "empty", wait=0.5)
@@ -274,5 +272,5 @@ def test_a_job_says_whether_it_is_a_suspect(service: Service, worker: httpx.Clie
 def test_a_worker_that_holds_no_number_of_jobs_is_refused(
     worker: httpx.Client, holding: object
 ) -> None:
-    asked = {"queues": ["default"], "worker": ME, "holding": holding}
-    assert worker.post("/v1/leases:acquire", json=asked).status_code == 422
+    request = {"queues": ["default"], "worker": ME, "holding": holding}
+    assert worker.post("/v1/leases:acquire", json=request).status_code == 422

@@ -49,7 +49,7 @@ def proxied(databases: Databases, tmp_path: Path) -> Iterator[tuple[Service, Pro
     database = databases.create(databases.template("tenure", install))
     with Proxy(database) as proxy, serving(proxy.url, tmp_path) as service:
         yield service, proxy
-        proxy.mend()
+        proxy.restore()
     databases.drop(database)
 
 
@@ -60,8 +60,8 @@ def furnish(service: Service) -> None:
     service.enqueue("mail", delay=3600)
     service.enqueue("bulk")
     with service.caller() as caller:
-        asked = {"queues": ["bulk"], "worker": {"name": "here", "slots": 3}}
-        caller.post("/v1/leases:acquire", json=asked)
+        request = {"queues": ["bulk"], "worker": {"name": "here", "slots": 3}}
+        caller.post("/v1/leases:acquire", json=request)
         caller.post("/v1/queues/bulk:pause", json={"reason": "too many"})
     service.admin.schedules.create("nightly", "report", OPS, every=3600)
 
@@ -146,9 +146,9 @@ def test_a_scrape_shows_the_installation_and_a_cut_off_server_what_it_knows(
         assert monotonic() - began < 25
         assert away[ended] == 3
         assert not any(name.startswith("tenure_queue_jobs") for name in away)
-        # Whoever was not let in before is not let in now.
+        # A client that was refused before is refused now.
         headers = {"Authorization": f"Bearer {unseen.secret}"}
         answer = httpx.get(f"{service.url}/metrics", headers=headers, timeout=30)
         assert (answer.status_code, answer.json()["code"]) == (503, "database-away")
-        proxy.mend()
+        proxy.restore()
         assert wait_for(lambda: scrape()["tenure_database_up"] == 1, 60)

@@ -7,20 +7,18 @@ from itertools import count
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
-import httpx
 import pytest
 
 from support.serving import OPS
 from tenure import _actions
 from tenure.cli.commands import run
-from tenure.server.dashboard.session import csrf_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from support.serving import Service
 
-NOBODY = 999_999
+NO_ONE = 999_999
 NUMBERS = count()
 
 
@@ -75,7 +73,7 @@ REFUSED: dict[tuple[str, str], Callable[[Service], int]] = {
     ("resume", "not_held"): queued,
     ("move", "not_queued"): ended,
     ("delete", "live"): queued,
-    ("delete", "not_found"): lambda _service: NOBODY,
+    ("delete", "not_found"): lambda _service: NO_ONE,
 }
 
 
@@ -99,12 +97,12 @@ def over_http(service: Service, method: str, path: str, **body: object) -> str:
 
 def on_a_page(service: Service, path: str, **fields: str) -> str:
     """What the page says: in a sentence after a redirect, or as a problem."""
-    with httpx.Client(base_url=service.url, cookies={"tenure": service.secret}) as browser:
-        form = {"mark": csrf_token(service.secret), **fields}
+    with service.browser() as browser:
+        form = {"mark": service.mark(browser), **fields}
         answer = browser.post(path, data=form, headers={"Accept": "text/html"})
     if answer.is_redirect:
         [flash] = parse_qs(urlsplit(answer.headers["location"]).query)["flash"]
-        return flash.removeprefix("Nothing was done: ").removesuffix(".")
+        return flash.removeprefix("Nothing changed: ").removesuffix(".")
     return unescape(answer.text)
 
 
@@ -167,8 +165,8 @@ def test_a_worker_that_is_not_there_reads_the_same_over_http_and_on_a_page(
 def test_a_token_that_is_not_there_reads_the_same_over_http_and_on_the_command_line(
     service: Service, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    why, _ = on_the_command_line(service, capsys, "token", "revoke", NOBODY)
-    assert why == over_http(service, "POST", f"/v1/tokens/{NOBODY}:revoke")
+    why, _ = on_the_command_line(service, capsys, "token", "revoke", NO_ONE)
+    assert why == over_http(service, "POST", f"/v1/tokens/{NO_ONE}:revoke")
 
 
 def test_a_queue_that_is_paused_until_no_time_is_refused_everywhere(
@@ -189,10 +187,10 @@ def test_a_queue_action_that_is_done_reads_the_same_on_the_command_line_and_on_a
 ) -> None:
     capsys.readouterr()
     assert run(["queue", action.name, "read", "--database-url", service.database]) == 0
-    told = capsys.readouterr().err.splitlines()[0].partition(";")[0]
-    assert told == action.outcome("read").sentence
+    output = capsys.readouterr().err.splitlines()[0].partition(";")[0]
+    assert output == action.outcome("read").sentence
     page = on_a_page(service, f"/queues/read:{action.name}")
-    assert page == f"{told[0].upper()}{told[1:]}"
+    assert page == f"{output[0].upper()}{output[1:]}"
 
 
 # Which job each action is for, where that is not a queued one.

@@ -28,9 +28,9 @@ def operator(service: Service) -> Iterator[httpx.Client]:
         yield operator
 
 
-def make(operator: httpx.Client, name: str, **said: Any) -> dict[str, Any]:
-    asked = {"name": name, "task": "report", "every": 3600, "queue": "reports"} | said
-    answer = operator.post("/v1/schedules", json=asked)
+def make(operator: httpx.Client, name: str, **given: Any) -> dict[str, Any]:
+    request = {"name": name, "task": "report", "every": 3600, "queue": "reports"} | given
+    answer = operator.post("/v1/schedules", json=request)
     assert answer.status_code == 201, answer.text
     made: dict[str, Any] = answer.json()
     return made
@@ -38,7 +38,7 @@ def make(operator: httpx.Client, name: str, **said: Any) -> dict[str, Any]:
 
 def test_a_schedule_is_made_shown_changed_and_deleted(operator: httpx.Client) -> None:
     """Shows R28."""
-    asked = {
+    request = {
         "cron": "0 9 * * 1-5",
         "timezone": "Europe/Berlin",
         "args": {"for": "Ada"},
@@ -47,8 +47,8 @@ def test_a_schedule_is_made_shown_changed_and_deleted(operator: httpx.Client) ->
         "jitter": 30.0,
         "tags": ["daily"],
     }
-    made = make(operator, "morning", every=None, **asked, reason="asked for")
-    assert {name: made[name] for name in asked} == asked
+    made = make(operator, "morning", every=None, **request, reason="asked for")
+    assert {name: made[name] for name in request} == request
     assert (made["state"], made["program"], made["set_here"]) == ("active", None, [])
 
     shown = operator.get("/v1/schedules/morning").json()
@@ -101,22 +101,22 @@ def test_run_now_makes_one_job_per_key(service: Service, operator: httpx.Client)
 
 
 def test_a_preview_says_what_the_clock_does(operator: httpx.Client) -> None:
-    asked = {
+    request = {
         "cron": "30 2 * * *",
         "timezone": "Europe/Berlin",
         "after": "2030-03-30T12:00:00Z",
         "count": 2,
     }
-    first, second = operator.post("/v1/schedules:preview", json=asked).json()["runs"]
+    first, second = operator.post("/v1/schedules:preview", json=request).json()["runs"]
 
     assert (first["local"], first["moved"]) == ("2030-03-31T03:00:00+02:00", True)
     assert first["shift"]["shown"] == "2030-03-31T02:00:00"
     assert (second["local"][11:16], second["shift"]) == ("02:30", None)
 
 
-def test_what_is_no_timing_is_told(operator: httpx.Client) -> None:
-    for said in ({"cron": "nonsense"}, {"every": 60, "timezone": "Europe/Berlin"}, {}):
-        answer = operator.post("/v1/schedules:preview", json=said)
+def test_invalid_timing_is_refused(operator: httpx.Client) -> None:
+    for values in ({"cron": "nonsense"}, {"every": 60, "timezone": "Europe/Berlin"}, {}):
+        answer = operator.post("/v1/schedules:preview", json=values)
         assert (answer.status_code, answer.json()["code"]) == (422, "invalid"), answer.text
 
 
@@ -161,7 +161,7 @@ def test_a_backfill_is_an_operation_that_the_server_does(operator: httpx.Client)
     assert operator.get("/v1/schedules/past").json()["past_runs"] == ticks
 
 
-def test_arguments_are_payload_and_secrets_are_shown_to_nobody(
+def test_arguments_are_payload_and_secrets_are_never_shown(
     service: Service, operator: httpx.Client
 ) -> None:
     make(operator, "secretive", args={"to": "Ada", "password": "open sesame"})
@@ -174,13 +174,13 @@ def test_arguments_are_payload_and_secrets_are_shown_to_nobody(
 
 
 def test_what_a_schedule_enqueues_needs_the_right_to_enqueue(service: Service) -> None:
-    asked = {"name": "mine", "task": "t", "every": 60, "queue": "mine"}
+    request = {"name": "mine", "task": "t", "every": 60, "queue": "mine"}
     with (
         service.caller("operate", queues=("mine",)) as half,
         service.caller("operate", "enqueue", queues=("mine",)) as whole,
     ):
-        assert half.post("/v1/schedules", json=asked).status_code == 403
-        assert whole.post("/v1/schedules", json=asked).status_code == 201
+        assert half.post("/v1/schedules", json=request).status_code == 403
+        assert whole.post("/v1/schedules", json=request).status_code == 201
         assert half.patch("/v1/schedules/mine", json={"args": {"n": 1}}).status_code == 403
         assert half.patch("/v1/schedules/mine", json={"jitter": 5}).status_code == 200
         assert whole.patch("/v1/schedules/mine", json={"queue": "theirs"}).status_code == 403

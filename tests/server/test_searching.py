@@ -22,8 +22,8 @@ def operator(service: Service) -> Iterator[httpx.Client]:
         yield operator
 
 
-def search(caller: httpx.Client, said: str, **also: Any) -> httpx.Response:
-    return caller.get("/v1/jobs", params={"filter": said, **also})
+def search(caller: httpx.Client, given: str, **also: Any) -> httpx.Response:
+    return caller.get("/v1/jobs", params={"filter": given, **also})
 
 
 def test_a_filter_finds_jobs_in_any_state_and_says_what_was_searched(
@@ -42,12 +42,12 @@ def test_a_filter_finds_jobs_in_any_state_and_says_what_was_searched(
     assert 0 < page["search"]["took"] < 10
     assert (page["next_page_token"], page["jobs"][0]["state"]) == (None, "cancelled")
 
-    for said, ids in {
+    for text, ids in {
         "queue:found state:scheduled": [later],
         "queue:found args.to.id:7": [due],
         f"id:{due},{ended}": [ended, due],
     }.items():
-        assert [job["id"] for job in search(operator, said, widen=2).json()["jobs"]] == ids
+        assert [job["id"] for job in search(operator, text, widen=2).json()["jobs"]] == ids
 
     first = search(operator, "queue:found", page_size=2).json()
     token = first["next_page_token"]
@@ -66,7 +66,7 @@ def test_without_state_and_filter_the_newest_of_all_are_listed(
     assert listed["search"] is None
 
 
-def test_what_is_not_understood_is_told_with_its_place(operator: httpx.Client) -> None:
+def test_parse_error_names_its_place(operator: httpx.Client) -> None:
     answer = search(operator, "queue:mail stat:failed")
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
     assert "at character 12: there is no field 'stat'" in answer.json()["detail"]
@@ -81,15 +81,15 @@ def test_a_filter_that_would_tell_payloads_needs_the_scope_for_them(service: Ser
     asks = ("args.card:4711", "key:card-4711", "error:E")
     start = {"kind": "cancel", "rate": 1, "dry_run": True}
     with service.caller("read", "operate") as reader:
-        for said in asks:
-            assert search(reader, said).status_code == 403
-            assert search(reader, f"queue:guessed {said}").status_code == 403
+        for answer in asks:
+            assert search(reader, answer).status_code == 403
+            assert search(reader, f"queue:guessed {answer}").status_code == 403
         held = reader.post("/v1/operations", json=start | {"filter": "key:card-4711"})
         assert held.status_code == 403
     with service.caller("read", "payload:read", queues=("guessed",)) as ours:
-        for said in asks[:2]:
-            assert search(ours, said).status_code == 403
-            found = search(ours, f"queue:guessed {said}").json()
+        for answer in asks[:2]:
+            assert search(ours, answer).status_code == 403
+            found = search(ours, f"queue:guessed {answer}").json()
             assert [job["id"] for job in found["jobs"]] == [job_id]
         assert search(ours, "queue:guessed,other key:card-4711").status_code == 403
 
@@ -112,20 +112,20 @@ def test_another_teams_jobs_are_not_found(service: Service) -> None:
     job_id = service.enqueue("theirs")
     with service.caller("read", queues=("ours.*",)) as ours:
         assert search(ours, "queue:theirs").status_code == 403
-        for said in (f"id:{job_id}", "state:queued"):
-            assert search(ours, said).json()["jobs"] == []
+        for text in (f"id:{job_id}", "state:queued"):
+            assert search(ours, text).json()["jobs"] == []
 
 
 def test_an_operation_is_started_by_a_selector(service: Service, operator: httpx.Client) -> None:
     """Shows R15."""
     for n in range(3):
         service.enqueue("selected", delay=3600, tags=["old" if n else "new"])
-    asked = {"kind": "cancel", "filter": "queue:selected tag:old", "rate": 1, "dry_run": True}
-    answer = operator.post("/v1/operations", json=asked).json()
+    request = {"kind": "cancel", "filter": "queue:selected tag:old", "rate": 1, "dry_run": True}
+    answer = operator.post("/v1/operations", json=request).json()
     assert (answer["total"], answer["queue"]) == (2, "selected")
-    refused = operator.post("/v1/operations", json=asked | {"filter": "state:failed"})
+    refused = operator.post("/v1/operations", json=request | {"filter": "state:failed"})
     assert (refused.status_code, refused.json()["code"]) == (422, "invalid")
     with service.caller("operate", queues=("selected",)) as ours:
-        assert ours.post("/v1/operations", json=asked).status_code == 201
-        for said in ("tag:old", "queue:selected,other"):
-            assert ours.post("/v1/operations", json=asked | {"filter": said}).status_code == 403
+        assert ours.post("/v1/operations", json=request).status_code == 201
+        for result in ("tag:old", "queue:selected,other"):
+            assert ours.post("/v1/operations", json=request | {"filter": result}).status_code == 403

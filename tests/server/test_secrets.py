@@ -70,7 +70,7 @@ class Plants:
     by_place: dict[str, str] = field(default_factory=dict)
 
     def __call__(self, place: str, secret: str | None = None) -> str:
-        """A new secret, or one that somebody else has made."""
+        """A new secret, or one made elsewhere."""
         made = secret or "".join(secrets.choice(string.ascii_lowercase) for _ in range(24))
         assert place not in self.by_place
         self.by_place[place] = made
@@ -177,7 +177,7 @@ def enqueued(service: Service, plants: Plants) -> list[str]:
 
 
 def reads(house: House) -> Iterator[httpx.Response]:
-    """Every GET route, by somebody who may read but not payloads; whatever is there to be named."""
+    """Every GET route, with a token that may not read payloads; every name that exists."""
     with house.service.caller("read") as reader:
         paths = reader.get("/openapi.json").json()["paths"]
         for path in [*(path for path, verbs in paths.items() if "get" in verbs), "/metrics"]:
@@ -236,8 +236,8 @@ def works(house: House) -> Iterator[httpx.Response]:
         lease = plants("lease", job["lease"])
         plants("session", acquired["session"])
         house.jobs.append(job["id"])
-        said = {"lease": lease, "result": plants("result elsewhere"), "reason": "x" * 300}
-        yield worker.post("/v1/leases:complete", json=said)
+        values = {"lease": lease, "result": plants("result elsewhere"), "reason": "x" * 300}
+        yield worker.post("/v1/leases:complete", json=values)
         error = {"type": "E", "message": f"{plants('error elsewhere')} and {lease}"}
         failed = {"lease": lease, "error": error, "retry": "never", "log": plants("log elsewhere")}
         yield worker.post("/v1/leases:fail", json=failed)
@@ -281,13 +281,13 @@ def started_wrongly(house: House, directory: Path) -> list[str]:
     pair = plants("password of pairs that cannot be read")
     away = plants("password of a database that is away")
     server, worker = ["server", "--port", "0"], ["worker", "jobs:app"]
-    asked = [
+    request = [
         (server, f"postgresql://ada:{secret}@[::1/shop"),
         (worker, f"host=h password='{pair} user=ada"),
         (server, f"host=127.0.0.1 port=1 password={away}"),
         (worker, f"postgresql://ada:{away}@127.0.0.1:1/shop"),
     ]
-    return [started(command, url, house, directory) for command, url in asked]
+    return [started(command, url, house, directory) for command, url in request]
 
 
 def started(command: list[str], url: str, house: House, directory: Path) -> str:
@@ -332,7 +332,7 @@ def test_no_secret_comes_out(house: House, tmp_path: Path) -> None:
     refused = [*mistakes(house), *works(house)]
     answers = list(reads(house))
     refused += refused_by_the_database(house)
-    said = started_wrongly(house, tmp_path)
+    result = started_wrongly(house, tmp_path)
 
     assert len(plants.by_place) >= 50
     assert all(answer.is_success or answer.status_code in (403, 404) for answer in answers)
@@ -340,13 +340,13 @@ def test_no_secret_comes_out(house: House, tmp_path: Path) -> None:
     problems = [answer for answer in refused if not answer.is_success]
     assert len(problems) >= 18
     out = [(answer.url.path, answer.text) for answer in [*answers, *refused]]
-    out += [("a command", text) for text in said]
+    out += [("a command", text) for text in result]
     out += [("the log", line) for line in house.words().splitlines()]
     leaks = [(*plants.found_in(text), where, text) for where, text in out if plants.found_in(text)]
     assert leaks == []
     lines = service.words.read_text().splitlines()
-    told = [json.loads(line) for line in lines if line.startswith("{")]
-    assert any("no problem stands for" in line["message"] for line in told)
+    document = [json.loads(line) for line in lines if line.startswith("{")]
+    assert any("unexpected database error" in line["message"] for line in document)
     with service.caller("read", "payload:read") as allowed:
         shown = allowed.get(f"/v1/jobs/{house.jobs[0]}").json()
     assert plants.by_place["args note"] in str(shown["args"])

@@ -1,4 +1,4 @@
-"""An answer that all share: asked for once, and anew when it is too old."""
+"""A shared answer: fetched once, and again when it is too old."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tenure.errors import Unreachable
 from tenure.server.cache import SingleFlightCache
 
 
-class Asked:
+class Requests:
     """Counts how often it is asked, and answers when it is let."""
 
     def __init__(self) -> None:
@@ -23,21 +23,21 @@ class Asked:
         return self.times
 
 
-async def test_who_comes_while_one_is_asked_for_has_the_same_answer() -> None:
-    asked = Asked()
-    shared = SingleFlightCache(asked, fresh=60)
+async def test_concurrent_callers_share_one_answer() -> None:
+    request = Requests()
+    shared = SingleFlightCache(request, fresh=60)
     both = [asyncio.create_task(shared.get()) for _ in range(2)]
     await asyncio.sleep(0)
-    asked.let.set()
+    request.let.set()
 
     assert await asyncio.gather(*both) == [1, 1]
-    assert asked.times == 1
+    assert request.times == 1
 
 
-async def test_what_is_too_old_is_asked_for_anew() -> None:
-    asked = Asked()
-    asked.let.set()
-    shared = SingleFlightCache(asked, fresh=0)
+async def test_stale_value_is_fetched_again() -> None:
+    request = Requests()
+    request.let.set()
+    shared = SingleFlightCache(request, fresh=0)
 
     assert [await shared.get(), await shared.get()] == [1, 2]
 
@@ -57,15 +57,15 @@ async def test_a_failure_is_nobodys_answer_but_the_askers() -> None:
     assert await shared.get() == "there"
 
 
-async def test_what_is_dear_is_asked_for_less_often() -> None:
+async def test_expensive_queries_run_less_often() -> None:
     """By the least of the last three: an answer that was slow once does not count."""
-    asked = 0
+    request = 0
 
     async def ask() -> int:
-        nonlocal asked
-        asked += 1
+        nonlocal request
+        request += 1
         await asyncio.sleep(0.02)
-        return asked
+        return request
 
     shared = SingleFlightCache(ask, fresh=0, oldest=60)
     assert [await shared.get() for _ in range(6)] == [1, 2, 3, 3, 3, 3]

@@ -15,7 +15,7 @@ OPS = By("ops", "cli", "because")
 ME = {"name": "here", "host": "box", "version": "1", "language": "bash", "slots": 3}
 
 
-def test_a_lease_is_told_with_what_is_left_and_whose_it_is(service: Service) -> None:
+def test_lease_shows_remaining_time_and_holder(service: Service) -> None:
     """Shows R2."""
     job_id = service.enqueue("leased")
     with service.caller() as caller, service.caller("read", queues=("other",)) as stranger:
@@ -36,7 +36,7 @@ def test_every_known_queue_has_a_pace(service: Service) -> None:
     assert pace == {"queue": "paced", "completed": [0] * 5, "failed": [0] * 5}
 
 
-def test_a_list_of_schedules_has_their_ticks_if_asked(service: Service) -> None:
+def test_schedule_list_includes_ticks_on_request(service: Service) -> None:
     """Shows R28."""
     service.admin.schedules.create("in-words", "t", OPS, cron="0 9 * * 1-5", queue="worded")
     with service.caller("read", queues=("worded",)) as caller:
@@ -73,7 +73,7 @@ def test_what_a_schedule_enqueues_is_in_the_audit_for_who_may_read_it(
     assert change["after"]["task"] == "t"
 
 
-def test_the_system_is_told_without_secrets(service: Service) -> None:
+def test_system_page_shows_no_secrets(service: Service) -> None:
     with service.caller("read") as caller:
         answer = caller.get("/v1/system")
     found = answer.json()
@@ -84,7 +84,7 @@ def test_the_system_is_told_without_secrets(service: Service) -> None:
     assert found["histories"][0]["keep_days"] > 0
 
 
-def test_the_doctor_is_asked_over_http(service: Service) -> None:
+def test_doctor_runs_over_http(service: Service) -> None:
     with service.caller("read") as caller:
         findings = caller.get("/v1/doctor").json()["findings"]
     levels = {one["subject"]: one["level"] for one in findings}

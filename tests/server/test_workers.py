@@ -181,20 +181,20 @@ def test_a_handler_gives_up_or_says_when_to_try_again(service: Service, client: 
     assert (job["state"], waits > timedelta(seconds=2900)) == ("queued", True)
 
 
-@pytest.mark.parametrize("heeds", [True, False])
+@pytest.mark.parametrize("responds", [True, False])
 def test_an_attempt_that_takes_too_long_is_stopped_and_has_timed_out(
-    service: Service, client: Client, *, heeds: bool
+    service: Service, client: Client, *, responds: bool
 ) -> None:
     over = threading.Event()
 
     def last(job: Work) -> None:
         job.stop.wait(20)
-        if not heeds:
+        if not responds:
             over.wait(20)
         raise RuntimeError("stopped")
 
-    job_id = client.enqueue("last", queue=f"late-{heeds}", timeout=1, max_attempts=1)
-    with working(client, {"last": last}, f"late-{heeds}"):
+    job_id = client.enqueue("last", queue=f"late-{responds}", timeout=1, max_attempts=1)
+    with working(client, {"last": last}, f"late-{responds}"):
         [attempt] = ended(client, job_id)
         over.set()
 
@@ -228,7 +228,7 @@ def test_work_tells_what_it_is(service: Service, client: Client) -> None:
     assert job.idempotency_key.startswith(f"tenure-{job_id}-")
 
 
-def test_a_refusal_is_told_by_its_code(service: Service) -> None:
+def test_refusal_has_its_code(service: Service) -> None:
     began = time.monotonic()
     with Client(service.url, "tnr_nobody") as stranger, pytest.raises(Problem) as refused:
         stranger.enqueue("double")
@@ -247,7 +247,7 @@ class Rude(Exception):
     [
         (SystemExit(3), "SystemExit", "3"),
         (KeyboardInterrupt(), "KeyboardInterrupt", ""),
-        (Rude(), "Rude", "its text cannot be shown: RuntimeError"),
+        (Rude(), "Rude", "the message cannot be shown: RuntimeError"),
         (ValueError("half a pair: \ud800"), "ValueError", "half a pair: \\ud800"),
     ],
 )

@@ -80,15 +80,15 @@ class Obedient:
     held: HeldLease
     tell: OnFinished
     dies: bool = False
-    asked: list[StopReason] = field(default_factory=list)
+    requested: list[StopReason] = field(default_factory=list)
     killed: int = 0
-    told_of_cancel: int = 0
+    knows_of_cancel: int = 0
 
     def stop(self, why: StopReason) -> None:
-        self.asked.append(why)
+        self.requested.append(why)
 
     def cancel_requested(self) -> None:
-        self.told_of_cancel += 1
+        self.knows_of_cancel += 1
 
     def kill(self) -> bool:
         self.killed += 1
@@ -201,9 +201,9 @@ class Bench:
         """Enqueue that many jobs, claim them now and have them taken up."""
         await self.enqueue(count, **fields)
         queue = fields.get("queue", "default")
-        asked_at = self.boot.now
+        sent_at = self.boot.now
         op = self.db.store.leases.claim(lanes(queue), count=count, worker=A)
-        dispatcher.take(await self.db.run(op), asked_at)
+        dispatcher.take(await self.db.run(op), sent_at)
         return list(self.held_leases)[-count:]
 
     async def get(self, job_id: JobId) -> JobRow:

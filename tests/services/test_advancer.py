@@ -23,7 +23,7 @@ def advancer(bench: Bench) -> OperationRunner:
 
 
 async def start(bench: Bench, jobs: int) -> OperationRow:
-    """A retry of so many dead letters, two at a time, four a second."""
+    """A retry of this many dead letters, two at a time, four a second."""
     for _ in range(jobs):
         await dead_letter(bench.db)
     new = NewOperation(kind=OperationKind.RETRY, filter=Filter(), rate=4)
@@ -76,7 +76,7 @@ async def test_it_comes_back_soon_where_another_one_is_at_it(bench: Bench) -> No
     await one.close()
 
 
-async def test_without_a_database_it_is_told_once_and_goes_on(
+async def test_missing_database_is_logged_once_and_it_continues(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     await start(bench, 1)
@@ -86,7 +86,7 @@ async def test_without_a_database_it_is_told_once_and_goes_on(
     with pytest.raises(Unreachable):
         await one.tick()
     assert [await one._attempt(), await one._attempt()] == [0, 0]
-    assert caplog.text.count("advancer: cut by the test; it tries again") == 1
+    assert caplog.text.count("advancer: cut by the test; trying again") == 1
     working.cut = False
     assert await one._attempt() == 1
     await one.close()

@@ -34,7 +34,7 @@ def names(bench: Bench, heard: list[JobEvent]) -> list[tuple[str, int]]:
     return [(event.name, event.job_id) for event in heard]
 
 
-async def test_what_is_given_back_is_told_only_if_it_had_begun(
+async def test_returned_jobs_are_reported_only_if_they_had_started(
     bench: Bench, heard: list[JobEvent]
 ) -> None:
     bench.task()
@@ -51,9 +51,7 @@ async def test_what_is_given_back_is_told_only_if_it_had_begun(
     assert heard[0].duration.total_seconds() == 1
 
 
-async def test_a_result_that_came_too_late_is_not_told_again(
-    bench: Bench, heard: list[JobEvent]
-) -> None:
+async def test_late_result_is_not_reported_again(bench: Bench, heard: list[JobEvent]) -> None:
     """Who rescued the job has told that its lease was lost."""
     bench.task()
     dispatcher = bench.dispatcher()
@@ -67,7 +65,7 @@ async def test_a_result_that_came_too_late_is_not_told_again(
     assert names(bench, heard) == []
 
 
-async def test_a_handlers_process_that_died_is_told_as_a_loss(
+async def test_death_of_a_handler_process_is_reported_as_a_loss(
     bench: Bench, heard: list[JobEvent]
 ) -> None:
     bench.task(process=True)
@@ -97,7 +95,7 @@ async def test_a_handlers_process_that_died_is_told_as_a_loss(
         (State.FAILED, AttemptOutcome.LOST, ["lost", "failed"]),
     ],
 )
-def test_where_the_store_sent_the_job_decides_what_is_told(
+def test_stored_state_decides_the_event(
     state: State, ending: AttemptOutcome, names: list[str]
 ) -> None:
     assert event_names(state, ending) == names

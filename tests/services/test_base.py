@@ -116,9 +116,9 @@ async def test_an_error_ends_no_service_and_slows_it_down_more_and_more(
 
     assert service.rests == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0, 5.0, 0.1]
     assert service.closed == 1
-    said = [record.levelname for record in caplog.records]
+    output = [record.levelname for record in caplog.records]
     # An outage is told once, and its end; a bug each time, with its traceback.
-    assert said == (["WARNING"] if isinstance(error, Unreachable) else ["ERROR"] * 10) + ["INFO"]
+    assert output == (["WARNING"] if isinstance(error, Unreachable) else ["ERROR"] * 10) + ["INFO"]
 
 
 async def test_the_pauses_of_many_services_do_not_fall_together() -> None:
@@ -156,19 +156,19 @@ async def test_a_service_can_be_started_and_stopped_at_any_instant() -> None:
 
 async def test_services_start_in_order_and_stop_in_reverse() -> None:
     """That order is the shutdown contract: each has ended before the next is told."""
-    said: list[str] = []
+    lines: list[str] = []
 
     class Speaking(Counting):
         async def tick(self) -> int:
-            said.append(f"{self.name} ticks")
+            lines.append(f"{self.name} ticks")
             return 0
 
         def stop(self) -> None:
-            said.append(f"{self.name} stops")
+            lines.append(f"{self.name} stops")
             super().stop()
 
         async def close(self) -> None:
-            said.append(f"{self.name} closed")
+            lines.append(f"{self.name} closed")
 
     services = [Speaking() for _ in "abc"]
     for service, name in zip(services, "abc", strict=True):
@@ -176,12 +176,12 @@ async def test_services_start_in_order_and_stop_in_reverse() -> None:
     supervisor = Supervisor(services)
     supervisor.start()
     await asyncio.sleep(0)
-    assert said == ["a ticks", "b ticks", "c ticks"]
-    said.clear()
+    assert lines == ["a ticks", "b ticks", "c ticks"]
+    lines.clear()
     async with asyncio.timeout(5):
         await supervisor.stop_all()
 
-    assert said == ["c stops", "c closed", "b stops", "b closed", "a stops", "a closed"]
+    assert lines == ["c stops", "c closed", "b stops", "b closed", "a stops", "a closed"]
 
 
 async def test_a_service_that_does_not_stop_is_cancelled_and_the_others_stop_all_the_same(

@@ -73,7 +73,7 @@ def test_what_has_not_started_and_what_has_ended_need_not_be_stopped(fd: int) ->
     ]
 
 
-def test_the_shortest_lease_is_told_in_every_phase_and_of_none_when_all_are_settled(
+def test_shortest_lease_is_known_in_every_phase(
     fd: int,
 ) -> None:
     """What a frozen child holds may all have ended."""

@@ -77,13 +77,13 @@ async def test_what_is_claimed_ahead_is_no_more_than_begins_within_a_moment(benc
 
 
 async def test_a_second_claim_goes_beside_the_first_for_a_backlog(bench: Bench) -> None:
-    """Both take jobs, no job twice; for the third the slots are no whole claim any more."""
+    """Both take jobs, no job twice; for the third the free slots are less than a whole claim."""
     bench.task()
     dispatcher = bench.dispatcher(slots=4 * MAX_CLAIM - 1)
     claimer = bench.claimer(dispatcher)
     second, third = bench.link("claimer 2"), bench.link("claimer 3")
     await bench.enqueue(4 * MAX_CLAIM)
-    assert await claimer.claim_again(second) == 0, "nobody knows of a backlog yet"
+    assert await claimer.claim_again(second) == 0, "no backlog is known yet"
     await claimer.tick()
     claimed = await asyncio.gather(
         claimer.tick(), claimer.claim_again(second), claimer.claim_again(third)
@@ -95,8 +95,8 @@ async def test_a_second_claim_goes_beside_the_first_for_a_backlog(bench: Bench) 
     assert await state_of(bench) == [("queued", MAX_CLAIM), ("running", 3 * MAX_CLAIM)]
 
 
-async def test_what_a_scan_has_asked_for_has_its_places_on_the_board(bench: Bench) -> None:
-    """It counts against no slot, and claims go on; but all that comes can be held."""
+async def test_requested_jobs_have_reserved_board_places(bench: Bench) -> None:
+    """It counts against no slot, and claims continue; but all claimed jobs can be held."""
     bench.task()
     bench.held_leases._board = LeaseBoard(LeaseBoard.make(places=3), places=3)
     claimer = bench.claimer(bench.dispatcher(slots=2))
@@ -210,7 +210,7 @@ async def test_a_wakeup_during_a_claim_is_not_slept_over(
     assert rests == []
 
 
-async def test_a_wakeup_for_a_queue_that_is_not_served_wakes_nobody(bench: Bench) -> None:
+async def test_wakeup_of_an_unserved_queue_is_ignored(bench: Bench) -> None:
     claimer = bench.claimer(bench.dispatcher(), "mail")
     claimer._woken = False
     claimer.wake("other")
@@ -220,9 +220,7 @@ async def test_a_wakeup_for_a_queue_that_is_not_served_wakes_nobody(bench: Bench
     assert claimer._woken
 
 
-async def test_who_was_too_slow_lately_comes_a_little_later(
-    bench: Bench, rests: list[float]
-) -> None:
+async def test_loser_of_recent_claim_races_backs_off(bench: Bench, rests: list[float]) -> None:
     """A thousand workers that wake for one job do not all ask at once."""
     claimer = bench.claimer(bench.dispatcher())
     for _ in range(4):
@@ -250,7 +248,7 @@ async def test_a_stranger_is_given_back_uncharged_and_not_claimed_again(
     assert [each.held.job.task for each in bench.loop_way.started] == ["known"]
     [row] = await bench.db.fetch("SELECT count(*) AS n FROM tenure.attempt WHERE task = 'strange'")
     assert row["n"] == 2
-    assert caplog.text.count("no task 'strange' is known here") == 1
+    assert caplog.text.count("task 'strange' is not registered here") == 1
 
 
 async def test_a_worker_of_every_queue_finds_new_ones(bench: Bench) -> None:
@@ -302,23 +300,23 @@ async def test_a_claim_counts_from_before_it_was_sent(
     await claimer.tick()
 
     [held] = bench.held_leases
-    assert held.asked_at == 1000.0
+    assert held.sent_at == 1000.0
 
 
-async def test_what_a_claim_from_a_limited_queue_rescues_is_told(bench: Bench) -> None:
+async def test_rescue_by_a_claim_of_a_limited_queue_is_reported(bench: Bench) -> None:
     """It ends what has run out there before it counts."""
     bench.task()
     [lost] = await held(bench.db, max_losses=1)
     await bench.db.fetch("UPDATE tenure.job SET worker_losses = 9, renewals = 0 RETURNING id")
     dispatcher = bench.dispatcher(slots=2)
     claimer = bench.claimer(dispatcher)
-    told: list[RescuedLease] = []
-    bench.events.rescued.append(told.extend)
+    events: list[RescuedLease] = []
+    bench.events.rescued.append(events.extend)
     await bench.db.run(bench.db.store.queues.limit("default", 20, BY))
     bench.advance(30)
     await claimer.tick()
 
-    assert [(job.job_id, job.state, job.reason) for job in told] == [
+    assert [(job.job_id, job.state, job.reason) for job in events] == [
         (lost.job_id, State.FAILED, "poison")
     ]
-    assert (told[0].task, told[0].attempt) == ("work", 1)
+    assert (events[0].task, events[0].attempt) == ("work", 1)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.services.bench import Bench
 
 
-async def told(confirmer: Confirmer) -> None:
+async def reported(confirmer: Confirmer) -> None:
     """One pass, and a turn of the loop for what its answers set off."""
     await confirmer.tick()
     await asyncio.sleep(0)
@@ -45,7 +45,7 @@ async def test_jobs_that_fail_on_loss_are_confirmed_together_before_they_begin(
     assert bench.loop_way.started == []
     assert await renewals(bench) == [-1, -1, -1]
 
-    await told(confirmer)
+    await reported(confirmer)
     assert len(bench.loop_way.started) == 3
     assert await renewals(bench) == [0, 0, 0]
     assert bench.links[-1].runs == 1
@@ -56,7 +56,7 @@ async def test_a_job_enqueued_by_name_learns_that_it_fails_on_loss(bench: Bench)
     bench.task(on_loss="fail")
     confirmer = bench.confirmer()
     [held] = await bench.start(bench.dispatcher(confirmer=confirmer), max_losses=3)
-    await told(confirmer)
+    await reported(confirmer)
     bench.loop_way.started[0].end(DIED)
     await bench.settler.tick()
 
@@ -70,7 +70,7 @@ async def test_a_job_whose_lease_is_over_does_not_begin(bench: Bench) -> None:
     [held] = await bench.start(bench.dispatcher(confirmer=confirmer))
     bench.db.clock.advance(held.lease.ttl)
     await bench.db.run(bench.db.store.leases.rescue())
-    await told(confirmer)
+    await reported(confirmer)
 
     assert bench.loop_way.started == []
     assert (await bench.get(held.job.id)).state is State.QUEUED
@@ -87,7 +87,7 @@ async def test_without_an_answer_it_waits_until_the_lease_cannot_be_trusted(benc
     assert bench.loop_way.started == []
 
     bench.boot.advance(30)
-    await told(confirmer)
+    await reported(confirmer)
     await bench.settler.tick()
     job = await bench.get(held.job.id)
     assert (job.state, job.attempt, job.deaths) == (State.QUEUED, 0, 0)
@@ -104,5 +104,5 @@ async def test_a_job_that_was_lost_before_is_confirmed(bench: Bench) -> None:
     dispatcher.take(await bench.db.run(op), bench.boot.now)
 
     assert lost not in [each.held.job.id for each in bench.loop_way.started]
-    await told(confirmer)
+    await reported(confirmer)
     assert lost in [each.held.job.id for each in bench.loop_way.started]

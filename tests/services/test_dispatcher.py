@@ -158,9 +158,9 @@ async def test_a_job_is_not_begun_once_its_lease_cannot_be_trusted(bench: Bench)
     dispatcher = bench.dispatcher()
     [job_id] = await bench.enqueue()
     claims = await bench.db.run(bench.db.store.leases.claim(lanes("default"), count=1, worker=A))
-    asked_at = bench.boot.now
+    sent_at = bench.boot.now
     bench.advance(25)
-    dispatcher.take(claims, asked_at)
+    dispatcher.take(claims, sent_at)
     await bench.settler.tick()
 
     assert bench.loop_way.started == []
@@ -169,7 +169,7 @@ async def test_a_job_is_not_begun_once_its_lease_cannot_be_trusted(bench: Bench)
     assert dispatcher.idle
 
 
-async def test_what_waited_here_past_its_lease_is_not_begun_and_its_release_harms_nobody(
+async def test_job_past_its_lease_is_not_started_and_its_release_is_harmless(
     bench: Bench,
 ) -> None:
     """The process was stopped so long that another has the job now; a slot is free before the
@@ -274,7 +274,7 @@ async def test_an_end_that_cannot_be_judged_is_a_failure_and_keeps_no_lease(
     assert job.run_at > bench.db.clock.now
     [attempt] = await attempts(bench.db, job.id)
     assert attempt.error_type == "AttributeError"
-    assert "work: an end could not be judged; the attempt failed" in caplog.text
+    assert "task work: could not determine the outcome, attempt failed" in caplog.text
 
 
 async def test_a_way_that_cannot_begin_gives_the_job_back_and_keeps_no_slot(

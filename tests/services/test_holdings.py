@@ -73,10 +73,10 @@ async def test_trust_does_not_go_back_when_a_report_and_a_renewal_cross(bench: B
     held.extend(1010.0)
     held.extend(1005.0)
 
-    assert (held.asked_at, held.trusted_until) == (1010.0, 1035.0)
+    assert (held.sent_at, held.trusted_until) == (1010.0, 1035.0)
 
 
-async def test_a_handler_is_asked_to_stop_once_and_for_its_leases_sake_again(bench: Bench) -> None:
+async def test_handler_gets_one_stop_request_and_another_for_its_lease(bench: Bench) -> None:
     bench.task()
     [held] = await bench.start(bench.dispatcher())
     [running] = bench.loop_way.started
@@ -90,7 +90,7 @@ async def test_a_handler_is_asked_to_stop_once_and_for_its_leases_sake_again(ben
     ):
         held.stop(why, bench.boot.now)
 
-    assert running.asked == [StopReason.DRAIN, StopReason.LEASE]
+    assert running.requested == [StopReason.DRAIN, StopReason.LEASE]
     assert (held.stopping, held.lease_state.lost) == (StopReason.LEASE, True)
 
 
@@ -108,17 +108,17 @@ class Beating(Service):
         return 0
 
 
-async def test_the_keepers_services_go_on_while_this_loop_is_blocked() -> None:
+async def test_service_thread_continues_while_the_loop_is_blocked() -> None:
     """Shows R3."""
     services: list[Beating] = []
-    said: list[str] = []
+    lines: list[str] = []
 
     def make() -> list[Beating]:
         services.append(Beating())
         return services
 
     async def last_words() -> None:
-        said.append("farewell")
+        lines.append("farewell")
 
     service_thread = ServiceThread(make)
     service_thread.start()
@@ -137,7 +137,7 @@ async def test_the_keepers_services_go_on_while_this_loop_is_blocked() -> None:
 
     assert ticks > before + 2
     assert services[0].threads.isdisjoint({threading.get_ident()})
-    assert said == ["farewell"]
+    assert lines == ["farewell"]
     assert not service_thread._thread.is_alive() or service_thread._ended.is_set()
 
 

@@ -82,7 +82,7 @@ async def test_while_a_dangerous_suspect_runs_nothing_else_is_claimed(bench: Ben
 
 
 async def test_a_process_that_is_never_free_makes_room_for_one(bench: Bench) -> None:
-    """For up to a lease; then work goes on for as long."""
+    """For up to a lease; then work continues for as long."""
     bench.task()
     dispatcher = bench.dispatcher()
     claims = claimer(bench, dispatcher, has_processes=True)

@@ -1,4 +1,4 @@
-"""How much may be claimed ahead: what begins within a moment, by the rate of late."""
+"""How much may be claimed ahead: what starts within a moment, by the recent rate."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_tenth_of_a_seconds_work_may_wait_for_a_slot(rate: float, ahead: int) 
 
 
 @pytest.mark.parametrize(("ahead", "left"), [(0, 0), (1, 0), (200, 100), (500, 250), (1000, 750)])
-def test_more_is_asked_for_when_half_is_left_or_when_one_claim_fits(ahead: int, left: int) -> None:
+def test_next_claim_starts_at_half_or_when_one_claim_fits(ahead: int, left: int) -> None:
     """So that something always waits to run while a claim is on its way."""
     assert claiming.refill_at(ahead) == left
 

@@ -1,4 +1,4 @@
-"""Renewals: when they are sent, what their answers do, and how long they go on."""
+"""Renewals: when they are sent, what their answers do, and how long they continue."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def test_trust_is_counted_from_before_the_renewal_was_sent(
 
 
 async def test_a_busy_row_is_tried_again_and_stops_nothing(bench: Bench) -> None:
-    """Somebody settles or guards it just now. Shows R3."""
+    """Another statement settles or guards it just now. Shows R3."""
     bench.task()
     dispatcher = bench.dispatcher()
     [held] = await bench.start(dispatcher)
@@ -77,13 +77,13 @@ async def test_a_busy_row_is_tried_again_and_stops_nothing(bench: Bench) -> None
     async with operator.transaction():
         await operator.connection.execute("SELECT FROM tenure.job FOR UPDATE")
         await renewer.tick()
-        assert (held.stopping, held.lease_state.lost, held.asked_at) == (None, False, 1000.0)
+        assert (held.stopping, held.lease_state.lost, held.sent_at) == (None, False, 1000.0)
     await renewer.tick()
 
-    assert held.asked_at == 1010.0
+    assert held.sent_at == 1010.0
 
 
-async def test_a_lost_lease_stops_its_handler_and_is_not_asked_for_again(bench: Bench) -> None:
+async def test_lost_lease_stops_its_handler_and_is_not_renewed_again(bench: Bench) -> None:
     """Its next call is refused before it is sent. Shows R4."""
     bench.task()
     kept, lost = await bench.start(bench.dispatcher(), 2)
@@ -93,7 +93,7 @@ async def test_a_lost_lease_stops_its_handler_and_is_not_asked_for_again(bench: 
     await renewer.tick()
 
     assert (kept.stopping, lost.stopping) == (None, StopReason.LEASE)
-    assert [running.asked for running in bench.loop_way.started] == [[], [StopReason.LEASE]]
+    assert [running.requested for running in bench.loop_way.started] == [[], [StopReason.LEASE]]
     with pytest.raises(LeaseLost):
         lost.lease_state.check(lost.job.id)
     runs = bench.links[-1].runs
@@ -119,7 +119,7 @@ async def test_a_lease_is_renewed_until_it_is_settled(bench: Bench, phase: Phase
     assert held.stopping is None
 
 
-async def test_an_ended_lease_that_is_settled_while_it_is_renewed_is_no_loss(
+async def test_lease_settled_during_its_renewal_is_not_a_loss(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Two actors: the settle and the renewal of one lease cross."""
@@ -162,15 +162,15 @@ async def test_a_renewal_that_cannot_be_sent_is_an_error_and_stops_nothing_by_it
     for _ in range(3):
         with pytest.raises(Unreachable):
             await renewer.tick()
-    assert (held.stopping, held.asked_at) == (None, 1000.0)
+    assert (held.stopping, held.sent_at) == (None, 1000.0)
 
     link.cut = False
     bench.advance(5)
     await renewer.tick()
-    assert held.asked_at == 1015.0
+    assert held.sent_at == 1015.0
 
 
-async def test_a_broken_connection_is_made_anew(bench: Bench) -> None:
+async def test_broken_connection_is_replaced(bench: Bench) -> None:
     """Shows R3."""
     bench.task()
     [held] = await bench.start(bench.dispatcher())
@@ -186,7 +186,7 @@ async def test_a_broken_connection_is_made_anew(bench: Bench) -> None:
         await renewer.tick()
     await renewer.tick()
 
-    assert held.asked_at == 1020.0
+    assert held.sent_at == 1020.0
 
 
 async def test_a_cancel_request_comes_with_a_renewal(bench: Bench) -> None:
@@ -211,7 +211,7 @@ async def test_a_full_batch_is_followed_by_the_rest_at_once(
     bench.advance(10)
 
     assert (await renewer.tick(), await renewer.tick()) == (4, 0)
-    assert {held.asked_at for held in bench.held_leases} == {1010.0}
+    assert {held.sent_at for held in bench.held_leases} == {1010.0}
 
 
 @pytest.mark.parametrize("ttl", [3.1, 4, 6.1])
@@ -227,12 +227,12 @@ async def test_it_rests_no_longer_than_until_the_next_lease_is_due(
         assert 0.1 <= rest <= 1.2
         bench.advance(rest)
         await renewer.tick()
-        assert bench.boot.now - held.asked_at <= ttl / 3 + 0.11
+        assert bench.boot.now - held.sent_at <= ttl / 3 + 0.11
         assert bench.boot.now < held.trusted_until - 0.8
     assert bench.links[-1].runs > 5
 
 
-async def test_what_is_locked_when_it_is_due_is_asked_again_soon_and_not_without_end(
+async def test_locked_due_job_is_tried_again_soon_and_not_forever(
     bench: Bench,
 ) -> None:
     bench.task()
@@ -288,5 +288,5 @@ async def test_a_link_in_a_hurry_does_not_wait_long_for_a_connection() -> None:
             name="renewer",
             deadline=SECOND / 2,
         )
-        with pytest.raises(Unreachable, match=r"no connection in 1 s"):
+        with pytest.raises(Unreachable, match=r"no connection within 1 s"):
             await link.open()

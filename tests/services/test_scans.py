@@ -1,4 +1,4 @@
-"""Scans: what lies below the floor is found, beside claims that go on."""
+"""Scans: jobs below the floor are found while claims continue."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def test_a_scan_finds_what_lies_below_the_floor(bench: Bench) -> None:
     assert claimer.until_scan > 0.1
 
 
-async def test_a_scan_that_failed_is_not_asked_again_at_once(bench: Bench) -> None:
+async def test_failed_scan_is_not_repeated_at_once(bench: Bench) -> None:
     """It may have held a limited queue's row until its time was up."""
     bench.task()
     claimer = bench.claimer(bench.dispatcher())

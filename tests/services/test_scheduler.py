@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 NOON = datetime(2027, 5, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 UNVERSIONED = (
-    "scheduler: a: left as a version of shop has it, and this one says no version; "
-    "write Tenure(version=…)"
+    "scheduler: a: kept, declared by a version of shop, and this program has none; "
+    "set Tenure(version=…)"
 )
 
 
@@ -208,7 +208,7 @@ async def test_it_survives_a_database_that_is_away_and_declares_when_it_is_back(
     assert await jobs(bench) == 1
 
 
-async def test_what_changed_is_told(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+async def test_changes_are_reported(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "tenure"):
         await scheduler(bench, every(60, "a"), every(60, "b"), version=(1,)).tick()
         await scheduler(bench, every(60, "a"), every(60, "b"), version=(1,)).tick()
@@ -216,16 +216,16 @@ async def test_what_changed_is_told(bench: Bench, caplog: pytest.LogCaptureFixtu
         await scheduler(bench, every(60, "a"), every(60, "b"), version=(1, 5)).tick()
         await scheduler(bench, every(60, "a")).tick()
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
-        ("INFO", "scheduler: a, b: made by shop"),
+        ("INFO", "scheduler: a, b: created by shop"),
         ("INFO", "scheduler: a: changed by shop"),
         ("INFO", "scheduler: b: retired by shop"),
-        ("INFO", "scheduler: a, b: left as a newer version of shop has it"),
+        ("INFO", "scheduler: a, b: kept, declared by a newer version of shop"),
         ("WARNING", UNVERSIONED),
     ]
     assert await names(bench) == {"a": "active", "b": "retired"}
 
 
-async def test_a_program_that_cannot_declare_keeps_nobody_from_being_fired(
+async def test_failed_declaration_does_not_stop_other_schedules(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Shows R26."""
@@ -235,15 +235,17 @@ async def test_a_program_that_cannot_declare_keeps_nobody_from_being_fired(
     assert await broken.tick() == 1
     bench.advance(60)
     assert await broken.tick() == 1
-    [told] = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
-    assert told.startswith("scheduler: shop cannot declare: 'no name' cannot name a schedule: ")
+    [output] = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert output.startswith(
+        "scheduler: cannot declare the schedules of shop: schedule name must be "
+    )
 
 
 async def test_a_schedule_that_cannot_be_read_here_keeps_no_other_from_being_fired(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its zone is not known to this process. It is told once, left to those that know it, and
-    looked at anew when schedules change. Shows R26. Shows R27."""
+    read again when schedules change. Shows R26. Shows R27."""
     monkeypatch.setattr("tenure._services.scheduler._BATCH", 2)
     timing = Timing(cron="* * * * *", zone="Europe/Berlin")
     strange = [NewSchedule(name=f"a{n}", timing=timing, job=NewJob("t", "q")) for n in range(5)]
@@ -260,11 +262,13 @@ async def test_a_schedule_that_cannot_be_read_here_keeps_no_other_from_being_fir
         here.wake("@schedules")
         while await here.tick():
             pass
-    told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
-    assert len(told) == 5
-    assert told[0].startswith("scheduler: a0 cannot be read here, and is left to others: there is")
-    assert "Europe/Berlin" in told[0]
-    assert "tzdata" in told[0]
+    output = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert len(output) == 5
+    assert output[0].startswith(
+        "scheduler: cannot read schedule a0, leaving it to other workers: time zone"
+    )
+    assert "Europe/Berlin" in output[0]
+    assert "tzdata" in output[0]
 
     while await there.tick():
         pass
@@ -272,7 +276,7 @@ async def test_a_schedule_that_cannot_be_read_here_keeps_no_other_from_being_fir
 
 
 def unknown_zone(name: str) -> None:
-    raise InvalidValue(f"there is no time zone {name!r}")
+    raise InvalidValue(f"time zone {name!r} does not exist")
 
 
 async def test_a_full_batch_is_followed_at_once_by_the_next(bench: Bench) -> None:

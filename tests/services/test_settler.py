@@ -129,7 +129,7 @@ async def test_a_batch_has_an_end(
     assert [await bench.settler.tick() for _ in range(3)] == [2, 1, 0]
 
 
-async def test_what_somebody_has_locked_is_asked_again_behind_the_others(
+async def test_locked_rows_are_retried_after_the_others(
     bench: Bench, held: Sequence[HeldLease]
 ) -> None:
     party = await bench.db.party("settler", lock_timeout="50ms")
@@ -171,16 +171,16 @@ async def test_a_lost_lease_whose_row_is_locked_keeps_no_other_waiting(
     assert "Traceback" not in caplog.text
 
 
-async def test_a_refused_result_is_told_and_kept_as_evidence(
+async def test_refused_result_is_reported_and_kept_as_evidence(
     bench: Bench, held: Sequence[HeldLease], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its lease was revoked meanwhile: somebody must know. Shows R5."""
+    """Its lease was revoked meanwhile: the log must say so. Shows R5."""
     await bench.db.run(bench.db.store.job_commands.revoke([held[0].job.id], BY))
     bench.loop_way.started[0].end(Succeeded("late"))
     with caplog.at_level(logging.WARNING, "tenure"):
         await bench.settler.tick()
 
-    assert "refused; its lease had ended as revoked" in caplog.text
+    assert "refused, its lease had already ended as revoked" in caplog.text
     assert held[0] not in list(bench.held_leases)
     [attempt] = await attempts(bench.db, held[0].job.id)
     assert attempt.refused_result["result"] == "late"
@@ -189,7 +189,7 @@ async def test_a_refused_result_is_told_and_kept_as_evidence(
 async def test_nothing_is_forgotten_while_the_database_is_away(
     bench: Bench, held: Sequence[HeldLease]
 ) -> None:
-    """Its lease goes on being held, and so renewed, until it is settled."""
+    """Its lease stays held, and so renewed, until it is settled."""
     link = bench.links[0]
     link.cut = True
     for running in bench.loop_way.started:
@@ -350,7 +350,7 @@ async def test_a_completion_that_was_never_committed_fails_the_attempt(
 async def test_a_handed_over_transaction_that_is_still_open_is_waited_for(
     bench: Bench, held: Sequence[HeldLease]
 ) -> None:
-    """The handler returned before its COMMIT or ROLLBACK, which somebody else will send: until
+    """The handler returned before its COMMIT or ROLLBACK, which another program will send: until
     then the lease is kept. Shows R20."""
     party = await bench.db.party("settler", lock_timeout="50ms")
     settler = Settler(bench.db.store, hurried(party), bench.held_leases, events=bench.events)

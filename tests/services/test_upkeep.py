@@ -32,7 +32,7 @@ def rescuer(bench: Bench) -> Rescuer:
     return Rescuer(bench.db.store, bench.link("rescuer"), defaults=bench.defaults)
 
 
-async def test_a_lease_that_ran_out_is_rescued_by_whoever_looks(bench: Bench) -> None:
+async def test_any_worker_rescues_an_expired_lease(bench: Bench) -> None:
     """Shows R7."""
     [lease] = await held(bench.db)
     sweeper = rescuer(bench)
@@ -123,7 +123,7 @@ async def test_a_full_sweep_is_followed_by_another_at_once(
     assert row["n"] == 0
 
 
-async def test_who_keeps_a_lease_that_is_long_over_is_told_by_pid(
+async def test_holder_of_a_long_expired_lease_is_named_by_pid(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     [lease] = await held(bench.db)
@@ -135,7 +135,7 @@ async def test_who_keeps_a_lease_that_is_long_over_is_told_by_pid(
         await sweeper.tick()
         pid = operator.connection.info.backend_pid
 
-    assert f"job {lease.job_id}: its lease is long over" in caplog.text
+    assert f"job {lease.job_id}: lease expired, but its row is locked" in caplog.text
     assert f"pid {pid} (a stuck handler)" in caplog.text
 
 
@@ -143,10 +143,10 @@ class Drains:
     """Counts how often a worker was asked to drain."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.requested = 0
 
     def __call__(self) -> None:
-        self.asked += 1
+        self.requested += 1
 
 
 def heartbeat(bench: Bench, on_drain: Drains | None = None) -> Heartbeat:
@@ -190,18 +190,18 @@ async def test_a_worker_that_was_forgotten_registers_again(bench: Bench) -> None
     assert worker.last_heartbeat_at == bench.db.clock.now
 
 
-async def test_a_worker_that_is_asked_to_drain_hears_it_with_a_beat(bench: Bench) -> None:
+async def test_drain_request_reaches_the_worker_with_a_heartbeat(bench: Bench) -> None:
     """As long as it does not."""
     drains = Drains()
     voice = heartbeat(bench, drains)
     await voice.tick()
     await bench.db.run(bench.db.store.workers.drain(A, BY))
     await voice.tick()
-    assert drains.asked == 1
+    assert drains.requested == 1
 
     voice.state = WorkerState.DRAINING
     await voice.tick()
-    assert drains.asked == 1
+    assert drains.requested == 1
     [worker] = await bench.db.run(bench.db.store.workers.list())
     assert worker.state is WorkerState.DRAINING
 
@@ -263,7 +263,7 @@ async def test_one_pass_keeps_partitions_ahead_and_then_the_connection_is_closed
     with caplog.at_level(logging.INFO, "tenure"):
         await pruner.tick()
 
-    assert "partitions made or dropped" in caplog.text
+    assert "partitions created or dropped" in caplog.text
     open_ = await bench.db.fetch(
         "SELECT FROM pg_stat_activity WHERE application_name = 'pruner' "
         "AND datname = current_database()"
@@ -274,7 +274,7 @@ async def test_one_pass_keeps_partitions_ahead_and_then_the_connection_is_closed
 async def test_a_role_that_owns_no_tables_leaves_upkeep_to_the_owner(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It says so, and is no error."""
+    """It says so, without an error."""
     bench.db.clock.advance(timedelta(days=5))
     name = f"plain_{bench.db.url.rpartition('_')[2]}"
     await bench.db.fetch(f"CREATE ROLE {name} LOGIN")
@@ -336,7 +336,7 @@ async def test_a_long_backlog_is_folded_a_bounded_stretch_at_a_time(bench: Bench
     assert 60 <= await folder.tick() <= 61
     while await folder.tick():
         pass
-    asked = bench.db.store.stats.over_time(
+    started = bench.db.store.stats.over_time(
         since=bench.db.clock.now - timedelta(hours=2), step=timedelta(minutes=1)
     )
-    assert (await bench.db.run(asked)).whole.run.count == 69
+    assert (await bench.db.run(started)).whole.run.count == 69

@@ -1,4 +1,4 @@
-"""Wakeups: a commit wakes the claimer; a broken connection is made anew, and nothing is lost."""
+"""Wakeups: a commit wakes the claimer; a broken connection is replaced, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -69,9 +69,7 @@ async def test_a_commit_wakes_and_what_is_rolled_back_does_not(ear: Ear, db: Dat
     assert await ear.next() == "mail"
 
 
-async def test_a_broken_connection_is_made_anew_and_the_claimer_looks_for_itself(
-    ear: Ear, db: Database
-) -> None:
+async def test_broken_connection_is_replaced_and_the_claimer_polls(ear: Ear, db: Database) -> None:
     """What was sent meanwhile was not heard: the first word after is for every queue."""
     await db.fetch(TERMINATE)
     assert await ear.next() == ""

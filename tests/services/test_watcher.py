@@ -34,11 +34,11 @@ async def test_a_handler_is_stopped_when_its_time_is_up_and_not_before(bench: Be
     [held] = await bench.start(bench.dispatcher())
     watchdog = bench.watchdog()
     await after(bench, watchdog, 9.9)
-    assert bench.loop_way.started[0].asked == []
+    assert bench.loop_way.started[0].requested == []
 
     await after(bench, watchdog, 0.1)
     assert held.stopping is StopReason.TIMEOUT
-    assert bench.loop_way.started[0].asked == [StopReason.TIMEOUT]
+    assert bench.loop_way.started[0].requested == [StopReason.TIMEOUT]
     assert not held.lease_state.lost
 
 
@@ -66,14 +66,14 @@ async def test_a_handler_is_stopped_when_the_trust_in_its_lease_runs_out(bench: 
     assert held.must_end_at == 1027.0
 
 
-async def test_a_lease_at_risk_stops_what_was_asked_to_stop_for_less(bench: Bench) -> None:
+async def test_lease_at_risk_overrides_a_weaker_stop(bench: Bench) -> None:
     bench.task(timeout=10)
     [held] = await bench.start(bench.dispatcher())
     watchdog = bench.watchdog()
     await after(bench, watchdog, 10)
     await after(bench, watchdog, 15)
 
-    assert bench.loop_way.started[0].asked == [StopReason.TIMEOUT, StopReason.LEASE]
+    assert bench.loop_way.started[0].requested == [StopReason.TIMEOUT, StopReason.LEASE]
     assert held.stopping is StopReason.LEASE
 
 
@@ -106,7 +106,7 @@ async def test_a_cancel_is_given_time_before_the_handler_is_stopped(bench: Bench
     await after(bench, watchdog, 0)
     await after(bench, watchdog, 2.9)
     [running] = bench.loop_way.started
-    assert (running.asked, running.told_of_cancel) == ([], 1)
+    assert (running.requested, running.knows_of_cancel) == ([], 1)
 
     await after(bench, watchdog, 0.1)
     assert held.stopping is StopReason.CANCEL
@@ -126,7 +126,7 @@ async def test_a_cancel_that_a_report_brought_stops_the_handler_too(bench: Bench
 
 
 @pytest.mark.parametrize("form", ["on the loop", "in a process"])
-async def test_what_does_not_heed_goes_down_the_ladder(bench: Bench, form: str) -> None:
+async def test_handler_that_ignores_a_stop_is_escalated(bench: Bench, form: str) -> None:
     """Asked once; then its process is ended, or the child is told that it must end. Shows R19."""
     bench.task(timeout=10, process=form == "in a process")
     [held] = await bench.start(bench.dispatcher())
@@ -134,18 +134,18 @@ async def test_what_does_not_heed_goes_down_the_ladder(bench: Bench, form: str) 
     watchdog = bench.watchdog()
     await after(bench, watchdog, 10)
     await after(bench, watchdog, 1.9)
-    assert (running.asked, running.killed, bench.doomed) == ([StopReason.TIMEOUT], 0, [])
+    assert (running.requested, running.killed, bench.doomed) == ([StopReason.TIMEOUT], 0, [])
 
     await after(bench, watchdog, 0.1)
     await after(bench, watchdog, 0.1)
-    assert (running.asked, running.killed) == ([StopReason.TIMEOUT], 1)
+    assert (running.requested, running.killed) == ([StopReason.TIMEOUT], 1)
     if form == "in a process":
         assert (bench.doomed, held.phase) == ([], Phase.IN_PROCESS)
     else:
         assert (bench.doomed, held.phase) == ([(held, StopReason.TIMEOUT)], Phase.TIMED_OUT)
 
 
-async def test_a_lost_lease_that_is_not_heeded_dooms_the_child(bench: Bench) -> None:
+async def test_ignored_lease_loss_ends_the_child(bench: Bench) -> None:
     """Shows R4."""
     bench.task()
     [held] = await bench.start(bench.dispatcher())
@@ -154,7 +154,7 @@ async def test_a_lost_lease_that_is_not_heeded_dooms_the_child(bench: Bench) -> 
     await after(bench, watchdog, 2)
 
     assert bench.doomed == [(held, StopReason.LEASE)]
-    # It is no timeout: the parent must not wait for it.
+    # It is not a timeout: the parent must not wait for it.
     assert held.phase is Phase.STARTED
 
 
@@ -179,7 +179,7 @@ async def test_a_handler_that_ignores_its_cancel_is_stopped_when_its_time_is_up(
 async def test_a_handler_that_is_out_of_time_and_runs_on_can_still_lose_its_trust(
     bench: Bench,
 ) -> None:
-    """In a program without a parent nobody else would tell it. Shows R4."""
+    """In a program without a parent no other process would report it. Shows R4."""
     bench.task(timeout=10)
     [held] = await bench.start(bench.dispatcher())
     watchdog = bench.watchdog()
@@ -221,10 +221,10 @@ async def test_a_blocked_loop_is_reported_with_its_stack_and_cleared_when_it_mov
         await watchdog.tick()
     await watchdog.tick()
 
-    told = watchdog.blocked or {}
-    assert "careless_handler" in told["stack"]
-    assert told["seconds"] >= 0
-    assert caplog.text.count("the event loop is blocked") == 1
+    values = watchdog.blocked or {}
+    assert "careless_handler" in values["stack"]
+    assert values["seconds"] >= 0
+    assert caplog.text.count("event loop blocked") == 1
     go.set()
     await asyncio.to_thread(thread.join, 5)
     await watchdog.tick()
@@ -234,7 +234,7 @@ async def test_a_blocked_loop_is_reported_with_its_stack_and_cleared_when_it_mov
 async def test_a_loop_that_moves_while_its_stack_is_taken_was_blocked_for_a_finite_time(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Found by `just prove faults`: -Infinity is no JSON, and the beat that told it was refused."""
+    """Found by `just prove faults`: -Infinity is not JSON, and the heartbeat was refused."""
     watchdog = bench.watchdog()
     monkeypatch.setattr(watchdog, "_on_loop", lambda _: None)
     await watchdog.tick()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tenure.worker.child_process import WorkerOptions
 
 # Three values of each: for the argument, the variable and the file.
-SAID: dict[str, tuple[Any, Any, Any]] = {
+GIVEN: dict[str, tuple[Any, Any, Any]] = {
     "app": ("a:app", "b:app", "c:app"),
     "database_url": ("postgresql://host/a", "postgresql://host/b", "postgresql://host/c"),
     "schema": ("one", "two", "three"),
@@ -38,6 +38,15 @@ SAID: dict[str, tuple[Any, Any, Any]] = {
     "name": ("anna", "berta", "carla"),
     "host": ("127.0.0.1", "127.0.0.2", "127.0.0.3"),
     "port": (1, 2, 3),
+    "max_connections": (1, 2, 3),
+    "max_connections_per_address": (1, 2, 3),
+    "public_url": ("https://a.example", "https://b.example", "https://c.example"),
+    "allowed_hosts": (["a"], ["b", "c"], ["d"]),
+    "trusted_proxies": (["10.0.0.1"], ["10.0.0.2", "10.0.0.3"], ["10.0.0.4"]),
+    "proxy_user_header": ("x-a", "x-b", "x-c"),
+    "proxy_roles": (["a=viewer"], ["b=viewer", "c=admin"], ["d=viewer"]),
+    "session_idle": (1.0, 2.0, 3.0),
+    "session_lifetime": (1.0, 2.0, 3.0),
     "environment": ("production", "staging", "test"),
     "environment_colour": ("red", "amber", "green"),
     "metrics_host": ("127.0.0.1", "127.0.0.2", "127.0.0.3"),
@@ -76,14 +85,14 @@ def refusal(name: str) -> str:
 
 
 def test_there_are_values_to_try_for_every_setting() -> None:
-    assert list(SAID) == list(PROGRAM_SETTINGS)
+    assert list(GIVEN) == list(PROGRAM_SETTINGS)
 
 
 @pytest.mark.parametrize("name", PROGRAM_SETTINGS)
 def test_the_argument_is_stronger_than_the_variable_and_that_than_the_file(
     name: str, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    argument, in_environment, in_file = SAID[name]
+    argument, in_environment, in_file = GIVEN[name]
     assert resolve(name) == PROGRAM_SETTINGS[name].built_in
     file(here, f"{name} = {json.dumps(in_file)}")
     assert resolve(name) == in_file
@@ -96,14 +105,14 @@ def test_the_argument_is_stronger_than_the_variable_and_that_than_the_file(
 @pytest.fixture
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[WorkerOptions]:
     """What workers were asked to be, instead of running them."""
-    asked: list[WorkerOptions] = []
+    requests: list[WorkerOptions] = []
 
     def run(plan: WorkerOptions) -> int:
-        asked.append(plan)
+        requests.append(plan)
         return 0
 
     monkeypatch.setattr(worker, "run", run)
-    return asked
+    return requests
 
 
 WORKERS = {
@@ -128,7 +137,7 @@ OF_AN_APP = ("database_url", "schema", "pool_size", "listen", "redis_url", "prog
 def test_a_worker_goes_by_the_argument_the_variable_and_the_file(
     name: str, here: Path, plans: list[WorkerOptions], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    argument, in_environment, in_file = SAID[name]
+    argument, in_environment, in_file = GIVEN[name]
     parameter, field = WORKERS[name]
     others: dict[str, Any] = {} if name == "app" else {"target": "jobs:app"}
     file(here, f"{name} = {json.dumps(in_file)}")
@@ -144,25 +153,25 @@ def test_an_app_goes_by_the_argument_the_variable_and_the_file(
 ) -> None:
     for at, source in ((2, "file"), (1, "variable"), (0, "argument")):
         if source == "file":
-            said = (f"{name} = {json.dumps(SAID[name][2])}" for name in OF_AN_APP)
-            file(here, "\n".join(said))
+            text = (f"{name} = {json.dumps(GIVEN[name][2])}" for name in OF_AN_APP)
+            file(here, "\n".join(text))
         elif source == "variable":
             for name in OF_AN_APP:
-                variable(monkeypatch, name, SAID[name][1])
+                variable(monkeypatch, name, GIVEN[name][1])
         given: dict[str, Any] = {}
         if source == "argument":
             names = ("schema", "pool_size", "listen", "program", "version")
-            given = {name: SAID[name][0] for name in names}
-            given["url"] = SAID["database_url"][0]
-            given["redis"] = SAID["redis_url"][0]
+            given = {name: GIVEN[name][0] for name in names}
+            given["url"] = GIVEN["database_url"][0]
+            given["redis"] = GIVEN["redis_url"][0]
         app = Tenure(**given)
-        assert app.engine.url == SAID["database_url"][at]
-        assert app.engine.schema == SAID["schema"][at]
-        assert app.listen is SAID["listen"][at]
-        assert app.program == SAID["program"][at]
+        assert app.engine.url == GIVEN["database_url"][at]
+        assert app.engine.schema == GIVEN["schema"][at]
+        assert app.listen is GIVEN["listen"][at]
+        assert app.program == GIVEN["program"][at]
         assert app.version == (1, at + 1)
-        assert app.engine.notifier._place.url == SAID["redis_url"][at]  # type: ignore[union-attr]  # Not of the port.
-        assert app.engine._pools.size == SAID["pool_size"][at]  # type: ignore[attr-defined]  # Not of the port.
+        assert app.engine.notifier._place.url == GIVEN["redis_url"][at]  # type: ignore[union-attr]  # Not of the port.
+        assert app.engine._pools.size == GIVEN["pool_size"][at]  # type: ignore[attr-defined]  # Not of the port.
 
 
 def test_what_is_not_named_is_missed_with_what_to_write() -> None:
@@ -171,52 +180,52 @@ def test_what_is_not_named_is_missed_with_what_to_write() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "name", "said"),
+    ("text", "name", "given"),
     [
-        ("queue = ['mail']", "app", "has 'queue', which is no setting; did you mean queues?"),
-        ("Log-Level = 'info'", "app", "has 'Log-Level', which is no setting; did you mean log_l"),
-        ("zebra = 1", "app", "has 'zebra', which is no setting; the settings are app, data"),
-        ("[worker]\nconcurrency = 1", "app", "has 'worker', which is no setting; "),
-        ("processes = '4'", "processes", "is '4', not a whole number of at least 1; write it"),
-        ("concurrency = '4'", "concurrency", "; write it as in concurrency = 10"),
-        ("concurrency = 0", "concurrency", "is 0, not a whole number of at least 1; "),
-        ("concurrency = true", "concurrency", "is True, not a whole number"),
-        ("grace = -1", "grace", "is -1, not a number of at least 0; write it as in grace = 25"),
-        ("grace = inf", "grace", "is inf, not a number"),
-        ("listen = 'no'", "listen", "is 'no', not true or false; write it as in listen = false"),
-        ("queues = 'mail'", "queues", "is 'mail', not a list of names; write it as in queues = ["),
-        ("queues = [1]", "queues", "is [1], not a list of names; "),
-        ("log_level = 'loud'", "log_level", "is 'loud', not one of debug, info, warning, error"),
-        ("database_url = ['ana:geheim@h/d']", "database_url", "is a list, not a text; "),
+        ("queue = ['mail']", "app", "has an unknown setting 'queue'; did you mean queues?"),
+        ("Log-Level = 'info'", "app", "has an unknown setting 'Log-Level'; did you mean log_l"),
+        ("zebra = 1", "app", "has an unknown setting 'zebra'; the settings are app, data"),
+        ("[worker]\nconcurrency = 1", "app", "has an unknown setting 'worker'; "),
+        ("processes = '4'", "processes", "must be an integer of at least 1, got '4'; write it"),
+        ("concurrency = '4'", "concurrency", "; write it as concurrency = 10"),
+        ("concurrency = 0", "concurrency", "must be an integer of at least 1, got 0; "),
+        ("concurrency = true", "concurrency", "must be an integer of at least 1, got True"),
+        ("grace = -1", "grace", "must be a number of at least 0, got -1; write it as grace = 25"),
+        ("grace = inf", "grace", "must be a number of at least 0, got inf"),
+        ("listen = 'no'", "listen", "must be true or false, got 'no'; write it as listen = false"),
+        ("queues = 'mail'", "queues", "names, got 'mail'; write it as queues = ["),
+        ("queues = [1]", "queues", "must be a list of names, got [1]; "),
+        ("log_level = 'loud'", "log_level", "must be one of debug, info, warning, error"),
+        ("database_url = ['ana:geheim@h/d']", "database_url", "must be a string, got a list; "),
         ("app = ", "app", "cannot be read: "),
     ],
 )  # fmt: skip
 def test_what_the_file_cannot_mean_is_refused_with_what_to_write(
-    here: Path, text: str, name: str, said: str
+    here: Path, text: str, name: str, given: str
 ) -> None:
     path = file(here, text)
-    told = refusal(name)
-    assert str(path) in told
-    assert said in told
-    assert "geheim" not in told
+    reported = refusal(name)
+    assert str(path) in reported
+    assert given in reported
+    assert "geheim" not in reported
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "given"),
     [
-        ("pool_size", "many", "is 'many', not a whole number of at least 1; set it as in TENURE_P"),
-        ("concurrency", "0", "is '0', not a whole number of at least 1"),
-        ("grace", "nan", "is 'nan', not a number of at least 0"),
-        ("listen", "perhaps", "is 'perhaps', not true or false; set it as in TENURE_LISTEN=false"),
-        ("queues", " , ", "is ' , ', not a list of names; set it as in TENURE_QUEUES=mail,default"),
-        ("log_level", "loud", "is 'loud', not one of debug"),
+        ("pool_size", "many", "must be an integer of at least 1, got 'many'; set it as TENURE_P"),
+        ("concurrency", "0", "must be an integer of at least 1, got '0'"),
+        ("grace", "nan", "must be a number of at least 0, got 'nan'"),
+        ("listen", "perhaps", "must be true or false, got 'perhaps'; set it as TENURE_L"),
+        ("queues", " , ", "must be a list of names, got ' , '; set it as TENURE_Q"),
+        ("log_level", "loud", "must be one of debug"),
     ],
 )  # fmt: skip
 def test_what_a_variable_cannot_mean_is_refused_with_what_to_set(
-    monkeypatch: pytest.MonkeyPatch, name: str, text: str, said: str
+    monkeypatch: pytest.MonkeyPatch, name: str, text: str, given: str
 ) -> None:
     monkeypatch.setenv(f"TENURE_{name.upper()}", text)
-    assert refusal(name).startswith(f"TENURE_{name.upper()} {said}")
+    assert refusal(name).startswith(f"TENURE_{name.upper()} {given}")
 
 
 @pytest.mark.parametrize("text", ["1", "true", "YES", "on"])

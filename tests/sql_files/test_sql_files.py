@@ -1,4 +1,4 @@
-"""The .sql files: one statement each, with a header that is true, and none that nobody sends."""
+"""The .sql files: one statement each, with a header that is true, and all are used."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FILES = {
 }
 INCLUDES = [file.name.removesuffix(".sql") for file in (PACKAGE / "sql" / "include").iterdir()]
 # What sends a statement by its name: the store's own helpers, and the step itself.
-SENDERS = {"_query", "_within", "_file", "_simple", "_prune", "Query"}
+SENDERS = {"_query", "_within", "_file", "_simple", "_prune", "_enqueue", "Query"}
 
 every_file = pytest.mark.parametrize("name", sorted(FILES))
 # Not a time to judge rows by, but how long the statement waited for the table before it began: by
@@ -86,7 +86,7 @@ def test_the_statement_uses_every_parameter_and_no_other(name: str) -> None:
 
 
 @every_file
-def test_every_parameter_is_told_its_type(name: str) -> None:
+def test_every_parameter_has_a_type(name: str) -> None:
     """All of them are sent as text of unknown type; the casts say what they are."""
     cast = {int(number) for number in re.findall(r"\$(\d+)::\w", body(FILES[name]))}
     assert cast == {number for number, _ in named(FILES[name])}

@@ -66,7 +66,9 @@ def test_a_schema_that_needs_no_quotes_is_accepted(name: str) -> None:
     "name", ["", "Tenure", "2cells", "a-b", "a.b", 'a"b', "a b", "a\n", "ä", "a" * 49]
 )
 def test_any_other_schema_is_refused_with_what_may_be(name: str) -> None:
-    with pytest.raises(InvalidValue, match="lower-case letters, digits and _, at most 48"):
+    with pytest.raises(
+        InvalidValue, match="schema must be 1 to 48 lower-case letters, digits and _"
+    ):
         check_schema(name)
 
 

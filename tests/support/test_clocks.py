@@ -19,7 +19,7 @@ from support.cluster import Cluster
 from support.processes import wait_for
 from tests.timing import median
 
-# True time is what the kernel tells in a file, which nobody intercepts.
+# True time is in a file of the kernel, which nothing intercepts.
 PROBE = """
 import asyncio, json, select, sys, threading, time
 
@@ -110,8 +110,8 @@ def test_a_servers_clock_is_stepped_while_it_runs(cluster: Cluster) -> None:
     ):
 
         def ahead() -> float:
-            asked = "SELECT extract(epoch FROM clock_timestamp())"
-            [(now,)] = connection.execute(asked).fetchall()
+            started = "SELECT extract(epoch FROM clock_timestamp())"
+            [(now,)] = connection.execute(started).fetchall()
             return float(now) - time.time()
 
         def arrived(offset: float) -> bool:

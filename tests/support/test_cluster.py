@@ -29,7 +29,7 @@ def make_thing(url: str) -> None:
         connection.execute("CREATE TABLE thing AS SELECT 1 AS id")
 
 
-def test_a_cluster_answers_with_the_version_asked_for(cluster: Cluster) -> None:
+def test_cluster_runs_the_requested_version(cluster: Cluster) -> None:
     assert ask(cluster.url(), "SELECT version()").startswith(f"PostgreSQL {cluster.major}.")
 
 

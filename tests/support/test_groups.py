@@ -46,7 +46,7 @@ _HOARD = "hoard = []\nwhile True: hoard.append(b'x' * 2**20)"
 
 
 @pytest.mark.skipif(not freezer.available(), reason="no freezer here")
-def test_a_whole_family_stands_still_and_goes_on(tmp_path: Path) -> None:
+def test_process_tree_freezes_and_continues(tmp_path: Path) -> None:
     path = tmp_path / "ticks"
     with path.open("wb") as file:
         leader = subprocess.Popen([sys.executable, "-c", _TICK, _TICK], stdout=file)

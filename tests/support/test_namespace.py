@@ -1,4 +1,4 @@
-"""A namespace has one link, which breaks as told and heals, and nothing of it stays behind."""
+"""A namespace has one link, which breaks on command and heals, and nothing of it stays behind."""
 
 from __future__ import annotations
 

@@ -30,6 +30,6 @@ def test_what_a_program_left_behind_ends_with_its_guard() -> None:
         assert wait_for(lambda: not alive(left), 5)
 
 
-def test_a_guard_ends_by_itself_when_nobody_is_left() -> None:
+def test_guard_ends_when_its_processes_are_gone() -> None:
     command = [sys.executable, "-c", Path(process_reaper.__file__).read_text(), "true"]
     assert subprocess.run(command, timeout=10, check=False).returncode == 0

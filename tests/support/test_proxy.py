@@ -129,7 +129,7 @@ def test_only_a_share_of_queries_is_struck(url: str, proxy: Proxy) -> None:
 
         pool.submit(many)
         assert wait_for(lambda: proxy.counts.total() == 1, 20)
-        proxy.mend()
+        proxy.restore()
         proxy.reset()
     assert 0 < done < 1000
 
@@ -144,7 +144,7 @@ def test_an_answer_that_does_not_come_is_not_waited_for(url: str, proxy: Proxy) 
         assert isinstance(asleep.exception(10), psycopg.OperationalError)
 
 
-def test_resets_strike_a_share_and_the_rest_go_on(proxy: Proxy) -> None:
+def test_resets_strike_a_share_and_the_rest_continue(proxy: Proxy) -> None:
     connections = [psycopg.connect(proxy.url, autocommit=True) for _ in range(40)]
     struck = proxy.reset(0.5)
     gone = 0
@@ -185,7 +185,7 @@ def test_a_delay_is_for_both_ways_and_keeps_the_order(proxy: Proxy) -> None:
                 connection.pgconn.flush()
             found = [row[0] for cursor in cursors if (row := cursor.fetchone())]
         assert found == list(range(20))
-        proxy.mend()
+        proxy.restore()
         assert median(round_trip) < 0.1
 
 
@@ -197,7 +197,7 @@ def test_a_slow_way_takes_its_time(proxy: Proxy) -> None:
         assert 0.5 <= median(lambda: seconds(lambda: connection.execute(large))) < 3
 
 
-def test_what_a_slow_way_held_up_is_seen_and_makes_nothing_late_after_its_mend(
+def test_slow_link_is_seen_and_nothing_is_late_after_the_fix(
     proxy: Proxy,
 ) -> None:
     with ThreadPoolExecutor(1) as pool, psycopg.connect(proxy.url, autocommit=True) as connection:
@@ -205,7 +205,7 @@ def test_what_a_slow_way_held_up_is_seen_and_makes_nothing_late_after_its_mend(
         proxy.slow(1_000)
         sent = pool.submit(connection.execute, "SELECT repeat('x', 100000)")
         assert wait_for(lambda: proxy.held == 1, 10)
-        proxy.mend()
+        proxy.restore()
         sent.result(10)
         assert proxy.held == 0
         proxy.delay(0.01)
@@ -218,26 +218,26 @@ def test_a_half_open_way_lets_requests_pass_and_holds_the_answers(url: str, prox
         sent = pool.submit(connection.execute, "INSERT INTO thing VALUES (1)")
         assert wait_for(lambda: things(url) == 1, 10)
         assert not sent.done()
-        proxy.mend()
+        proxy.restore()
         sent.result(10)
 
         proxy.half_open(towards="client")
         sent = pool.submit(connection.execute, "INSERT INTO thing VALUES (2)")
         time.sleep(0.2)
         assert things(url) == 1
-        proxy.mend()
+        proxy.restore()
         sent.result(10)
         assert things(url) == 2
 
 
-def test_what_was_cut_arrives_when_it_is_mended(url: str, proxy: Proxy) -> None:
+def test_cut_traffic_arrives_after_the_fix(url: str, proxy: Proxy) -> None:
     with ThreadPoolExecutor(2) as pool, psycopg.connect(proxy.url, autocommit=True) as connection:
         proxy.cut()
         old = pool.submit(connection.execute, "INSERT INTO thing VALUES (1)")
         new = pool.submit(alone, proxy.url)
         time.sleep(0.2)
         assert things(url) == 0
-        proxy.mend()
+        proxy.restore()
         old.result(10)
         new.result(10)
         assert things(url) == 2
@@ -250,7 +250,7 @@ def test_connections_that_are_forgotten_stay_silent_and_new_ones_do_not(
         proxy.forget()
         old = pool.submit(connection.execute, "INSERT INTO thing VALUES (1)")
         alone(proxy.url)
-        proxy.mend()
+        proxy.restore()
         alone(proxy.url)
         assert not old.done()
         assert things(url) == 2

@@ -80,6 +80,6 @@ def test_a_shallow_clone_says_what_to_fetch(repository: Path, tmp_path: Path) ->
         versions.fetch("v1", tmp_path / "shallow")
 
 
-def test_no_repository_is_said_plainly(tmp_path: Path) -> None:
+def test_missing_repository_is_reported_plainly(tmp_path: Path) -> None:
     with pytest.raises(versions.VersionNotFoundError, match="no history to take v1 from"):
         versions.fetch("v1", tmp_path)

@@ -99,7 +99,7 @@ def test_an_error_in_a_handlers_transaction_takes_back_only_that(
     assert connection.execute("SELECT amount FROM ledger").fetchall() == [(1,)]
 
 
-async def test_an_async_connection_serves_the_async_world(
+async def test_async_connection_serves_async_code(
     app: Tenure, tenure_database: str, connection: psycopg.Connection
 ) -> None:
     async with await psycopg.AsyncConnection.connect(tenure_database) as own:

@@ -76,7 +76,7 @@ def test_the_error_of_a_handler_is_raised_and_its_attempt_is_recorded(app: Tenur
     assert (row(handle).state, row(handle).attempt) == ("queued", 1)
 
 
-def test_errors_are_only_told_where_that_is_asked_for(app: Tenure) -> None:
+def test_errors_are_shown_only_on_request(app: Tenure) -> None:
     shop.charge.enqueue(7)
     shop.chain.enqueue(0)
 
@@ -113,7 +113,7 @@ def test_what_is_delayed_runs_at_its_time_and_what_that_delays_too(app: Tenure) 
 
 
 @pytest.mark.parametrize(("what", "ending"), [("cancel", "cancelled"), ("snooze", "snoozed")])
-def test_what_a_handler_says_without_failing_is_told_and_not_raised(
+def test_control_exceptions_are_reported_and_not_raised(
     app: Tenure, what: str, ending: str
 ) -> None:
     shop.says.enqueue(what)
@@ -153,7 +153,7 @@ def test_a_job_of_a_task_that_is_not_known_here_is_refused_and_given_back(
 
 def test_a_job_that_enqueues_itself_for_ever_is_noticed(app: Tenure) -> None:
     shop.chain.enqueue(100)
-    with pytest.raises(InvalidValue, match=r"20 attempts were run, 21 of them .*chain"):
+    with pytest.raises(InvalidValue, match=r"within 20 attempts, got more \(21 of .*chain"):
         drain(app, limit=20)
 
 
@@ -208,7 +208,7 @@ def test_exactly_once_effects_and_reports_work_as_in_a_worker(
     assert row(pages).cursor == 3
 
 
-def test_a_job_whose_row_is_locked_when_it_ends_is_waited_for_and_then_told(
+def test_settle_waits_for_a_locked_row_and_then_reports(
     app: Tenure, tenure_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "_BUSY_TIMES", 2)
@@ -220,10 +220,10 @@ def test_a_job_whose_row_is_locked_when_it_ends_is_waited_for_and_then_told(
                 connection.execute("SELECT 1 FROM tenure.job WHERE id = %s FOR UPDATE", [found])
 
         monkeypatch.setattr(shop, "done", Locking())
-        with pytest.raises(Unreachable, match=f"job {handle.id} has ended.*row locked"):
+        with pytest.raises(Unreachable, match=f"job {handle.id} cannot be stored.*locked its row"):
             drain(app)
 
 
 def test_a_negative_time_is_refused(app: Tenure) -> None:
-    with pytest.raises(InvalidValue, match="time passes forwards"):
+    with pytest.raises(InvalidValue, match="fast_forward must be from 0"):
         drain(app, fast_forward=-1)

@@ -80,7 +80,7 @@ def test_the_error_of_a_handler_is_raised_by_the_enqueue_and_nothing_is_tried_ag
     assert (job.state, job.attempt, done) == ("queued", 1, [7])
 
 
-def test_a_snooze_and_a_cancel_are_no_errors(inlined: Tenure) -> None:
+def test_snooze_and_cancel_are_not_errors(inlined: Tenure) -> None:
     shop.says.enqueue("snooze")
     shop.says.enqueue("cancel")
     assert [job.state for job in enqueued(shop.says)] == ["queued", "cancelled"]
@@ -186,7 +186,7 @@ def test_in_a_callers_transaction_it_runs_before_the_commit_and_is_rolled_back_w
     assert enqueued(shop.chain) == enqueued(shop.ledger) == []
 
 
-async def test_in_the_async_world_it_runs_on_the_callers_loop(inlined: Tenure) -> None:
+async def test_async_version_runs_on_the_callers_loop(inlined: Tenure) -> None:
     handle = await shop.apost.aenqueue("Ada")
     assert (await handle.wait_async()).result == "Ada"
     other = await shop.where.aenqueue()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tenure import Tenure
 
 
-def test_jobs_are_found_in_the_order_of_their_enqueue_whatever_became_of_them(app: Tenure) -> None:
+def test_jobs_are_found_in_enqueue_order_in_any_state(app: Tenure) -> None:
     first = shop.post.enqueue(Letter("Ada"))
     drain(app)
     second = shop.post.enqueue(Letter("Bob"))
@@ -32,10 +32,10 @@ def test_jobs_are_found_in_the_order_of_their_enqueue_whatever_became_of_them(ap
     assert len(assert_enqueued(shop.post, count=2)) == 2
 
 
-def test_a_job_is_known_by_what_its_enqueue_said(app: Tenure) -> None:
+def test_job_has_the_options_of_its_enqueue(app: Tenure) -> None:
     handle = shop.post.using(key="k", priority=8, delay=60, queue="slow").enqueue(Letter("Ada"))
-    said = {"key": "k", "priority": 8, "delay": 60, "queue": "slow"}
-    [job] = assert_enqueued(shop.post, args={"letter": Letter("Ada")}, **said)  # type: ignore[arg-type]  # Of several kinds.
+    values = {"key": "k", "priority": 8, "delay": 60, "queue": "slow"}
+    [job] = assert_enqueued(shop.post, args={"letter": Letter("Ada")}, **values)  # type: ignore[arg-type]  # Of several kinds.
     assert job.id == handle.id
     for name, other in {"key": "x", "priority": 1, "delay": 5, "queue": "mail"}.items():
         with pytest.raises(AssertionError, match=f"{name}="):
@@ -62,7 +62,7 @@ def test_a_failed_assertion_shows_what_was_enqueued_instead(app: Tenure) -> None
 
 
 def test_a_wrong_count_and_an_unwanted_job_fail_as_well(app: Tenure) -> None:
-    with pytest.raises(AssertionError, match="found none; enqueued was nothing at all"):
+    with pytest.raises(AssertionError, match="found none; enqueued was nothing"):
         assert_enqueued(shop.chain)
     app.enqueue_many(shop.chain.bind(n) for n in range(20))
     with pytest.raises(AssertionError, match=r"expected 3 jobs of .*found 20; enqueued 20 \(20 "):
@@ -84,7 +84,7 @@ def test_what_an_open_transaction_has_enqueued_is_seen_over_its_connection(
         assert_not_enqueued(shop.chain, connection=connection)
 
 
-async def test_the_same_in_the_async_world(app: Tenure, tenure_database: str) -> None:
+async def test_the_same_async(app: Tenure, tenure_database: str) -> None:
     await aassert_not_enqueued(shop.chain)
     async with await psycopg.AsyncConnection.connect(tenure_database) as connection:
         await shop.chain.using(connection=connection).aenqueue(0)

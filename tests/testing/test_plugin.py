@@ -177,13 +177,13 @@ def test_tables_of_ones_own_are_made_once_and_another_schema_is_installed(
     run(project).assert_outcomes(passed=5)
 
 
-def test_without_an_app_the_remedy_is_told(project: pytest.Pytester) -> None:
+def test_missing_app_names_the_fix(project: pytest.Pytester) -> None:
     project.makeini("[pytest]\npythonpath = .")
     result = run(project, "-x")
     result.stdout.fnmatch_lines(["*write tenure_app = module:attribute*"])
 
 
-def test_an_app_of_a_name_that_is_not_there_is_told(project: pytest.Pytester) -> None:
+def test_missing_app_name_is_reported(project: pytest.Pytester) -> None:
     project.makeini("[pytest]\npythonpath = .\ntenure_app = jobs:wrong")
     result = run(project, "-x")
     result.stdout.fnmatch_lines(["*jobs has no 'wrong'; did you mean jobs:app?*"])
@@ -203,10 +203,10 @@ def test_a_suite_that_uses_none_of_it_loads_no_driver(project: pytest.Pytester) 
     run(project).assert_outcomes(passed=1)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change its user")
 def test_who_is_not_root_has_a_private_server_too(temporary: Path) -> None:
-    somebody = pwd.getpwnam("nobody")
-    os.chown(temporary, somebody.pw_uid, somebody.pw_gid)
+    other_user = pwd.getpwnam("nobody")
+    os.chown(temporary, other_user.pw_uid, other_user.pw_gid)
     program = (
         "from tenure._local_postgres import PrivatePostgres, find_binaries; "
         "from pathlib import Path; "
@@ -216,7 +216,7 @@ def test_who_is_not_root_has_a_private_server_too(temporary: Path) -> None:
     done = subprocess.run(
         ["/usr/bin/python3", "-c", program, str(temporary / "server")],
         env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
-        user=somebody.pw_uid,
+        user=other_user.pw_uid,
         check=False,
         capture_output=True,
         text=True,
@@ -246,7 +246,7 @@ def test_a_configured_database_is_taken_only_if_it_is_one_for_tests(
     assert "secret" not in str(caught.value)
 
 
-def test_a_role_that_may_not_make_databases_is_told_what_it_needs(cluster: Cluster) -> None:
+def test_role_without_createdb_is_refused_with_the_fix(cluster: Cluster) -> None:
     with psycopg.connect(cluster.url(), autocommit=True) as connection:
         connection.execute("DROP ROLE IF EXISTS meek")
         connection.execute("CREATE ROLE meek LOGIN")
@@ -256,5 +256,5 @@ def test_a_role_that_may_not_make_databases_is_told_what_it_needs(cluster: Clust
 
 
 def test_no_other_database_is_ever_emptied(cluster: Cluster) -> None:
-    with pytest.raises(ConfigError, match="only a database that was made for tests"):
+    with pytest.raises(ConfigError, match="must start with tenure_test_"):
         clear(cluster.url())

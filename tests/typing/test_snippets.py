@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 SNIPPETS = sorted((Path(__file__).parent / "snippets").glob("*.py"))
 # For the run over the whole repository, which is to find no errors; here they are wanted.
 _OFF = "# mypy: ignore-errors"
-_SAID = re.compile(r"(?P<file>[^:]+):(?P<line>\d+): error: (?P<text>.*)")
+_GIVEN = re.compile(r"(?P<file>[^:]+):(?P<line>\d+): error: (?P<text>.*)")
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Errors]:
+def given(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Errors]:
     """The errors of one run over all snippets, by file and line."""
     here = tmp_path_factory.mktemp("typing")
     copies = []
@@ -44,7 +44,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Errors]:
     out, wrong, _ = api.run([*options, "--no-error-summary", "--no-pretty", *copies])
     assert wrong == ""
     found: dict[str, dict[int, list[str]]] = {s.name: defaultdict(list) for s in SNIPPETS}
-    for match in map(_SAID.fullmatch, out.splitlines()):
+    for match in map(_GIVEN.fullmatch, out.splitlines()):
         if match:
             name = Path(match["file"]).name
             found[name][int(match["line"])].append(match["text"])
@@ -68,14 +68,14 @@ def expected(snippet: Path) -> Errors:
 
 def plain(errors: Errors) -> dict[int, list[str]]:
     """In an order of their own, with the spaces that a line break took away."""
-    return {line: sorted(" ".join(e.split()) for e in said) for line, said in errors.items()}
+    return {line: sorted(" ".join(e.split()) for e in text) for line, text in errors.items()}
 
 
 @pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda snippet: snippet.stem)
 def test_a_type_checker_says_exactly_what_is_expected(
-    said: Mapping[str, Errors], snippet: Path
+    given: Mapping[str, Errors], snippet: Path
 ) -> None:
-    assert plain(said[snippet.name]) == plain(expected(snippet))
+    assert plain(given[snippet.name]) == plain(expected(snippet))
 
 
 @pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda snippet: snippet.stem)

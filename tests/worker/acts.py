@@ -50,7 +50,7 @@ async def until(ask: Callable[[], Awaitable[T]], within: float = DEADLINE) -> T:
 async def periods(
     app: Tenure, handle: Handle[Any], count: int, within: float = DEADLINE
 ) -> Sequence[AttemptRow]:
-    """The job's running periods, once so many have ended."""
+    """The job's running periods, once this many have ended."""
 
     async def ask() -> Sequence[AttemptRow]:
         ended = await attempts(app, handle)

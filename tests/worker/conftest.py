@@ -27,7 +27,7 @@ class Apps(Protocol):
 
 @pytest.fixture
 async def apps(db: Database) -> AsyncIterator[Apps]:
-    """Apps that are closed at the end, in the sync world and in this test's event loop."""
+    """Apps that are closed at the end, in sync code and in this test's event loop."""
     made: list[Tenure] = []
 
     def make(defaults: Defaults = FAST) -> Tenure:

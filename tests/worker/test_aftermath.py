@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -22,7 +24,7 @@ NOW = 1000.0
 
 
 def outcomes(phases: list[Phase], *, ended: float = 5.0, **death: Any) -> list[Outcome]:
-    """What becomes of jobs in these phases; those that had ended did so that long ago."""
+    """The outcome of jobs in these phases; those that had ended did so that long ago."""
     entries = [
         BoardEntry(
             Lease(JobId(n), Token(1), WORKER, timedelta(seconds=30)),
@@ -116,3 +118,31 @@ def test_a_loss_says_how_the_process_ended_and_who_was_next_to_it() -> None:
     [killed] = outcomes([Phase.STARTED], code=-9, out_of_memory=True)
     assert isinstance(killed, Lost)
     assert killed.error.type == "OutOfMemory"
+
+
+LOADING = """
+import asyncio, sys
+from tenure.worker.recovery import DeadChildRecovery
+
+async def main():
+    assert "psycopg" not in sys.modules
+    loading = asyncio.create_task(
+        DeadChildRecovery(name="w").connect_to("postgresql://none@127.0.0.1:1/none", "tenure")
+    )
+    looks = 0
+    while not loading.done():
+        await asyncio.sleep(0.001)
+        looks += 1
+    assert "psycopg" in sys.modules
+    print(looks)
+
+asyncio.run(main())
+"""
+
+
+def test_parent_watches_its_children_while_it_loads_the_driver() -> None:
+    """Found by `just prove batteries`: kills came 0.6 s late after the first. Shows R4."""
+    done = subprocess.run(
+        [sys.executable, "-c", LOADING], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert int(done.stdout) >= 5

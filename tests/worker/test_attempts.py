@@ -52,18 +52,18 @@ async def test_a_call_may_have_a_cap_of_its_own(app: Tenure) -> None:
 
 async def test_a_dead_letter_that_is_retried_runs_in_a_new_life(app: Tenure) -> None:
     """Shows R15."""
-    mended: list[bool] = []
+    fixed: list[bool] = []
 
     @app.task(max_attempts=1)
     async def fragile() -> str:
-        if not mended:
+        if not fixed:
             raise ValueError("broken")
         return "well"
 
     async with app.run():
         handle = await fragile.aenqueue()
         await end(handle)
-        mended.append(True)
+        fixed.append(True)
         await app.admin.jobs.aretry([handle.id], BY)
         await end(handle)
 
@@ -182,7 +182,7 @@ async def test_the_key_stays_when_an_operator_retries(app: Tenure) -> None:
 
 
 async def test_a_handler_that_is_cancelled_by_its_own_code_has_failed(app: Tenure) -> None:
-    """A stray cancel is no reason to give the attempt back: it would go round for ever."""
+    """A stray cancel does not return the attempt: it would repeat forever."""
 
     @app.task(max_attempts=1)
     async def stray() -> None:

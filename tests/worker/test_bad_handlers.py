@@ -112,7 +112,7 @@ async def test_whatever_a_coroutine_raises_fails_its_attempt(app: Tenure, name: 
 
 
 @pytest.mark.parametrize("name", RETURN)
-async def test_a_result_that_is_no_json_fails_its_job_alone(app: Tenure, name: str) -> None:
+async def test_result_that_is_not_json_fails_only_its_job(app: Tenure, name: str) -> None:
     @app.task(max_attempts=1)
     def bad() -> object:
         return RETURN[name]()

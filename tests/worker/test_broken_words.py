@@ -26,7 +26,7 @@ class MuteCancel(Cancel):
 
 
 class MuteExit(Exception):
-    """An error that ends whoever wants to read it."""
+    """An error that kills its reader."""
 
     def __str__(self) -> str:
         raise SystemExit(3)
@@ -56,7 +56,7 @@ WORDS: list[Callable[[], BaseException]] = [
     ids=["mute", "mute cancel", "exit", "cancel exit", "text", "infinite", "nan"],
 )
 @pytest.mark.parametrize("form", ["on the loop", "in a thread"])
-async def test_an_error_that_cannot_be_told_ends_the_attempt_and_frees_the_slot(
+async def test_unprintable_error_ends_the_attempt_and_frees_the_slot(
     app: Tenure, word: Callable[[], BaseException], form: str
 ) -> None:
     """Otherwise the slot and the lease are held until the process ends."""
@@ -107,9 +107,7 @@ async def test_a_huge_error_is_cut_before_the_event_loop_works_on_it(
 
 
 @pytest.mark.parametrize("reason", [5, ["why"], object()])
-async def test_a_reason_that_is_no_text_does_not_keep_others_from_settling(
-    app: Tenure, reason: Any
-) -> None:
+async def test_invalid_reason_does_not_stop_other_settles(app: Tenure, reason: Any) -> None:
     """One handler's mistake would hold up every end in its process."""
 
     @app.task(max_attempts=1)

@@ -25,7 +25,7 @@ def from_thread(event: asyncio.Event) -> Callable[[], None]:
     return set_it
 
 
-async def test_a_running_job_is_told_that_a_cancel_was_requested(app: Tenure) -> None:
+async def test_running_job_sees_the_cancel_request(app: Tenure) -> None:
     """It may end as it likes; whatever it says, it is cancelled."""
     begun = asyncio.Event()
 
@@ -101,7 +101,7 @@ async def test_a_handler_that_does_not_look_is_stopped(app: Tenure, form: str) -
 
 
 async def test_a_handler_that_reports_and_does_not_look_is_stopped_too(app: Tenure) -> None:
-    """Its reports bring the request, and put renewals off: nobody else brings it."""
+    """Its reports bring the request, and put renewals off: nothing else brings it."""
     begun = asyncio.Event()
 
     @app.task
@@ -161,10 +161,10 @@ async def test_a_call_may_have_a_timeout_of_its_own(app: Tenure) -> None:
     assert "0.1 s" in (only.error_message or "")
 
 
-async def test_a_thread_that_does_not_heed_keeps_slot_and_lease_until_it_ends(
+async def test_thread_that_ignores_a_stop_keeps_slot_and_lease_until_it_ends(
     app: Tenure, db: Database
 ) -> None:
-    """Only then is `timed_out` settled, and nobody else has run it meanwhile. Shows R19."""
+    """Only then is `timed_out` settled, and no other worker has run it meanwhile. Shows R19."""
     go = threading.Event()
 
     @app.task(timeout=0.1, max_attempts=1)

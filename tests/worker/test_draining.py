@@ -117,13 +117,13 @@ async def test_a_claim_that_was_under_way_when_the_worker_left_starts_nothing(
 async def until_draining(app: Tenure) -> None:
     """Return once the worker says that it drains, or is gone."""
 
-    async def said() -> bool:
+    async def given() -> bool:
         return any(w.state is not WorkerState.ACTIVE for w in await app.admin.workers.alist())
 
-    await until(said)
+    await until(given)
 
 
-async def test_a_worker_that_is_asked_to_drain_takes_no_more_work(app: Tenure) -> None:
+async def test_draining_worker_claims_nothing(app: Tenure) -> None:
     """By an operator, through its row. Shows R31."""
 
     @app.task

@@ -20,7 +20,7 @@ class Greeting:
     """A result that is more than JSON has."""
 
     words: str
-    said_at: datetime
+    reported_at: datetime
 
 
 async def test_what_a_handler_returns_is_its_result_rebuilt_by_its_annotation(app: Tenure) -> None:
@@ -104,13 +104,13 @@ async def test_an_error_of_give_up_on_is_not_worth_a_retry(app: Tenure) -> None:
     assert "in find" in (first.error_trace or "")
 
 
-@pytest.mark.parametrize(("said", "reason"), [("out of stock", "out of stock"), ("", "handler")])
+@pytest.mark.parametrize(("given", "reason"), [("out of stock", "out of stock"), ("", "handler")])
 async def test_a_job_that_cancels_itself_ends_without_a_failure(
-    app: Tenure, said: str, reason: str
+    app: Tenure, given: str, reason: str
 ) -> None:
     @app.task
     async def never_mind() -> None:
-        raise Cancel(said)
+        raise Cancel(given)
 
     async with app.run():
         ended = await end(await never_mind.aenqueue())
@@ -138,7 +138,7 @@ async def test_a_job_that_snoozes_gets_its_attempt_back(app: Tenure) -> None:
 async def test_arguments_that_no_longer_fit_fail_at_once_and_are_kept(
     app: Tenure, db: Database
 ) -> None:
-    """A deploy took a parameter away: no attempt will mend that, and the payload is the
+    """A deploy took a parameter away: no attempt will fix that, and the payload is the
     evidence. Shows R15."""
 
     @app.task(name="pay")
@@ -179,9 +179,9 @@ async def test_a_result_that_cannot_be_stored_fails_the_job_and_harms_no_other(
 
     assert (ended.state, ended.done_reason) == (State.FAILED, "unstorable")
     assert good.result == 2
-    [said] = [record.message for record in caplog.records if "failed" in record.message]
-    assert said.startswith(f"job {ended.id} (")
-    assert "attempt 1 of 3 failed: Unstorable: " in said
+    [output] = [record.message for record in caplog.records if "failed" in record.message]
+    assert output.startswith(f"job {ended.id} (")
+    assert "attempt 1 of 3 failed: Unstorable: " in output
 
 
 async def test_a_result_with_signs_that_postgresql_has_not_is_stored_with_them_escaped(

@@ -28,29 +28,29 @@ AT_ONCE = Backoff(base=timedelta(0), cap=timedelta(0))
 
 def listening(app: Tenure) -> list[JobEvent]:
     """What the app's listeners are told of jobs."""
-    told: list[JobEvent] = []
+    events: list[JobEvent] = []
     for name in EVENTS:
         if not name.startswith("worker"):
-            app.on(name)(told.append)  # type: ignore[call-overload]  # All names, one by one.
-    return told
+            app.on(name)(events.append)  # type: ignore[call-overload]  # All names, one by one.
+    return events
 
 
-def lines(told: list[JobEvent], job_id: object = None) -> list[str]:
+def lines(reported: list[JobEvent], job_id: object = None) -> list[str]:
     """The events of a job, in order, as words."""
     return [
         f"{event.name} {event.attempt} {event.state}"
-        for event in told
+        for event in reported
         if job_id is None or event.job_id == job_id
     ]
 
 
-def ran(told: list[JobEvent], job_id: object = None) -> list[str]:
+def ran(reported: list[JobEvent], job_id: object = None) -> list[str]:
     """The same without the enqueue: who enqueues may hear of it after the worker has begun."""
-    return [line for line in lines(told, job_id) if not line.startswith("enqueued")]
+    return [line for line in lines(reported, job_id) if not line.startswith("enqueued")]
 
 
-async def test_a_job_that_fails_and_then_succeeds_is_told_step_by_step(app: Tenure) -> None:
-    told = listening(app)
+async def test_job_that_fails_and_then_succeeds_reports_each_step(app: Tenure) -> None:
+    reported = listening(app)
 
     @app.middleware("enqueue")
     def trace(draft: Any) -> Iterator[None]:
@@ -66,15 +66,15 @@ async def test_a_job_that_fails_and_then_succeeds_is_told_step_by_step(app: Tenu
     async with app.run(name="anna"):
         handle = await work.using(key="k").aenqueue()
         await end(handle)
-    assert lines(told) == [
+    assert lines(reported) == [
         "enqueued 0 queued",
         "started 1 running",
         "retrying 1 queued",
         "started 2 running",
         "completed 2 completed",
     ]
-    retrying, completed = told[2], told[4]
-    assert {event.job_id for event in told} == {handle.id}
+    retrying, completed = reported[2], reported[4]
+    assert {event.job_id for event in reported} == {handle.id}
     assert (retrying.task, retrying.queue, retrying.key) == ("work", "default", "k")
     assert (retrying.max_attempts, retrying.meta, retrying.worker) == (3, {"trace": "t"}, "anna")
     assert retrying.error is not None
@@ -86,10 +86,10 @@ async def test_a_job_that_fails_and_then_succeeds_is_told_step_by_step(app: Tenu
     assert (completed.error, completed.reason) == (None, "worker_done")
 
 
-async def test_a_dead_letter_is_told_by_its_error_and_reason(app: Tenure) -> None:
+async def test_dead_letter_shows_its_error_and_reason(app: Tenure) -> None:
     """Shows R15."""
-    told: list[JobEvent] = []
-    app.on("failed")(told.append)
+    events: list[JobEvent] = []
+    app.on("failed")(events.append)
 
     @app.task(max_attempts=2, backoff=AT_ONCE)
     def work() -> None:
@@ -105,10 +105,10 @@ async def test_a_dead_letter_is_told_by_its_error_and_reason(app: Tenure) -> Non
         [answer] = await app.engine.arun(op)
 
         async def both() -> bool:
-            return len(told) == 2
+            return len(events) == 2
 
         await until(both)
-    by_id = {event.job_id: event for event in told}
+    by_id = {event.job_id: event for event in events}
     gave, refused = by_id[handle.id], by_id[answer.id]
     assert (gave.name, gave.state, gave.reason, gave.attempt) == ("failed", "failed", "attempts", 2)
     assert gave.error is not None
@@ -117,8 +117,8 @@ async def test_a_dead_letter_is_told_by_its_error_and_reason(app: Tenure) -> Non
 
 
 @pytest.mark.parametrize("kind", ["def", "async"])
-async def test_a_time_out_is_told_and_then_what_came_of_it(app: Tenure, kind: str) -> None:
-    told = listening(app)
+async def test_timeout_is_reported_and_then_its_outcome(app: Tenure, kind: str) -> None:
+    reported = listening(app)
 
     def slow() -> None:
         for _ in range(1000):
@@ -132,7 +132,7 @@ async def test_a_time_out_is_told_and_then_what_came_of_it(app: Tenure, kind: st
     )
     async with app.run():
         await end(await task.aenqueue(), within=30)
-    assert ran(told) == [
+    assert ran(reported) == [
         "started 1 running",
         "timed_out 1 queued",
         "retrying 1 queued",
@@ -140,12 +140,12 @@ async def test_a_time_out_is_told_and_then_what_came_of_it(app: Tenure, kind: st
         "timed_out 2 failed",
         "failed 2 failed",
     ]
-    assert told[2].error is not None
-    assert told[2].error.type == "TimedOut"
+    assert reported[2].error is not None
+    assert reported[2].error.type == "TimedOut"
 
 
-async def test_a_snooze_a_cancel_and_a_job_past_its_time_are_told(app: Tenure) -> None:
-    told = listening(app)
+async def test_snooze_cancel_and_expiry_are_reported(app: Tenure) -> None:
+    reported = listening(app)
     tries: list[int] = []
 
     @app.task
@@ -169,7 +169,7 @@ async def test_a_snooze_a_cancel_and_a_job_past_its_time_are_told(app: Tenure) -
     async with app.run():
         for handle in handles:
             await end(handle)
-    first, second, third = (ran(told, handle.id) for handle in handles)
+    first, second, third = (ran(reported, handle.id) for handle in handles)
     assert first == [
         "started 1 running",
         "snoozed 1 queued",
@@ -178,14 +178,14 @@ async def test_a_snooze_a_cancel_and_a_job_past_its_time_are_told(app: Tenure) -
     ]
     assert second == ["started 1 running", "cancelled 1 cancelled"]
     assert third == ["cancelled 1 cancelled"]
-    assert {event.reason for event in told if event.name == "cancelled"} == {
+    assert {event.reason for event in reported if event.name == "cancelled"} == {
         "not needed",
         "expired",
     }
 
 
-async def test_a_requested_cancel_is_told_as_one(app: Tenure) -> None:
-    told = listening(app)
+async def test_requested_cancel_is_reported_as_cancel(app: Tenure) -> None:
+    reported = listening(app)
     begun = asyncio.Event()
 
     @app.task(stop_within=0.2)
@@ -198,13 +198,13 @@ async def test_a_requested_cancel_is_told_as_one(app: Tenure) -> None:
         await set_off(begun)
         await app.admin.jobs.acancel([handle.id], BY)
         await end(handle, within=30)
-    assert ran(told) == ["started 1 running", "cancelled 1 cancelled"]
+    assert ran(reported) == ["started 1 running", "cancelled 1 cancelled"]
 
 
-async def test_jobs_that_complete_in_a_transaction_or_by_their_target_are_told_once(
+async def test_completion_in_a_transaction_or_by_target_is_reported_once(
     app: Tenure,
 ) -> None:
-    told = listening(app)
+    reported = listening(app)
 
     @app.task
     def pays(job: Job) -> None:
@@ -234,15 +234,15 @@ async def test_jobs_that_complete_in_a_transaction_or_by_their_target_are_told_o
         for handle in handles:
             await end(handle)
     for handle in handles:
-        assert ran(told, handle.id) == ["started 1 running", "completed 1 completed"]
+        assert ran(reported, handle.id) == ["started 1 running", "completed 1 completed"]
 
 
-async def test_an_end_that_the_store_takes_otherwise_is_told_as_it_is(
+async def test_outcome_changed_by_the_store_is_reported_as_stored(
     app: Tenure, db: Database
 ) -> None:
     """A completion that was not committed, a result that is too large, and one with follow-ups,
     which do not follow then."""
-    told = listening(app)
+    reported = listening(app)
 
     @app.task(max_attempts=1)
     def forgets(job: Job) -> None:
@@ -265,7 +265,10 @@ async def test_an_end_that_the_store_takes_otherwise_is_told_as_it_is(
         ]
         rows = [await end(handle) for handle in handles]
     events = [
-        event for handle in handles for event in told if event.job_id == handle.id and event.error
+        event
+        for handle in handles
+        for event in reported
+        if event.job_id == handle.id and event.error
     ]
     assert [event.name for event in events] == ["failed"] * 3
     assert [event.reason for event in events] == [row.done_reason for row in rows]
@@ -277,8 +280,8 @@ async def test_an_end_that_the_store_takes_otherwise_is_told_as_it_is(
     assert await db.fetch("SELECT FROM tenure.job") == []
 
 
-async def test_what_a_drain_gives_back_is_told_if_it_had_begun(app: Tenure) -> None:
-    told = listening(app)
+async def test_started_jobs_returned_by_a_drain_are_reported(app: Tenure) -> None:
+    reported = listening(app)
     begun = asyncio.Event()
 
     @app.task
@@ -289,16 +292,16 @@ async def test_what_a_drain_gives_back_is_told_if_it_had_begun(app: Tenure) -> N
     handles = [await waits.aenqueue(), await waits.aenqueue()]
     async with app.run(concurrency=1, grace=0.1):
         await set_off(begun)
-    assert ran(told, handles[0].id) == ["started 1 running", "released 1 queued"]
-    assert ran(told, handles[1].id) == []
+    assert ran(reported, handles[0].id) == ["started 1 running", "released 1 queued"]
+    assert ran(reported, handles[1].id) == []
 
 
 @pytest.mark.parametrize(("losses", "becomes"), [(9, "poison"), (0, None)])
-async def test_a_lease_that_ran_out_elsewhere_is_told_by_who_rescued_it(
+async def test_expired_lease_is_reported_by_its_rescuer(
     app: Tenure, db: Database, losses: int, becomes: str | None
 ) -> None:
     """Shows R15."""
-    told = listening(app)
+    reported = listening(app)
 
     @app.task(name="work", queue="mail")
     def work() -> None: ...
@@ -312,22 +315,22 @@ async def test_a_lease_that_ran_out_elsewhere_is_told_by_who_rescued_it(
     async with app.run():
         ended = await end(handle)
     first = ["lost 1 failed", "failed 1 failed"] if becomes else ["lost 1 queued"]
-    assert ran(told)[: len(first)] == first
-    assert told[1].reason == ended.done_reason if becomes else told[1].reason is None
+    assert ran(reported)[: len(first)] == first
+    assert reported[1].reason == ended.done_reason if becomes else reported[1].reason is None
     assert ended.state is (State.FAILED if becomes else State.COMPLETED)
 
 
 async def test_a_worker_tells_that_it_starts_and_that_it_stops(apps: Apps) -> None:
     app = apps()
-    told: list[WorkerEvent] = []
-    app.on("worker_started", "worker_stopping", "worker_stopped")(told.append)
+    events: list[WorkerEvent] = []
+    app.on("worker_started", "worker_stopping", "worker_stopped")(events.append)
 
     @app.task(queue="mail")
     def work() -> None: ...
 
     async with app.run(concurrency=3, name="anna"):
         pass
-    assert [(e.name, e.worker, e.queues, e.concurrency) for e in told] == [
+    assert [(e.name, e.worker, e.queues, e.concurrency) for e in events] == [
         ("worker_started", "anna", ["default", "mail"], 3),
         ("worker_stopping", "anna", ["default", "mail"], 3),
         ("worker_stopped", "anna", ["default", "mail"], 3),
@@ -335,13 +338,13 @@ async def test_a_worker_tells_that_it_starts_and_that_it_stops(apps: Apps) -> No
 
 
 async def test_a_listener_that_hangs_keeps_no_job_from_being_run(app: Tenure) -> None:
-    begun, go_on = asyncio.Event(), asyncio.Event()
+    begun, proceed = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
     @app.on("started")
     def hangs(event: JobEvent) -> None:
         loop.call_soon_threadsafe(begun.set)
-        asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result(60)
+        asyncio.run_coroutine_threadsafe(proceed.wait(), loop).result(60)
 
     @app.task
     def work() -> None: ...
@@ -350,4 +353,4 @@ async def test_a_listener_that_hangs_keeps_no_job_from_being_run(app: Tenure) ->
         for handle in await app.aenqueue_many(work.bind() for _ in range(20)):
             assert (await end(handle)).state is State.COMPLETED
         await set_off(begun)
-        go_on.set()
+        proceed.set()

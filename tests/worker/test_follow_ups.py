@@ -147,7 +147,7 @@ async def test_a_follow_up_that_cannot_be_stored_fails_the_job_and_no_other(
     app: Tenure, db: Database, value: Any
 ) -> None:
     """It would be sent again and again, with the lease renewed for ever."""
-    told: list[PayloadError] = []
+    events: list[PayloadError] = []
 
     @app.task(name="second")
     async def second(value: Any) -> None: ...
@@ -157,7 +157,7 @@ async def test_a_follow_up_that_cannot_be_stored_fails_the_job_and_no_other(
         try:
             job.enqueue(second.bind(value))
         except PayloadError as error:
-            told.append(error)
+            events.append(error)
             raise
 
     @app.task(name="other")
@@ -172,4 +172,4 @@ async def test_a_follow_up_that_cannot_be_stored_fails_the_job_and_no_other(
         ended = await row(bad)
 
     assert ended.state is State.FAILED
-    assert told or only.error_type
+    assert events or only.error_type

@@ -52,9 +52,9 @@ async def test_a_child_that_loads_for_longer_than_a_minute_makes_it_unhealthy(
     assert health.is_healthy
     looks(health, [child], now + 58, 5)
     assert health.none_for >= 60
-    status, said = health.response({}, is_watched=True)
-    assert (status, said["status"]) == (503, "not working")
-    assert "child 7 has been loading the app for 6" in said["reason"]
+    status, values = health.response({}, is_watched=True)
+    assert (status, values["status"]) == (503, "not working")
+    assert "child 7 has been loading the app for 6" in values["reason"]
 
 
 async def test_a_child_works_while_both_of_its_threads_move(child: ChildProcess) -> None:
@@ -75,7 +75,8 @@ async def test_a_child_works_while_both_of_its_threads_move(child: ChildProcess)
     looks(health, [child], now + 40, 80)
     assert health.working == 0, "its loop stands still"
     assert (
-        "event loop of child 7 has not moved" in health.response({}, is_watched=True)[1]["reason"]
+        "event loop of child 7 has been blocked"
+        in health.response({}, is_watched=True)[1]["reason"]
     )
 
 
@@ -90,8 +91,8 @@ async def test_a_suspended_machine_and_a_drain_make_nothing_unhealthy(child: Chi
 
 
 def test_a_parent_that_does_not_look_is_stuck() -> None:
-    status, said = WorkerHealth().response({}, is_watched=False)
-    assert (status, said["status"]) == (503, "stuck")
+    status, values = WorkerHealth().response({}, is_watched=False)
+    assert (status, values["status"]) == (503, "stuck")
 
 
 def test_children_that_crash_often_are_started_ever_more_slowly() -> None:

@@ -128,18 +128,18 @@ class Worker:
         return json.loads(done.stdout)
 
     @property
-    def told(self) -> list[dict[str, Any]]:
+    def reported(self) -> list[dict[str, Any]]:
         """The lines that hooks wrote."""
         path = self._directory / "told.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
     def soon(self, ask: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """The first line that is as asked, once it is there."""
-        assert wait_for(lambda: any(map(ask, self.told)), seconds=60), self.log()
-        return next(filter(ask, self.told))
+        assert wait_for(lambda: any(map(ask, self.reported)), seconds=60), self.log()
+        return next(filter(ask, self.reported))
 
     def log(self) -> str:
-        return f"{self._log.read_text()}\n{self.told}"
+        return f"{self._log.read_text()}\n{self.reported}"
 
 
 @pytest.fixture
@@ -158,7 +158,7 @@ def test_middleware_is_around_handlers_in_processes_and_their_enqueues(worker: W
     followed = worker.soon(
         lambda line: (
             line.get("middleware") == "apart"
-            and sum(each.get("middleware") == "apart" for each in worker.told) == 2
+            and sum(each.get("middleware") == "apart" for each in worker.reported) == 2
         )
     )
     assert worker.enqueue("bad")[:2] == ["failed", "attempts"]
@@ -176,7 +176,7 @@ def test_middleware_is_around_handlers_in_processes_and_their_enqueues(worker: W
 
     worker.process.send_signal(signal.SIGTERM)
     assert worker.process.wait(60) == 0
-    names = [line["event"] for line in worker.told if "event" in line]
+    names = [line["event"] for line in worker.reported if "event" in line]
     assert (names[0], names[-2:]) == ("worker_started", ["worker_stopping", "worker_stopped"])
 
 
@@ -198,27 +198,27 @@ def test_async_middleware_that_cannot_go_around_a_def_is_refused_at_the_start(
     what, why, todo = ended.stderr.splitlines()[-3:]
     assert ended.returncode == 1
     assert what == "error: the worker cannot start"
-    assert "middleware session is an async def and cannot go around the task apart" in why
+    assert "middleware session is an async def and cannot wrap the task apart" in why
     assert 'only="async"' in todo
 
 
-def test_a_job_that_killed_its_child_is_told_by_the_next(worker: Worker) -> None:
+def test_job_that_killed_its_child_is_reported_by_the_next_child(worker: Worker) -> None:
     """The first time it takes its child along; then it runs in a process of its own. Shows R15."""
     assert worker.enqueue("pill")[:2] == ["failed", "poison"]
     failed = worker.soon(lambda line: line.get("event") == "failed")
     assert (failed["task"], failed["reason"], failed["error"]) == ("pill", "poison", "ProcessDied")
-    names = [line["event"] for line in worker.told if line.get("task") == "pill"]
+    names = [line["event"] for line in worker.reported if line.get("task") == "pill"]
     assert names.count("lost") == 2
     started = worker.soon(lambda line: line.get("event") == "started" or True)
     assert started["pid"] != failed["pid"]
 
 
-def test_a_dead_letter_that_the_parent_settled_is_told_by_a_living_child(worker: Worker) -> None:
+def test_dead_letter_settled_by_the_parent_reaches_listeners_of_a_child(worker: Worker) -> None:
     """A thread that does not end goes with its child; the parent has no listeners. Shows R15."""
     assert worker.enqueue("deaf")[:2] == ["failed", "attempts"]
     failed = worker.soon(lambda line: line.get("event") == "failed")
     assert (failed["task"], failed["attempt"], failed["error"]) == ("deaf", 1, "TimedOut")
     assert failed["tenant"] == "ada"
     assert failed["pid"] in children(worker.process.pid)
-    names = [line["event"] for line in worker.told if line.get("task") == "deaf"]
+    names = [line["event"] for line in worker.reported if line.get("task") == "deaf"]
     assert names.count("failed") == names.count("timed_out") == 1

@@ -100,7 +100,10 @@ async def test_what_the_worker_says_of_a_job_has_its_fields(app: Tenure, kept: K
         await asyncio.Event().wait()
 
     async with app.run():
-        for task, words in ((fails, "attempt 1 of 1 failed: Val"), (hangs, "its time is up")):
+        for task, words in (
+            (fails, "attempt 1 of 1 failed: Val"),
+            (hangs, "timed out, stopping it"),
+        ):
             row = await end(await task.aenqueue())
             assert kept.fields(words) == await expected(app, row)
 
@@ -128,7 +131,7 @@ def apart():
 
 async def test_a_worker_writes_one_object_per_line(db: Database, tmp_path: Path) -> None:
     (tmp_path / "jobs.py").write_text(JOBS)
-    said = ""
+    answer = ""
     for command in (
         ["-c", "import jobs; jobs.here.enqueue(); jobs.apart.enqueue()"],
         ["-m", "tenure", "worker", "jobs:app", "--drain", "--log-format", "json"],
@@ -143,8 +146,8 @@ async def test_a_worker_writes_one_object_per_line(db: Database, tmp_path: Path)
             text=True,
             timeout=60,
         )
-        said = done.stderr
-    lines = [json.loads(line) for line in said.splitlines()]
+        answer = done.stderr
+    lines = [json.loads(line) for line in answer.splitlines()]
     here = next(line for line in lines if line["message"] == "two\nlines")
     assert (here["level"], here["logger"], here["task"]) == ("info", "shop", "here")
     assert (here["queue"], here["attempt"], here["order"], here["odd"]) == ("mail", 1, 5, "{1, 2}")
@@ -162,7 +165,7 @@ def record(**fields: Any) -> logging.LogRecord:
     return made
 
 
-def test_what_is_no_json_is_written_as_its_text() -> None:
+def test_value_that_is_not_json_is_written_as_text() -> None:
     ring: list[Any] = []
     ring.append(ring)
     line = json.loads(JsonFormatter().format(record(ring=ring, nan=float("nan"), message="taken")))
@@ -176,7 +179,7 @@ def test_what_is_no_json_is_written_as_its_text() -> None:
 
 def test_every_field_is_documented() -> None:
     page = PAGE.read_text()
-    of_a_job, as_json = page.split("## As JSON")
+    of_a_job, as_json = page.split("## JSON format")
     assert tuple(re.findall(r"^\| `(\w+)` \|", of_a_job, re.MULTILINE)) == NAMES
     error = ValueError("no")
     made = record(stack_info="here")

@@ -30,7 +30,7 @@ def say(text):
 
 @pytest.fixture
 def pipe() -> Iterator[tuple[int, int]]:
-    """A pipe that nobody reads before the test does."""
+    """A pipe that is not read before the test does."""
     ends = os.pipe()
     yield ends
     for end in ends:
@@ -47,16 +47,16 @@ def run(program: str, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
     )
 
 
-def told(program: str) -> str:
+def reported(program: str) -> str:
     """What a program that ends by itself writes to stderr."""
     process = run(program)
-    _, said = process.communicate(timeout=30)
-    assert process.returncode == 0, said
-    return said
+    _, answer = process.communicate(timeout=30)
+    assert process.returncode == 0, answer
+    return answer
 
 
 def test_lines_come_in_their_order_and_all_of_them_before_the_end() -> None:
-    lines = told(
+    lines = reported(
         """
         for n in range(3000):
             (log.info if n % 3 else theirs.info)("line %d", n)
@@ -65,7 +65,7 @@ def test_lines_come_in_their_order_and_all_of_them_before_the_end() -> None:
     assert [line.rpartition(" ")[2] for line in lines] == [str(n) for n in range(3000)]
 
 
-def test_a_log_that_nobody_reads_stops_no_thread_and_is_dropped_and_counted(
+def test_unread_log_blocks_no_thread_and_drops_are_counted(
     pipe: tuple[int, int],
 ) -> None:
     read_end, write_end = pipe
@@ -86,21 +86,21 @@ def test_a_log_that_nobody_reads_stops_no_thread_and_is_dropped_and_counted(
         assert process.stdin is not None
         assert float(process.stdout.readline()) < 15
         os.set_blocking(read_end, False)
-        said = b""
+        answer = b""
         until = time.monotonic() + 30
         process.stdin.write("\n")
         process.stdin.flush()
-        while time.monotonic() < until and b"the last one" not in said:
+        while time.monotonic() < until and b"the last one" not in answer:
             try:
-                said += os.read(read_end, 1 << 20)
+                answer += os.read(read_end, 1 << 20)
             except BlockingIOError:
                 time.sleep(0.01)
         assert process.wait(20) == 0
-    dropped = [line for line in said.splitlines() if b"records dropped" in line]
-    written = said.count(b"theirs x")
+    dropped = [line for line in answer.splitlines() if b"records dropped" in line]
+    written = answer.count(b"theirs x")
     assert sum(int(line.split()[3]) for line in dropped) == 20_000 - written
     assert written > 5000
-    assert said.count(b"ERROR ours") == 100, "Tenure's own lines have room of their own"
+    assert answer.count(b"ERROR ours") == 100, "Tenure's own lines have room of their own"
 
 
 @pytest.mark.timing
@@ -126,7 +126,7 @@ def test_a_process_ends_though_its_log_is_not_read(pipe: tuple[int, int]) -> Non
 
 def test_own_records_reach_handlers_that_the_user_installed() -> None:
     """With the fields that a record of Tenure's has, and those that a factory adds."""
-    said = told(
+    answer = reported(
         """
         old = logging.getLogRecordFactory()
         def factory(*args, **kwargs):
@@ -141,12 +141,12 @@ def test_own_records_reach_handlers_that_the_user_installed() -> None:
         _log.shut_down(2.0)
         """
     )
-    assert "user: r7 5 " in said
-    assert said.count("job 5") == 2
+    assert "user: r7 5 " in answer
+    assert answer.count("job 5") == 2
 
 
 def test_a_level_a_filter_and_a_disabled_logger_hold() -> None:
-    said = told(
+    output = reported(
         """
         log.debug("debug")
         logging.getLogger("tenure").setLevel("ERROR")
@@ -159,11 +159,11 @@ def test_a_level_a_filter_and_a_disabled_logger_hold() -> None:
         log.error("keep nothing")
         """
     )
-    assert [line.split(" ", 2)[2] for line in said.splitlines()] == ["ERROR keep this"]
+    assert [line.split(" ", 2)[2] for line in output.splitlines()] == ["ERROR keep this"]
 
 
 def test_a_lock_that_is_held_in_logging_stops_no_log_call_of_ours() -> None:
-    said = told(
+    answer = reported(
         """
         handler = logging.StreamHandler()
         logging.getLogger().addHandler(handler)
@@ -180,12 +180,12 @@ def test_a_lock_that_is_held_in_logging_stops_no_log_call_of_ours() -> None:
         os._exit(0)
         """
     )
-    assert said.count("still there") == 5
+    assert answer.count("still there") == 5
 
 
 def test_a_copy_of_the_process_logs_too() -> None:
     """Forked by a handler, by multiprocessing: it has no thread that would write."""
-    said = told(
+    output = reported(
         """
         if not os.fork():
             theirs.info("from the copy")
@@ -194,4 +194,4 @@ def test_a_copy_of_the_process_logs_too() -> None:
         os.wait()
         """
     )
-    assert said.count("from the copy") == 2
+    assert output.count("from the copy") == 2

@@ -29,9 +29,9 @@ async def test_what_a_handler_logs_is_on_its_attempt(app: Tenure) -> None:
         one, other = await chatty.using(max_attempts=1).aenqueue(7), await quiet.aenqueue()
         await end(one)
         await end(other)
-        [said], [silent] = await attempts(app, one), await attempts(app, other)
+        [answer], [silent] = await attempts(app, one), await attempts(app, other)
 
-    assert (said.log or "").endswith("WARNING shop: order 7")
+    assert (answer.log or "").endswith("WARNING shop: order 7")
     assert silent.log is None
 
 
@@ -93,8 +93,8 @@ async def test_logs_of_jobs_side_by_side_do_not_mix(app: Tenure) -> None:
         logs = [(await attempts(app, handle))[0].log or "" for handle in handles]
 
     for handle, kept in zip(handles, logs, strict=True):
-        said = [line.rpartition("job=")[2] for line in kept.splitlines()]
-        assert said == [str(handle.id)] * 2
+        answer = [line.rpartition("job=")[2] for line in kept.splitlines()]
+        assert answer == [str(handle.id)] * 2
 
 
 async def test_what_is_logged_in_a_transaction_is_kept_too(app: Tenure) -> None:

@@ -54,7 +54,7 @@ def leaves() -> None:
 @app.task
 def tick() -> None: ...
 """
-_AT = re.compile(r"metrics are at (http://\S+)/metrics")
+_AT = re.compile(r"serving metrics at (http://\S+)/metrics")
 
 
 @contextmanager
@@ -133,7 +133,7 @@ async def test_a_worker_says_what_it_runs_and_lives_on_without_its_database(
         assert wait_for(lambda: scrape(at)["tenure_worker_heartbeat_age_seconds"] > 1.5, 60)
         health = get(f"{at}/healthz")
         assert (health.status_code, health.json()["status"]) == (200, "live")
-        proxy.mend()
+        proxy.restore()
 
 
 async def test_a_scheduler_says_what_it_has_fired(db: Database, tmp_path: Path) -> None:
@@ -152,9 +152,9 @@ async def listener() -> AsyncIterator[tuple[str, int]]:
         yield on.getsockname()
 
 
-async def asked(listener: tuple[str, int], said: bytes) -> bytes:
+async def requested(listener: tuple[str, int], given: bytes) -> bytes:
     reader, writer = await asyncio.open_connection(*listener)
-    writer.write(said)
+    writer.write(given)
     with suppress(ConnectionError):
         answer = await reader.read()
         writer.close()
@@ -163,7 +163,7 @@ async def asked(listener: tuple[str, int], said: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("said", "status"),
+    ("given", "status"),
     [
         (b"GET /healthz HTTP/1.1\r\n\r\n", b"200 OK"),
         (b"HEAD /metrics?x=1 HTTP/1.0\r\nhost: x\r\n\r\n", b"200 OK"),
@@ -174,11 +174,11 @@ async def asked(listener: tuple[str, int], said: bytes) -> bytes:
     ],
 )
 async def test_it_answers_two_paths_and_closes(
-    listener: tuple[str, int], said: bytes, status: bytes
+    listener: tuple[str, int], given: bytes, status: bytes
 ) -> None:
-    answer = await asked(listener, said)
+    answer = await requested(listener, given)
     assert answer.partition(b"\r\n")[0].removeprefix(b"HTTP/1.1 ") == status
-    if said.startswith(b"HEAD"):
+    if given.startswith(b"HEAD"):
         assert answer.endswith(b"\r\n\r\n")
 
 
@@ -186,10 +186,10 @@ async def test_who_says_nothing_is_not_waited_for(
     listener: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_WITHIN", 0.1)
-    assert await asked(listener, b"GET /metrics HTTP/1.1\r\n") == b""
+    assert await requested(listener, b"GET /metrics HTTP/1.1\r\n") == b""
 
 
-def test_a_port_that_is_taken_is_told_with_what_to_do() -> None:
+def test_taken_port_is_refused_with_the_fix() -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as taken,
         pytest.raises(ConfigError, match="--metrics-port"),

@@ -71,7 +71,7 @@ async def test_what_one_job_sets_in_its_context_is_not_there_for_the_next(app: T
     @app.middleware("run")
     def tenant(job: Job | AsyncJob) -> Iterator[None]:
         found = TENANT.get()
-        TENANT.set("somebody")
+        TENANT.set("tenant-7")
         assert found == "nobody"
         yield
 

@@ -90,8 +90,10 @@ async def test_timeouts_and_task_groups_of_asyncio_work_in_a_handler(app: Tenure
                 await asyncio.sleep(60)
         except TimeoutError:
             async with asyncio.TaskGroup() as group:
-                told = [group.create_task(asyncio.sleep(0, word)) for word in ("late", "and well")]
-            return " ".join(task.result() for task in told)
+                reported = [
+                    group.create_task(asyncio.sleep(0, word)) for word in ("late", "and well")
+                ]
+            return " ".join(task.result() for task in reported)
         return "in time"
 
     handles = await app.aenqueue_many(careful.bind() for _ in range(3))

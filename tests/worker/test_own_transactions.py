@@ -134,7 +134,7 @@ async def test_a_transaction_that_cannot_see_the_lease_taken_is_refused(
     app: Tenure, db: Database, verb: str, level: IsolationLevel
 ) -> None:
     """Shows R20."""
-    told: list[str] = []
+    events: list[str] = []
 
     @app.task
     def charge(job: Job) -> None:
@@ -144,15 +144,15 @@ async def test_a_transaction_that_cannot_see_the_lease_taken_is_refused(
             try:
                 getattr(job, verb)(connection=connection)
             except InvalidValue as error:
-                told.append(str(error))
+                events.append(str(error))
                 connection.rollback()
 
     async with app.run():
         ended = await end(await charge.aenqueue())
 
     assert ended.state is State.COMPLETED
-    assert len(told) == 1
-    assert "READ COMMITTED" in told[0]
+    assert len(events) == 1
+    assert "READ COMMITTED" in events[0]
 
 
 @pytest.mark.parametrize("verb", ["guard", "complete"])
@@ -170,12 +170,12 @@ async def test_what_means_nothing_outside_a_transaction_is_refused_there(
         [only] = await attempts(app, handle)
 
     assert (ended.state, only.error_type) == (State.FAILED, "InvalidValue")
-    assert "outside a transaction" in (only.error_message or "")
+    assert "needs a transaction" in (only.error_message or "")
 
 
-async def test_a_stranger_is_no_connection(app: Tenure, db: Database) -> None:
+async def test_foreign_object_is_not_a_connection(app: Tenure, db: Database) -> None:
     """Also one of the other world."""
-    told: list[str] = []
+    events: list[str] = []
 
     @app.task
     async def charge(job: AsyncJob) -> None:
@@ -185,12 +185,12 @@ async def test_a_stranger_is_no_connection(app: Tenure, db: Database) -> None:
                 try:
                     await job.guard(connection=stranger)
                 except InvalidValue as error:
-                    told.append(str(error))
+                    events.append(str(error))
 
     async with app.run():
         await end(await charge.aenqueue())
 
-    assert len(told) == 2
+    assert len(events) == 2
 
 
 async def test_a_deadlock_in_ones_own_transaction_is_the_handlers_affair(

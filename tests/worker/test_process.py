@@ -223,7 +223,7 @@ async def test_many_at_once_take_processes_that_become_free_and_their_time_begin
 
 
 async def test_what_waits_for_a_process_when_the_worker_stops_is_given_back(app: Tenure) -> None:
-    """Without a process being started for it first: there would not be time for so many."""
+    """Without a process being started for it first: there would not be time for all of them."""
     async with child(app, slots=16):
         handles = [await enqueue(app, "looks") for _ in range(16)]
 
@@ -382,7 +382,7 @@ async def test_a_copy_that_a_handler_forks_does_not_speak_for_it(app: Tenure) ->
     assert isinstance(results[1], int)
 
 
-async def test_a_handler_that_heeds_nothing_is_ended_with_its_process(app: Tenure) -> None:
+async def test_handler_that_ignores_stops_ends_with_its_process(app: Tenure) -> None:
     """Shows R19."""
     async with child(app):
         handle = await enqueue(app, "deaf")

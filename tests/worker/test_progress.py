@@ -1,4 +1,4 @@
-"""Reports: the cursor a job goes on from, its items and target, and the lease they extend."""
+"""Reports: the cursor a job resumes from, its items and target, and the lease they extend."""
 
 import asyncio
 from datetime import timedelta
@@ -13,7 +13,7 @@ from tests.worker.acts import BY, attempts, end, row, until
 AT_ONCE = Backoff(base=timedelta(0))
 
 
-async def test_a_job_that_failed_goes_on_from_its_last_cursor(app: Tenure) -> None:
+async def test_failed_job_continues_from_its_last_cursor(app: Tenure) -> None:
     """Shows R21. Shows R22."""
     begun_at: list[object] = []
 
@@ -96,7 +96,7 @@ async def test_the_report_that_reaches_the_target_completes_the_job_and_ends_the
             await job.progress(items={"a": 1, "b": 2, "c": 3})
         except Exception:  # noqa: BLE001 - as handlers do
             after.append("caught")
-        after.append("went on")
+        after.append("continued")
 
     @app.task
     def in_thread(job: Job) -> None:
@@ -105,7 +105,7 @@ async def test_the_report_that_reaches_the_target_completes_the_job_and_ends_the
             job.progress(items={"a": 1, "b": 2, "c": 3})
         except Exception:  # noqa: BLE001 - as handlers do
             after.append("caught")
-        after.append("went on")
+        after.append("continued")
 
     async with app.run():
         task = on_loop if form == "on the loop" else in_thread
@@ -136,14 +136,14 @@ async def test_a_job_may_say_why_there_is_no_more_to_do(app: Tenure) -> None:
 
 async def test_a_report_in_a_lost_leases_name_is_refused_and_ends_the_handler(app: Tenure) -> None:
     """Shows R4."""
-    went_on: list[bool] = []
+    continued: list[bool] = []
     revoked = asyncio.Event()
 
     @app.task
     async def work(job: AsyncJob) -> None:
         await revoked.wait()
         await job.progress(cursor=1)
-        went_on.append(True)
+        continued.append(True)
 
     async with app.run():
         handle = await work.aenqueue()
@@ -156,4 +156,4 @@ async def test_a_report_in_a_lost_leases_name_is_refused_and_ends_the_handler(ap
         revoked.set()
         ended = await end(handle)
 
-    assert (ended.state, ended.cursor, went_on) == (State.CANCELLED, None, [])
+    assert (ended.state, ended.cursor, continued) == (State.CANCELLED, None, [])

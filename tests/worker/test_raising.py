@@ -122,7 +122,7 @@ def test_a_wait_that_ends_by_itself_is_followed_by_it(act: Callable[[], object])
     assert median(lambda: _stopped_after(act)) < WAIT + 0.09
 
 
-def test_a_check_raises_once_in_the_thread_that_is_meant_alone() -> None:
+def test_check_raises_once_and_only_in_its_thread() -> None:
     raised: list[int] = []
 
     def act() -> None:

@@ -99,7 +99,7 @@ async def test_a_task_a_call_a_queue_and_a_setting_each_say_how_long_a_lease_is(
 
 
 async def test_a_job_longer_than_its_lease_keeps_it_by_renewals(app: Tenure) -> None:
-    """Three seconds of lease, and nobody else runs it. Shows R3. Shows R8."""
+    """Three seconds of lease, and no other worker runs it. Shows R3. Shows R8."""
     runs: list[int] = []
 
     @app.task

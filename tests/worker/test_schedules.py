@@ -24,7 +24,7 @@ CONNECTED = (
 )
 
 
-async def test_a_worker_fires_its_schedules_and_a_handler_sees_for_when_it_was_meant(
+async def test_worker_fires_schedules_and_the_handler_sees_the_scheduled_time(
     app: Tenure, db: Database
 ) -> None:
     """In both kinds of handlers. Shows R24. Shows R27."""
@@ -34,8 +34,8 @@ async def test_a_worker_fires_its_schedules_and_a_handler_sees_for_when_it_was_m
     @app.schedule(every=1, name="plain", args={"note": "by thread"})
     @app.task(name="plain")
     def plain(job: Job, note: str) -> None:
-        told = (job.schedule, job.tick_at, datetime.now(UTC))
-        loop.call_soon_threadsafe(seen.put_nowait, told)
+        reported = (job.schedule, job.tick_at, datetime.now(UTC))
+        loop.call_soon_threadsafe(seen.put_nowait, reported)
 
     @app.schedule("0 0 1 1 *", name="yearly")
     @app.schedule(every=1, name="quick")
@@ -78,7 +78,7 @@ async def test_a_job_that_was_enqueued_or_run_by_hand_has_no_tick(app: Tenure) -
         assert await seen.get() == ("yearly", None)
 
 
-async def test_a_worker_that_is_told_not_to_neither_declares_nor_fires(
+async def test_worker_without_schedules_neither_declares_nor_fires(
     app: Tenure, db: Database
 ) -> None:
     @app.schedule(every=1)

@@ -45,7 +45,7 @@ def ticks(bed: Bed) -> int:
 
 
 def more_ticks(bed: Bed, count: int = 2) -> None:
-    """Return once so many more are recorded."""
+    """Return once this many more are recorded."""
     wanted = ticks(bed) + count
     soon(lambda: ticks(bed) >= wanted, 10, "no more ticks")
 
@@ -78,7 +78,7 @@ def test_of_a_workers_children_one_fires_and_when_it_dies_another_takes_it_over(
         soon(lambda: bool(firing(bed) - {first}), 10, "no other scheduler")
         more_ticks(bed)
         [second] = firing(bed)
-        # It was there already: nobody waited for a new process.
+        # It was there already: no job waited for a new process.
         assert {first, second} == {"anna/1", "anna/2"}
         soon(lambda: len(worker.children) == 2, 10, "no replacement")
         kill(bed, second)
@@ -123,9 +123,7 @@ def test_when_an_operator_drains_the_child_that_fires_another_takes_it_over(bed:
     assert_whole(bed)
 
 
-def test_a_worker_that_is_told_not_to_fires_nothing(
-    bed: Bed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_worker_without_schedules_fires_nothing(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TENURE_SCHEDULES", "false")
     with Worker(TARGET, bed.url, bed.directory) as worker:
         soon(lambda: bool(bed.workers()), 20, "no worker")

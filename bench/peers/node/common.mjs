@@ -77,7 +77,7 @@ function version(name) {
   return JSON.parse(readFileSync(file, "utf8")).version;
 }
 
-// The worker stops by SIGTERM: here, or in each of so many processes.
+// The worker stops by SIGTERM: here, or in each child process.
 function work(children, begin) {
   if (children === 1) return begin();
   const processes = Array.from({ length: children }, () => fork(process.argv[1], ["work", "1"]));

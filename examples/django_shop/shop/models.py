@@ -4,7 +4,7 @@ from django.db import models
 
 
 class Order(models.Model):
-    """What somebody bought."""
+    """An order of a customer."""
 
     email = models.EmailField()
     total = models.DecimalField(max_digits=9, decimal_places=2)

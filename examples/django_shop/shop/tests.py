@@ -11,7 +11,7 @@ from tenure.testing import assert_enqueued, drain, use_connection
 
 
 class OrderTest(TestCase):
-    """What becomes of an order."""
+    """The life of an order."""
 
     def test_an_order_is_charged_once(self) -> None:
         """Also if it was placed twice by the same key."""

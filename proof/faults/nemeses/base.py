@@ -17,7 +17,7 @@ PAST_THE_LEASE = (1.2 * LEASE, 2 * LEASE)
 
 class Nemesis(ABC):
     """One way to break something. `light` ones come often: they cost a reconnection or less. A
-    `gentle` one takes no lease from anybody. What was not seen to break anything is no fault."""
+    `gentle` one takes no lease from a worker. A strike that broke nothing does not count."""
 
     name: ClassVar[str]
     light: ClassVar[bool] = False
@@ -34,7 +34,7 @@ class Nemesis(ABC):
         return False
 
     def relieve(self, bed: Bed) -> int:
-        """Mend it; how many faults it was seen to come to."""
+        """Fix it; return how many faults it caused."""
         del bed
         return 1
 
@@ -44,7 +44,7 @@ class Nemesis(ABC):
 
 
 class AtAPost(Nemesis):
-    """Strikes one worker, and leaves it to itself until it is mended."""
+    """Strikes one worker, and leaves it to itself until it is fixed."""
 
     post: Post
 
@@ -63,11 +63,11 @@ class AtAPost(Nemesis):
         """Break something at `self.post`."""
 
     def relieve(self, bed: Bed) -> int:
-        """Mend it, and let others have their turn."""
+        """Fix it, and let others have their turn."""
         self.post.struck = False
-        return self.mend(bed)
+        return self.restore(bed)
 
-    def mend(self, bed: Bed) -> int:
-        """Mend what `harm` did; how many faults it was seen to come to."""
+    def restore(self, bed: Bed) -> int:
+        """Undo what `harm` did; return how many faults it caused."""
         del bed
         return 1

@@ -22,7 +22,7 @@ _TEN_MINUTES = 600.0
 _NEAR = 60.0
 _UP_WITHIN = 30.0
 # Processes look at the offset about once a second.
-_TOLD_WITHIN = 5.0
+_SEEN_WITHIN = 5.0
 
 
 class WorkerClock(AtAPost):
@@ -51,7 +51,7 @@ class WorkerClock(AtAPost):
             self._since = time.monotonic()
         return False
 
-    def mend(self, bed: Bed) -> int:
+    def restore(self, bed: Bed) -> int:
         del bed
         self.post.environment = {}
         self.post.dismiss(signal.SIGTERM)
@@ -78,7 +78,7 @@ class ServerClock(Nemesis):
 
     def relieve(self, bed: Bed) -> int:
         self._clock.set(0.0)
-        return self._stepped + (self._stepped and wait_for(lambda: self._shows(bed), _TOLD_WITHIN))
+        return self._stepped + (self._stepped and wait_for(lambda: self._shows(bed), _SEEN_WITHIN))
 
     def _shows(self, bed: Bed) -> bool:
         """Whether the server itself tells the time that it was given."""

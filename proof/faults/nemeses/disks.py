@@ -50,7 +50,7 @@ class DiskFull(Nemesis):
 
     def relieve(self, bed: Bed) -> int:
         self._disk.free()
-        # A server that could not write its log has ended; whoever supervises starts it again.
+        # A server that could not write its log has ended; its supervisor starts it again.
         if not bed.cluster.alive:
             bed.cluster.kill()
             bed.cluster.start()

@@ -37,14 +37,14 @@ class _HeldUp(AtAPost):
         self._held = self._held or self.post.proxy.held > 0
         return False
 
-    def mend(self, bed: Bed) -> int:
+    def restore(self, bed: Bed) -> int:
         self.look(bed)
-        self.post.proxy.mend()
+        self.post.proxy.restore()
         return int(self._held)
 
 
 class Silence(_HeldUp):
-    """Nothing passes, and nobody is told."""
+    """Nothing passes, and neither end is notified."""
 
     name = "worker partitioned"
 
@@ -151,5 +151,5 @@ class SilenceClient(Nemesis):
 
     def relieve(self, bed: Bed) -> int:
         held = bed.road.held
-        bed.road.mend()
+        bed.road.restore()
         return int(held > 0)

@@ -26,7 +26,7 @@ class OtherVersion(Nemesis):
     name = "worker replaced by one of another release"
     _post: Post
     _path: str | None
-    _came: bool
+    _arrived: bool
 
     def strike(self, bed: Bed) -> float | None:
         post = bed.unharmed()
@@ -35,14 +35,14 @@ class OtherVersion(Nemesis):
         old = versions.fetch(LAST_RELEASE).environment
         post.environment = {} if post.environment else old
         post.dismiss(signal.SIGTERM)
-        self._post, self._came = post, False
+        self._post, self._arrived = post, False
         self._path = post.environment.get(_PATH, os.environ.get(_PATH))
         return _UP_WITHIN
 
     def look(self, bed: Bed) -> bool:
-        self._came = any(one.get(_PATH) == self._path for one in bed.at_work(self._post))
-        return self._came
+        self._arrived = any(one.get(_PATH) == self._path for one in bed.at_work(self._post))
+        return self._arrived
 
     def relieve(self, bed: Bed) -> int:
         del bed
-        return int(self._came)
+        return int(self._arrived)

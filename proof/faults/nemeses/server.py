@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # In milliseconds.
 _GONE_WITHIN = 1000
-# What a migration of ours waits for a lock at most; and one of somebody else, past the leases.
+# The longest wait of our migration for a lock; and of another program's, past the leases.
 _LOCK_TIMEOUTS = (2.0, 1.5 * LEASE)
 _BACKENDS = """
 SELECT a.pid FROM pg_stat_activity AS a
@@ -34,7 +34,7 @@ SELECT pg_terminate_backend(p, {_GONE_WITHIN}) FROM unnest(%(pids)s::integer[]) 
 _PINNED = """
 SELECT count(*) FROM pg_stat_activity AS a WHERE a.pid = %(pid)s AND a.backend_xmin IS NOT NULL
 """
-# Of them, who stands behind a request that is itself not granted.
+# Of them, those that wait behind a request that is itself not granted.
 _BEHIND = """
 SELECT count(*) FROM pg_locks AS l
 WHERE NOT l.granted AND %(pid)s = ANY (pg_blocking_pids(l.pid)) AND EXISTS (
@@ -165,7 +165,7 @@ class Convoy(Nemesis):
 
 
 class KillLocked(AtAPost):
-    """Somebody keeps the rows of a worker's jobs locked; what the worker still says waits behind
+    """Another session keeps the rows of a worker's jobs locked; the worker's reports wait behind
     the lock, the worker is killed, and the lock is held past the ends of its leases."""
 
     name = "kill -9 of a worker whose rows are locked"
@@ -188,7 +188,7 @@ class KillLocked(AtAPost):
             send(pid, signal.SIGKILL)
         return 1.1 * LEASE
 
-    def mend(self, bed: Bed) -> int:
+    def restore(self, bed: Bed) -> int:
         del bed
         self._connection.close()
         return 1

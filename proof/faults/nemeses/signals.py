@@ -65,8 +65,8 @@ class StopWorker(AtAPost):
         self._stood_still = _stop(self._asleep)
         return bed.rng.uniform(*PAST_THE_LEASE)
 
-    def mend(self, bed: Bed) -> int:
-        # The children first: for a moment nobody keeps them from offering their results.
+    def restore(self, bed: Bed) -> int:
+        # The children first: for a moment nothing keeps them from offering their results.
         del bed
         for pid in reversed(self._asleep):
             send(pid, signal.SIGCONT)
@@ -74,7 +74,7 @@ class StopWorker(AtAPost):
 
 
 class SuspendAll(Nemesis):
-    """Every worker sleeps past its leases, as on a host that is suspended: nobody rescues them,
+    """Every worker sleeps past its leases, as on a host that is suspended: no worker rescues them,
     and all wake up at once."""
 
     name = "all workers suspended past the lease"
@@ -112,7 +112,7 @@ class Freeze(AtAPost):
         self._freezer.freeze(self.post.parent)
         return bed.rng.uniform(*PAST_THE_LEASE)
 
-    def mend(self, bed: Bed) -> int:
+    def restore(self, bed: Bed) -> int:
         del bed
         self._freezer.thaw()
         return 1
@@ -131,7 +131,7 @@ class StopChild(AtAPost):
         self._stood_still = _stop([self._child])
         return bed.rng.uniform(*PAST_THE_LEASE)
 
-    def mend(self, bed: Bed) -> int:
+    def restore(self, bed: Bed) -> int:
         del bed
         # Its parent has ended it by now; if its id is another's, that one is awake anyway.
         send(self._child, signal.SIGCONT)
@@ -151,7 +151,7 @@ class Deploy(AtAPost):
 
 
 class KillClient(Nemesis):
-    """The program that enqueues, wherever it is in its work; another goes on after it."""
+    """The program that enqueues, at any point of its work; another continues after it."""
 
     name = "kill -9 of a client"
 
@@ -169,7 +169,7 @@ class Starve(AtAPost):
         self._limit.take(self.post.family())
         return bed.rng.uniform(*PAST_THE_LEASE)
 
-    def mend(self, bed: Bed) -> int:
+    def restore(self, bed: Bed) -> int:
         del bed
         waits = self._limit.waits
         self._limit.remove()

@@ -46,8 +46,8 @@ def say(what: str, number: int) -> None:
 def handle(number: int) -> str:
     """The handler, where handlers are functions."""
     say("start", number)
-    until = time.monotonic() + SECONDS  # Goes on while the process is stopped.
-    while _goes_on(until):
+    until = time.monotonic() + SECONDS  # Runs on while the process is stopped.
+    while _continues(until):
         time.sleep(_LOOK)
     say("end", number)
     return WORKER
@@ -58,7 +58,7 @@ async def ahandle(number: int) -> str:
     say("start", number)
     until = time.monotonic() + SECONDS
     try:
-        while _goes_on(until):  # noqa: ASYNC110 - what it waits for comes from outside
+        while _continues(until):  # noqa: ASYNC110 - what it waits for comes from outside
             await asyncio.sleep(_LOOK)
     except asyncio.CancelledError:
         say("cut", number)
@@ -67,7 +67,7 @@ async def ahandle(number: int) -> str:
     return WORKER
 
 
-def _goes_on(until: float) -> bool:
+def _continues(until: float) -> bool:
     return time.monotonic() < until and not _LET_GO.exists()
 
 

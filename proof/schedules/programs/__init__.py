@@ -1,4 +1,4 @@
-"""Programs whose schedules are fired by real schedulers. Nobody serves their queue."""
+"""Programs whose schedules are fired by real schedulers. No worker serves their queue."""
 
 import os
 

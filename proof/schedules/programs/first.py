@@ -10,4 +10,4 @@ app = Tenure(program="proof-deploy", version=1)
 @app.schedule(every=1, name="removed", missed="all")
 @app.task(name="noop", queue="piled")
 def noop() -> None:
-    """Nobody runs it."""
+    """No worker runs it."""

@@ -15,7 +15,7 @@ _SEVENTH = 7
 
 @app.task(name="noop", queue="piled")
 def noop(number: int) -> None:
-    """Nobody runs it."""
+    """No worker runs it."""
 
 
 for number in range(_COUNT):

@@ -10,4 +10,4 @@ app = Tenure(program="proof-deploy", version=2)
 @app.schedule(every=1, name="added", missed="all")
 @app.task(name="noop", queue="piled")
 def noop() -> None:
-    """Nobody runs it."""
+    """No worker runs it."""

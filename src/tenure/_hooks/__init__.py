@@ -1,1 +1,1 @@
-"""What users hang into the house: middleware around enqueue and run, and listeners for events."""
+"""Middleware around enqueue and run, and listeners for events."""

@@ -1,4 +1,4 @@
-"""The thread that tells listeners, one event at a time and in order, with a loop of its own."""
+"""The thread that calls listeners on its own event loop, one event at a time and in order."""
 
 import asyncio
 import atexit
@@ -15,12 +15,10 @@ from tenure._model.event import SHUTDOWN_TIMEOUT, Event, Listener, OnShutdown, n
 
 log = Log("tenure")
 _MOST = 10_000
-_FAILED = "the listener %s failed at %r; nothing else is affected"
+_FAILED = "listener %s raised on event %r; nothing else is affected"
 
 
 class ListenerThread:
-    """The thread that calls listeners, and its loop."""
-
     def __init__(self, at_end: OnShutdown) -> None:
         self.pid = os.getpid()
         self._at_end = at_end
@@ -35,14 +33,14 @@ class ListenerThread:
         atexit.register(self.close, SHUTDOWN_TIMEOUT)
 
     def put(self, event: Event, listeners: Sequence[Listener]) -> None:
-        """Have the event told, unless too many wait: then it is dropped, and that is said."""
+        """Queue an event. Drop it with a warning if too many are waiting."""
         if len(self._events) >= _MOST:
             if not self._dropped:
-                log.warning("listeners: %d events wait; new ones are dropped", _MOST)
+                log.warning("listeners: %d events are waiting, dropping new ones", _MOST)
             self._dropped += 1
             return
         if self._dropped:
-            log.warning("listeners: %d events were dropped", self._dropped)
+            log.warning("listeners: dropped %d events", self._dropped)
             self._dropped = 0
         self._events.append((event, listeners))
         if not self._nudged:
@@ -50,7 +48,7 @@ class ListenerThread:
             self._wake()
 
     def close(self, within: float) -> None:
-        """Tell what waits, and end; after this long, leave the rest untold."""
+        """Deliver queued events within this time, and end the thread."""
         atexit.unregister(self.close)
         self._closing = True
         self._wake()
@@ -58,14 +56,14 @@ class ListenerThread:
             return
         self._thread.join(within)
         if self._thread.is_alive():
-            log.warning("listeners: %d events are left untold", len(self._events) + 1)
+            log.warning("listeners: stopped with %d events undelivered", len(self._events) + 1)
 
     async def close_in_background(self, act: Callable[[], None]) -> None:
-        """Do what waits for this thread on another one, and not on the caller's loop."""
+        """Wait for this thread to end on another thread, so the caller's loop isn't blocked."""
         await asyncio.to_thread(act)
 
     def _wake(self) -> None:
-        with contextlib.suppress(RuntimeError):  # it has ended, and its loop with it
+        with contextlib.suppress(RuntimeError):  # the thread and its loop have ended
             self._loop.call_soon_threadsafe(self._something.set)
 
     def _main(self) -> None:
@@ -74,7 +72,7 @@ class ListenerThread:
 
     async def _run(self) -> None:
         while self._events or not self._closing:
-            # From here on an event nudges again: what came before it is told now.
+            # Later events wake the loop again. Earlier ones are delivered now.
             self._nudged = False
             self._something.clear()
             while self._events:
@@ -87,8 +85,7 @@ class ListenerThread:
         await self._at_end()
 
     def _deliver(self, listener: Listener, event: Event) -> asyncio.Task[None] | None:
-        """Call one listener, in a context of its own: nothing is left there for the next. A task,
-        if it wants to be awaited."""
+        """Call one listener in a new context. Return a task if it must be awaited."""
         context = Context()
         try:
             answer = context.run(listener, event)

@@ -1,6 +1,7 @@
-"""Listeners: who wants to hear of what. What they are told has happened; nobody waits for it.
+"""Register listeners, and deliver events to them without waiting.
 
-The thread that tells them is in `delivery`, loaded with the first event that somebody wants.
+The delivery thread lives in the `delivery` module, which is imported when the first event has a
+listener.
 """
 
 import inspect
@@ -17,15 +18,17 @@ if TYPE_CHECKING:
 
 
 class Listeners:
-    """Who wants to hear of what. Told one event at a time, in order, on a thread of their own
-    with an event loop of its own; it is started with the first event that somebody wants.
-    `at_end` is awaited there before that loop ends."""
+    """An app's listeners, called on their own thread, one event at a time and in order.
+
+    The thread and its event loop start when the first event has a listener. `at_end` is awaited on
+    that loop before the loop ends.
+    """
 
     def __init__(self, at_end: OnShutdown) -> None:
         self._at_end = at_end
         self.by_name: dict[str, list[Listener]] = {}
         self._lock = threading.Lock()
-        self._teller: ListenerThread | None = None
+        self._thread: ListenerThread | None = None
 
     def __contains__(self, name: object) -> bool:
         return name in self.by_name
@@ -34,19 +37,18 @@ class Listeners:
         return bool(self.by_name)
 
     def check(self, names: Sequence[str]) -> None:
-        """InvalidValue if there is no such event."""
         if not names or any(callable(name) for name in names):
-            raise InvalidValue('a listener says what it listens for: write @app.on("failed")')
+            raise InvalidValue('name the events to listen for: write @app.on("failed")')
         for name in names:
             if name not in EVENTS:
-                raise InvalidValue(f"there is no event {name!r}; there are: {', '.join(EVENTS)}")
+                raise InvalidValue(f"unknown event {name!r}; use one of: {', '.join(EVENTS)}")
 
     def add(self, names: Sequence[str], listener: Listener) -> None:
-        """Register a listener; InvalidValue if it cannot be one."""
+        """Register a listener. Raise InvalidValue if it can't be called with one event."""
         if inspect.isgeneratorfunction(listener) or inspect.isasyncgenfunction(listener):
             raise InvalidValue(
-                f"{name_of(listener)} has a yield, and a listener is told after the fact; "
-                "middleware is what goes around"
+                f"{name_of(listener)} has a yield, but a listener is called after the event; "
+                "use middleware to run code around a call"
             )
         try:
             inspect.signature(listener).bind(None)
@@ -58,32 +60,31 @@ class Listeners:
             self.by_name.setdefault(name, []).append(listener)
 
     def deliver(self, event: Event) -> None:
-        """Have an event told soon, if somebody wants it. From any thread; does not wait."""
+        """Queue an event for its listeners, from any thread, without waiting."""
         listeners = self.by_name.get(event.name)
         if listeners:
-            teller = self._teller
-            if teller is None or teller.pid != os.getpid():
-                teller = self._started()
-            teller.put(event, listeners)
+            thread = self._thread
+            if thread is None or thread.pid != os.getpid():
+                thread = self._started()
+            thread.put(event, listeners)
 
     def _started(self) -> "ListenerThread":
         from tenure._hooks.delivery import ListenerThread  # noqa: PLC0415 - most programs have no listener
 
         with self._lock:
-            # A process that was forked has its parent's memory, but not its threads.
-            if self._teller is None or self._teller.pid != os.getpid():
-                self._teller = ListenerThread(self._at_end)
-            return self._teller
+            # A forked process has its parent's memory but not its threads.
+            if self._thread is None or self._thread.pid != os.getpid():
+                self._thread = ListenerThread(self._at_end)
+            return self._thread
 
     def close(self, within: float = SHUTDOWN_TIMEOUT) -> None:
-        """Let what waits be told, as long as that takes no longer than this, and end the thread;
-        the next event starts another."""
+        """Deliver queued events within this time and end the thread. The next event restarts it."""
         with self._lock:
-            teller, self._teller = self._teller, None
-        if teller is not None and teller.pid == os.getpid():
-            teller.close(within)
+            thread, self._thread = self._thread, None
+        if thread is not None and thread.pid == os.getpid():
+            thread.close(within)
 
     async def aclose(self) -> None:
-        """The same in the async world."""
-        if self._teller is not None:
-            await self._teller.close_in_background(self.close)
+        """Async version of `close()`."""
+        if self._thread is not None:
+            await self._thread.close_in_background(self.close)

@@ -1,13 +1,8 @@
 """Middleware around enqueue and around handlers.
 
-What is registered with one app; a mistake is refused here, when it is made.
-
-Listeners are in `listeners`.
-
-Calling a handler inside the middleware around run: in its thread, in its task, in its context.
-
-Middleware looks on and may raise. It cannot change a result, and an error that it swallows goes
-on all the same: a job must not count as done because of an `except` too wide.
+Middleware runs in the handler's thread, task and context. It may raise, but it can't change a
+result. If middleware swallows an error, the error is raised anyway, because an overly broad
+`except` must not mark a job as done.
 """
 
 import inspect
@@ -33,11 +28,10 @@ from tenure.errors import ConfigError, InvalidValue
 
 
 class Draft:
-    """A job on its way into its queue, as middleware sees it. What is put into `meta` goes with
-    the job; all else is to be read.
+    """A job about to be enqueued. Middleware may change `meta`. The rest is read-only.
 
-    `id` and `created` are known after the yield. They stay None for a follow-up, which is
-    enqueued when the job that wants it completes.
+    `id` and `created` are set after the yield. They stay None for a follow-up, which is enqueued
+    when its parent job completes.
     """
 
     def __init__(self, job: NewJob) -> None:
@@ -47,7 +41,7 @@ class Draft:
         self.created: bool | None = None
 
     def __repr__(self) -> str:
-        return f"<Draft {self.task}{'' if self.id is None else f' {self.id}'}>"
+        return f"<Draft {self.task}>" if self.id is None else f"<Draft {self.task} {self.id}>"
 
     @property
     def task(self) -> str:
@@ -56,34 +50,33 @@ class Draft:
 
     @property
     def queue(self) -> str:
-        """The queue it goes into."""
+        """The queue."""
         return self._job.queue
 
     @property
     def args(self) -> Mapping[str, Json]:
-        """The arguments by name, as they are stored."""
+        """The stored arguments by name."""
         args: Mapping[str, Json] = self._job.args
         return args
 
     @property
     def priority(self) -> int:
-        """The priority, 9 the most urgent."""
+        """The priority. 9 is the most urgent."""
         return self._job.priority
 
     @property
     def key(self) -> str | None:
-        """The key that makes it unique within its task, if it has one."""
+        """The deduplication key within its task, if any."""
         return self._job.key
 
     @property
     def tags(self) -> list[str]:
-        """The tags given at enqueue."""
+        """The tags."""
         return list(self._job.meta.get("tags", ()))
 
 
 class EnqueueScope:
-    """Holds middleware open from before the first call is stored until all are. An error of the
-    store is seen by all of it and goes on to the caller, whatever the middleware makes of it."""
+    # All middleware sees a store error, and the caller gets the error even if one swallows it.
 
     def __init__(
         self,
@@ -104,11 +97,10 @@ class EnqueueScope:
 
     @property
     def has_no_middleware(self) -> bool:
-        """Whether no middleware goes around what is enqueued."""
         return self._stack is None
 
     def before(self, jobs: Sequence[NewJob]) -> Sequence[NewJob]:
-        """The jobs as the middleware wants them stored; what it raises refuses them all."""
+        """Enter the middleware, and return the jobs to store. An exception rejects them all."""
         if self._stack is None:
             return jobs
         self._drafts = []
@@ -126,7 +118,6 @@ class EnqueueScope:
         return admitted
 
     def after(self, jobs: Sequence[NewJob], answers: Sequence[EnqueueResult]) -> None:
-        """Note what became of the jobs that were admitted last."""
         for draft, answer in zip(self._drafts, answers if self._drafts else (), strict=True):
             draft.id, draft.created = answer.id, answer.created
         if "enqueued" in self._listeners.by_name:
@@ -147,8 +138,7 @@ class EnqueueScope:
 
 
 class _InOwnContext(AbstractContextManager[None]):
-    """Middleware of one job among many, in a context of its own: what is open for one of them (a
-    span, a bound variable) is not around the next."""
+    """Middleware for one of many jobs, run in its own context so spans don't leak."""
 
     def __init__(self, manager: AbstractContextManager[None], context: Context) -> None:
         self._manager = manager
@@ -188,20 +178,17 @@ _KINDS = ("def", "async")
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One middleware around run."""
-
     name: str
     manager: Manager
     awaits: bool
     only: str | None
 
     def fits(self, *, is_async: bool) -> bool:
-        """Whether it goes around handlers of this kind."""
         return self.only is None or self.only == ("async" if is_async else "def")
 
 
 class Hooks:
-    """The middleware and the listeners of one app, in the order in which they were registered."""
+    """An app's middleware and listeners, in registration order."""
 
     def __init__(self, *, at_end: OnShutdown) -> None:
         self.listeners: Listeners = Listeners(at_end)
@@ -210,34 +197,32 @@ class Hooks:
         self._by_kind: dict[bool, Sequence[Layer]] = {True: (), False: ()}
 
     def passage(self, *, many: bool = False) -> EnqueueScope:
-        """The way into the store for a call that is about to be enqueued, or many."""
         return EnqueueScope(self._enqueue, self.listeners, many=many)
 
     def around(self, *, is_async: bool) -> Sequence[Layer]:
-        """What goes around handlers of this kind, the outermost first."""
+        """Return the middleware for this kind of handler, outermost first."""
         return self._by_kind[is_async]
 
     def add(self, place: str, function: Callable[..., Any], *, only: str | None) -> None:
-        """Register middleware; InvalidValue if it cannot be any."""
+        """Register middleware. Raise InvalidValue if it is invalid."""
         if place not in _PLACES:
             raise InvalidValue(
-                f"there is no middleware around {place!r}; "
+                f"middleware cannot wrap {place!r}; "
                 'write @app.middleware("enqueue") or @app.middleware("run")'
             )
-        if only is not None and (place == "enqueue" or only not in _KINDS):
-            raise InvalidValue(
-                f"only={only!r} cannot be; it goes with middleware around run, and says for "
-                'which handlers it is: "def" or "async"'
-            )
+        if only is not None and place == "enqueue":
+            raise InvalidValue("only= is for middleware around run; remove it here")
+        if only is not None and only not in _KINDS:
+            raise InvalidValue(f'only must be "def" or "async", got {only!r}')
         awaits = _awaits(function)
         if awaits and place == "enqueue":
             raise InvalidValue(
-                f"{_name(function)} is an async def, and middleware around enqueue serves "
-                "enqueue and aenqueue alike; write it as a def with one yield"
+                f"{_name(function)} is an async def, but middleware around enqueue also wraps sync "
+                "calls; write it as a def with one yield"
             )
         if awaits and only == "def":
             raise InvalidValue(
-                f"{_name(function)} is an async def and cannot go around a def; "
+                f"{_name(function)} is an async def and cannot wrap a def; "
                 "write it as a def with one yield"
             )
         if place == "enqueue":
@@ -251,37 +236,34 @@ class Hooks:
         }
 
     def check(self, kinds: Iterable[tuple[str, bool]]) -> None:
-        """ConfigError if a task, told by its name and whether it is async, is a def that
-        middleware cannot go around."""
+        """Raise ConfigError if async middleware would wrap a `def` task."""
         awaiting = [each for each in self._run if each.awaits and each.only is None]
         if not awaiting:
             return
         for task, is_async in kinds:
             if not is_async:
                 raise ConfigError(
-                    f"middleware {awaiting[0].name} is an async def and cannot go around the task "
-                    f"{task}, which is a def; write it as a def with one yield, which goes around "
-                    'both, or say @app.middleware("run", only="async")'
+                    f"middleware {awaiting[0].name} is an async def and cannot wrap the task "
+                    f"{task}, which is a def; write it as a def with one yield, which wraps both, "
+                    'or use @app.middleware("run", only="async")'
                 )
 
 
 def _awaits(function: Callable[..., Any]) -> bool:
-    """Whether the middleware is async; what is no generator of one argument is refused."""
+    """Whether the middleware is async. Raise InvalidValue if it isn't middleware."""
     if not inspect.isgeneratorfunction(function) and not inspect.isasyncgenfunction(function):
         wrapped = getattr(function, "__wrapped__", None)
         if inspect.isgeneratorfunction(wrapped) or inspect.isasyncgenfunction(wrapped):
-            raise InvalidValue(
-                f"{_name(function)} is decorated already; leave @contextmanager away"
-            )
+            raise InvalidValue(f"{_name(function)} is already decorated; remove @contextmanager")
         raise InvalidValue(
             f"{_name(function)} has no yield; middleware is a function with one yield, "
-            "where what it goes around happens"
+            "where the wrapped call runs"
         )
     try:
         inspect.signature(function).bind(None)
     except TypeError as error:
         raise InvalidValue(
-            f"{_name(function)} must take one argument, what it goes around: {error}"
+            f"{_name(function)} must take one argument, the job or draft: {error}"
         ) from error
     return inspect.isasyncgenfunction(function)
 
@@ -291,7 +273,7 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def around(layers: Sequence[Layer], job: Any, call: Callable[[], Any]) -> Any:
-    """Call inside these, the first outermost."""
+    """Call inside these layers, outermost first."""
     entered: list[Any] = []
     raised: BaseException | None = None
     result = None
@@ -302,22 +284,22 @@ def around(layers: Sequence[Layer], job: Any, call: Callable[[], Any]) -> Any:
                 manager.__enter__()
                 entered.append(manager)
             result = call()
-        except BaseException as error:  # noqa: BLE001 - raised again, once all have seen it
+        except BaseException as error:  # noqa: BLE001 - raised again below
             raised = error
         while entered:
             try:
                 entered.pop().__exit__(*_seen(raised))
-            except BaseException as error:  # noqa: BLE001 - its own takes the place of the first
+            except BaseException as error:  # noqa: BLE001 - replaces the first error
                 raised = error
         if raised is not None:
             raise raised
         return result
     finally:
-        raised = None  # An error that its own frame refers to would stay until the next GC.
+        raised = None  # Breaks a reference cycle that would last until the next GC.
 
 
 async def aaround(layers: Sequence[Layer], job: Any, call: Callable[[], Awaitable[Any]]) -> Any:
-    """The same around what is awaited, with sync and async ones."""
+    """Await a call inside these layers, sync or async."""
     entered: list[tuple[Any, bool]] = []
     raised: BaseException | None = None
     result = None
@@ -331,7 +313,7 @@ async def aaround(layers: Sequence[Layer], job: Any, call: Callable[[], Awaitabl
                     manager.__enter__()
                 entered.append((manager, layer.awaits))
             result = await call()
-        except BaseException as error:  # noqa: BLE001 - raised again, once all have seen it
+        except BaseException as error:  # noqa: BLE001 - raised again below
             raised = error
         while entered:
             manager, awaits = entered.pop()
@@ -340,7 +322,7 @@ async def aaround(layers: Sequence[Layer], job: Any, call: Callable[[], Awaitabl
                     await manager.__aexit__(*_seen(raised))
                 else:
                     manager.__exit__(*_seen(raised))
-            except BaseException as error:  # noqa: BLE001 - its own takes the place of the first
+            except BaseException as error:  # noqa: BLE001 - replaces the first error
                 raised = error
         if raised is not None:
             raise raised
@@ -350,5 +332,4 @@ async def aaround(layers: Sequence[Layer], job: Any, call: Callable[[], Awaitabl
 
 
 def _seen(error: BaseException | None) -> tuple[Any, Any, Any]:
-    """What a context manager is told of an error."""
     return (None, None, None) if error is None else (type(error), error, error.__traceback__)

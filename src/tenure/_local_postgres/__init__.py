@@ -1,7 +1,7 @@
-"""A private PostgreSQL server from installed binaries, for tests and for `tenure dev`.
+"""A private PostgreSQL server for tests and `tenure dev`, using installed binaries.
 
-It opens no port: its socket is in a directory that only its user can enter. Standard library and
-errors only; what is in its databases is other rooms' business.
+The server opens no port. Its socket is in a directory that only its user can enter. This package
+imports only the standard library and `errors`.
 """
 
 from tenure._local_postgres.server import PrivatePostgres, find_binaries

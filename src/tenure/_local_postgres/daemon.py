@@ -1,4 +1,4 @@
-"""The minder: the small process that runs a private server, and ends it when nobody uses it."""
+"""The daemon: a process that runs a private server, and stops it when its last user is gone."""
 
 import ctypes
 import fcntl
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tenure._local_postgres.directory import gate, locked, open_file
 
-LOOK = 0.2
+POLL_INTERVAL = 0.2
 STOP_WITHIN = 15.0
 _PR_SET_PDEATHSIG = 1
 _MAIN = (
@@ -27,7 +27,7 @@ _MAIN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonOptions:
-    """What a minder is told at its start."""
+    """A daemon's options."""
 
     directory: str
     sockets: str
@@ -36,34 +36,40 @@ class DaemonOptions:
     command: Sequence[str]
 
 
-def start(orders: DaemonOptions) -> None:
-    """Start a minder, and return when it holds `kept`. It is nobody's child, and outlives this
-    process where others use the server."""
+def start(options: DaemonOptions) -> None:
+    """Start a daemon, and return once it holds the `kept` lock.
+
+    The daemon isn't a child of this process, so it can keep running while other processes use the
+    server.
+    """
     here = str(Path(__file__).parents[2])
-    command = [sys.executable, "-c", _MAIN, here, json.dumps(asdict(orders))]
-    popen(command, Path(orders.directory)).wait()
+    # -P: no module is imported from the directory.
+    command = [sys.executable, "-P", "-c", _MAIN, here, json.dumps(asdict(options))]
+    popen(command, Path(options.directory)).wait()
 
 
 def main() -> None:
-    """Be a minder."""
-    orders = DaemonOptions(**json.loads(sys.argv[2]))
-    directory = Path(orders.directory)
+    """Run a daemon."""
+    options = DaemonOptions(**json.loads(sys.argv[2]))
+    directory = Path(options.directory)
     kept = open_file(directory / "kept")
     fcntl.flock(kept, fcntl.LOCK_EX)
     if os.fork():
         os._exit(0)
-    server = popen(orders.command, directory, user=orders.user, before_exec=_ends_with(os.getpid()))
+    server = popen(
+        options.command, directory, user=options.user, before_exec=_ends_with(os.getpid())
+    )
     os.write(kept, str(server.pid).encode())
-    with suppress(FileNotFoundError):  # somebody has removed the directory
+    with suppress(FileNotFoundError):  # the directory was removed
         while server.poll() is None:
             with suppress(BlockingIOError), gate(directory, wait=False):
                 if not locked(directory / "users"):
                     _end(server)
-                    # While the gate is held: who comes next finds nobody who keeps it.
+                    # Still holding the gate, so the next user finds `kept` unlocked.
                     os.close(kept)
-                    _clear(orders)
+                    _clear(options)
                     return
-            time.sleep(LOOK)
+            time.sleep(POLL_INTERVAL)
     _end(server)
 
 
@@ -74,11 +80,11 @@ def popen(
     user: tuple[int, int] | None = None,
     before_exec: Callable[[], None] | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Run a program in the directory, into its log, out of reach of the terminal's Ctrl-C."""
+    """Run a program in the directory, logging its output and ignoring Ctrl-C."""
     uid, gid = user or (None, None)
     environment = {name: value for name, value in os.environ.items() if name[:2] != "PG"}
-    with (directory / "log").open("ab") as log:
-        return subprocess.Popen(  # noqa: S603 - binaries that were found here, and this Python
+    with os.fdopen(open_file(directory / "log", flags=os.O_WRONLY | os.O_APPEND), "ab") as log:
+        return subprocess.Popen(  # noqa: S603 - PostgreSQL's programs, and this Python
             command,
             cwd=directory,
             env=environment,
@@ -86,7 +92,7 @@ def popen(
             stdout=log,
             stderr=log,
             start_new_session=True,
-            preexec_fn=before_exec,  # noqa: PLW1509 - the minder has one thread
+            preexec_fn=before_exec,  # noqa: PLW1509 - the daemon has one thread
             user=uid,
             group=gid,
             extra_groups=None if user is None else [],
@@ -94,7 +100,7 @@ def popen(
 
 
 def _ends_with(parent: int) -> Callable[[], None]:
-    """A `preexec_fn` by which the kernel ends the server with its minder."""
+    """Return a `preexec_fn` that makes the kernel stop the server when its daemon ends."""
     libc = ctypes.CDLL(None, use_errno=True)
 
     def before_exec() -> None:
@@ -106,7 +112,7 @@ def _ends_with(parent: int) -> Callable[[], None]:
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:
-    """SIGINT (fast), then SIGQUIT (immediate), then SIGKILL."""
+    """Send SIGINT (fast), then SIGQUIT (immediate), then SIGKILL."""
     for request in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
         if server.poll() is None:
             server.send_signal(request)
@@ -114,12 +120,12 @@ def _end(server: subprocess.Popen[bytes]) -> None:
                 server.wait(STOP_WITHIN)
 
 
-def _clear(orders: DaemonOptions) -> None:
-    """Remove what is not to be kept. The gate is held."""
-    if orders.sockets != orders.directory:
-        shutil.rmtree(orders.sockets, ignore_errors=True)
-    if not orders.durable:
-        # At once by its name: whoever waits at the gate then makes a new directory.
-        directory = Path(orders.directory)
+def _clear(options: DaemonOptions) -> None:
+    """Remove temporary directories. The caller holds the gate."""
+    if options.sockets != options.directory:
+        shutil.rmtree(options.sockets, ignore_errors=True)
+    if not options.durable:
+        # Rename it first: a process waiting at the gate then creates a new directory.
+        directory = Path(options.directory)
         gone = directory.rename(directory.with_name(f"{directory.name}.gone-{os.getpid()}"))
         shutil.rmtree(gone, ignore_errors=True)

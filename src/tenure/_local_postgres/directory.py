@@ -1,9 +1,13 @@
-"""The directory of a private server: who may be in it, its locks, and what the server says there.
+"""A private server's directory: its owner, its locks and the server's own files.
 
-`gate` is held while the server is started, left or ended; `users` is shared by all who use it;
-`kept` is the minder's, and says which process the server is. `data` and `log` are the server's.
+`gate` is locked while the server starts, stops or loses a user. `users` is a lock shared by all
+users. `kept` is locked by the daemon and holds the server's pid. `log` is what the server printed.
+
+As root, the server runs as another user. That user owns `data` and `sockets`. Root owns the
+directory and the rest, so the server's user cannot replace a file that root opens.
 """
 
+import errno
 import fcntl
 import os
 import pwd
@@ -16,15 +20,18 @@ from tenure.errors import ConfigError
 
 @contextmanager
 def gate(directory: Path, *, make: bool = False, wait: bool = True) -> Iterator[None]:
-    """Hold the directory's gate; FileNotFoundError if it is not there, unless it is to be made,
-    and BlockingIOError if it is held, unless one waits."""
+    """Hold the lock on the directory's `gate` file.
+
+    Raises FileNotFoundError if the directory doesn't exist and `make` is false, and BlockingIOError
+    if the gate is locked and `wait` is false.
+    """
     while True:
         if make:
             _make(directory)
         held = open_file(directory / "gate", create=make)
         try:
             fcntl.flock(held, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            # The one who held it before may have taken the directory away.
+            # The previous holder may have removed the directory.
             if _is(held, directory / "gate"):
                 yield
                 return
@@ -32,13 +39,18 @@ def gate(directory: Path, *, make: bool = False, wait: bool = True) -> Iterator[
             os.close(held)
 
 
-def open_file(path: Path, *, create: bool = True) -> int:
-    """A file to lock, which nobody else can open."""
-    return os.open(path, os.O_RDWR | os.O_NOFOLLOW | (os.O_CREAT if create else 0), 0o600)
+def open_file(path: Path, *, create: bool = True, flags: int = os.O_RDWR) -> int:
+    """Open a file that no other user can open. Raises ConfigError if it is a symbolic link."""
+    try:
+        return os.open(path, flags | os.O_NOFOLLOW | (os.O_CREAT if create else 0), 0o600)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise ConfigError(f"{path} must be a file, got a symbolic link; remove it") from error
 
 
 def locked(path: Path) -> bool:
-    """Whether somebody holds a lock on the file; one that is not there is not held."""
+    """Return whether another process has locked the file. A missing file isn't locked."""
     try:
         file = open_file(path, create=False)
     except FileNotFoundError:
@@ -52,22 +64,26 @@ def locked(path: Path) -> bool:
     return False
 
 
-def server_says(directory: Path) -> list[str]:
-    """The server's own file: pid, data, start, port, socket directory, address, key, status."""
+def server_status(directory: Path) -> list[str]:
+    """Read postmaster.pid: pid, data, start, port, socket directory, address, key, status."""
+    # As root, this file is another user's: don't follow a link or wait for a pipe.
+    flags = os.O_RDONLY | os.O_NONBLOCK
     with suppress(FileNotFoundError):
-        text = (directory / "data/postmaster.pid").read_text()
-        return [line.strip() for line in text.splitlines()]
+        file = open_file(directory / "data/postmaster.pid", create=False, flags=flags)
+        with os.fdopen(file) as opened:
+            return [line.strip() for line in opened]
     return []
 
 
 def log_end(directory: Path) -> str:
-    """The last that the server has logged."""
-    log = (directory / "log").read_text(errors="replace")
-    return "\n".join(log.splitlines()[-20:])
+    """Return the last lines of the server's log."""
+    file = open_file(directory / "log", create=False, flags=os.O_RDONLY)
+    with os.fdopen(file, errors="replace") as log:
+        return "\n".join(log.read().splitlines()[-20:])
 
 
 def unprivileged() -> tuple[int, int] | None:
-    """PostgreSQL refuses to run as root: the user and group to run it as, if we are root."""
+    """If we are root, return the user and group for PostgreSQL, which refuses to run as root."""
     if os.geteuid() != 0:
         return None
     for name in ("postgres", "nobody"):
@@ -75,8 +91,8 @@ def unprivileged() -> tuple[int, int] | None:
             user = pwd.getpwnam(name)
             return user.pw_uid, user.pw_gid
     raise ConfigError(
-        "PostgreSQL does not run as root, and there is no user to run it as; "
-        "run: useradd --system postgres"
+        "PostgreSQL does not run as root, and user postgres does not exist; create it: "
+        "useradd --system postgres"
     )
 
 
@@ -87,8 +103,11 @@ def _is(file: int, path: Path) -> bool:
 
 
 def _make(directory: Path) -> None:
-    """Make it, unless it is there; one that is anybody else's, or holds other things, is refused:
-    it may be removed with the server."""
+    """Create the directory if it doesn't exist.
+
+    Refuse a directory that belongs to another user or contains other files, because it may be
+    deleted later.
+    """
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         other = not (directory / "gate").exists() and any(directory.iterdir())
@@ -96,9 +115,21 @@ def _make(directory: Path) -> None:
         owners = {os.geteuid()} | ({server[0]} if server else set())
         refused = other or directory.lstat().st_uid not in owners
     except PermissionError:
-        refused = True
+        refused, server = True, None
     if refused:
         raise ConfigError(
-            f"{directory} cannot take a private PostgreSQL: it is another user's, or holds other "
-            "things; name a directory that is empty or not there yet"
+            f"{directory} cannot hold a private PostgreSQL: it belongs to another user or has "
+            "other files; choose an empty or new directory"
         )
+    if server is not None:
+        # The server's user only passes through.
+        os.chown(directory, 0, 0)
+        directory.chmod(0o711)
+
+
+def give(path: Path, user: tuple[int, int] | None) -> Path:
+    """Create a directory, if it doesn't exist, that only the server's user can enter."""
+    path.mkdir(mode=0o700, exist_ok=True)
+    if user is not None:
+        os.chown(path, *user, follow_symlinks=False)
+    return path

@@ -18,10 +18,11 @@ from urllib.parse import quote
 from tenure._local_postgres import daemon
 from tenure._local_postgres.directory import (
     gate,
+    give,
     locked,
     log_end,
     open_file,
-    server_says,
+    server_status,
     unprivileged,
 )
 from tenure.errors import ConfigError
@@ -30,30 +31,32 @@ _OLDEST = 15
 
 
 def find_binaries(major: int | None = None) -> Path | None:
-    """The directory with `postgres` and `initdb`: the newest version among what is on PATH, what
-    pg_config names and what packages install, or the one that is asked for."""
-    found: dict[int, Path] = {}
+    """Return the directory with `postgres` and `initdb`, for a given version or the newest one.
+
+    Searches PATH, the directory that pg_config reports, and the usual installation directories.
+    """
+    versions: dict[int, Path] = {}
     for directory in _candidates():
         if (version := _major(directory)) is not None:
-            found.setdefault(version, directory)
-    wanted = max(found, default=0) if major is None else major
-    return found.get(wanted) if wanted >= _OLDEST else None
+            versions.setdefault(version, directory)
+    wanted = max(versions, default=0) if major is None else major
+    return versions.get(wanted) if wanted >= _OLDEST else None
 
 
 def binaries_for(data: Path) -> Path:
-    """The binaries that fit a data directory; the newest, if it is not made yet."""
-    made_by = data / "PG_VERSION"
-    major = int(made_by.read_text()) if made_by.exists() else None
-    if found := find_binaries(major):
-        return found
+    """Return the binaries for a data directory, or the newest if it doesn't exist yet."""
+    version = data / "PG_VERSION"
+    major = int(version.read_text()) if version.exists() else None
+    if binaries := find_binaries(major):
+        return binaries
     if major is not None:
         raise ConfigError(
-            f"{data} was made by PostgreSQL {major}, which is not installed any more; "
-            f"install it again (apt-get install postgresql-{major}), or remove {data.parent}"
+            f"{data} needs PostgreSQL {major}, which is not installed; "
+            f"install it (apt-get install postgresql-{major}), or remove {data.parent}"
         )
     raise ConfigError(
-        f"no PostgreSQL server from {_OLDEST} on is installed here; "
-        "install one (apt-get install postgresql), or name a database that runs elsewhere"
+        f"PostgreSQL {_OLDEST} or newer is not installed here; "
+        "install it (apt-get install postgresql), or configure a database that runs elsewhere"
     )
 
 
@@ -78,7 +81,7 @@ def _output(*command: str) -> str:
     return answer.stdout.strip()
 
 
-# A Unix socket's address is short.
+# Unix socket paths have a maximum length.
 _LONGEST_PATH = 107 - len("/.s.PGSQL.5432")
 _START_WITHIN = 60.0
 _SETTINGS = {
@@ -87,16 +90,17 @@ _SETTINGS = {
     "max_connections": "200",
     "timezone": "UTC",
 }
-# A killed server loses nothing by these, a machine without power does.
+# With these, a machine crash loses data. Killing the server loses nothing.
 _NOT_DURABLE = {"fsync": "off", "full_page_writes": "off"}
 
 
 class PrivatePostgres:
-    """A server in a directory of its own, shared by all who start it there.
+    """A server in its own directory, shared by all processes that start it there.
 
-    It ends when the last of them has stopped it or is gone, however that came. `durable` keeps
-    the data for the next start, and writes them as a production server does; otherwise the
-    directory goes with the server. As root it runs as the user postgres, or nobody.
+    The server shuts down when the last process using it stops it or exits. If `durable`, the data
+    is kept for the next start and written as safely as on a production server. Otherwise, the
+    directory is deleted when the server stops. If we are root, the server runs as the user
+    `postgres` or as the default unprivileged user.
     """
 
     def __init__(self, directory: Path, *, durable: bool) -> None:
@@ -117,13 +121,13 @@ class PrivatePostgres:
         self.stop()
 
     def start(self) -> str:
-        """Start the server unless it runs, and return its URL once it answers."""
+        """Start the server if it isn't running, and return its URL once it responds."""
         with gate(self._directory, make=True):
             if self._used is None:
                 self._used = open_file(self._directory / "users")
                 fcntl.flock(self._used, fcntl.LOCK_SH)
             try:
-                # One that is kept may be ending by itself just now.
+                # A server whose daemon holds the lock may be about to stop.
                 if not locked(self._directory / "kept") or not self._ready():
                     self._launch()
                     self._until_ready()
@@ -133,14 +137,14 @@ class PrivatePostgres:
         return self.url()
 
     def url(self, database: str = "postgres") -> str:
-        """The URL of a database on the running server."""
-        says = server_says(self._directory)
-        if self._used is None or not says:
-            raise ConfigError("the private PostgreSQL does not run; call start() first")
-        return f"postgresql://postgres@/{quote(database)}?host={quote(says[4], safe='')}"
+        """Return the URL for a database on the running server."""
+        status = server_status(self._directory)
+        if self._used is None or not status:
+            raise ConfigError("the private PostgreSQL is not running; call start() first")
+        return f"postgresql://postgres@/{quote(database)}?host={quote(status[4], safe='')}"
 
     def stop(self) -> None:
-        """Leave the server; return when it has ended, or at once if others still use it."""
+        """Leave the server. Wait until it has stopped, unless others are still using it."""
         if self._used is None:
             return
         self._leave()
@@ -149,7 +153,7 @@ class PrivatePostgres:
                 with gate(self._directory):
                     if locked(self._directory / "users"):
                         return
-                time.sleep(daemon.LOOK / 10)
+                time.sleep(daemon.POLL_INTERVAL / 10)
 
     def _leave(self) -> None:
         if self._used is not None:
@@ -157,15 +161,13 @@ class PrivatePostgres:
             self._used = None
 
     def _launch(self) -> None:
-        """Have a minder start the server. The gate is held: nobody else starts or ends one."""
+        """Start a daemon with the server. The caller holds the gate."""
         data, user = self._directory / "data", unprivileged()
         bindir = binaries_for(data)
-        if user is not None:
-            os.chown(self._directory, *user)
         if not data.exists():
             self._initialise(data, bindir, user)
         _wait_for(lambda: not _alive(self._directory), daemon.STOP_WITHIN)
-        (self._directory / "kept").write_text("")
+        os.close(open_file(self._directory / "kept", flags=os.O_RDWR | os.O_TRUNC))
         sockets = self._sockets(user)
         settings = _SETTINGS | ({} if self._durable else _NOT_DURABLE)
         settings["unix_socket_directories"] = str(sockets)
@@ -183,51 +185,52 @@ class PrivatePostgres:
     def _initialise(self, data: Path, bindir: Path, user: tuple[int, int] | None) -> None:
         draft = data.with_name("data.new")
         shutil.rmtree(draft, ignore_errors=True)
+        give(draft, user)
         auth = ("--username=postgres", "--auth-local=trust", "--auth-host=reject")
         kind = ("--encoding=UTF8", "--locale=C.UTF-8", "--no-instructions")
         sync = () if self._durable else ("--no-sync",)
         command = [str(bindir / "initdb"), f"--pgdata={draft}", *auth, *kind, *sync]
         if daemon.popen(command, self._directory, user=user).wait() != 0:
-            who = f" as user {pwd.getpwuid(user[0]).pw_name}, since root may not," if user else ""
+            account = f" as user {pwd.getpwuid(user[0]).pw_name}" if user else ""
             raise ConfigError(
-                f"initdb failed{who} in {self._directory}; mend what it says:\n"
+                f"initdb failed{account} in {self._directory}; fix what it reports:\n"
                 f"{log_end(self._directory)}"
             )
         draft.rename(data)
 
     def _sockets(self, user: tuple[int, int] | None) -> Path:
-        """Where the socket is: in the directory, or in one with a shorter path."""
-        if len(os.fsencode(self._directory)) <= _LONGEST_PATH:
-            return self._directory
-        short = Path(tempfile.mkdtemp(prefix="tenure-pg-"))
-        if user is not None:
-            os.chown(short, *user)
-        return short
+        """Return the socket's directory: this one, one in it, or one with a shorter path."""
+        own = self._directory if user is None else self._directory / "sockets"
+        if len(os.fsencode(own)) <= _LONGEST_PATH:
+            return give(own, user)
+        return give(Path(tempfile.mkdtemp(prefix="tenure-pg-")), user)
 
     def _until_ready(self) -> None:
         if not self._ready():
             raise ConfigError(
-                f"the private PostgreSQL in {self._directory} did not start; mend what it says:\n"
+                f"the private PostgreSQL in {self._directory} did not start; fix what it reports:\n"
                 f"{log_end(self._directory)}"
             )
 
     def _ready(self) -> bool:
-        """Answer whether it takes connections, once it does or has ended."""
+        """Wait until the server accepts connections (True) or has stopped (False)."""
 
         def ended() -> bool:
             return not locked(self._directory / "kept")
 
         def ready() -> bool:
-            says = server_says(self._directory)
-            return says[:1] == [(self._directory / "kept").read_text()] and says[7:] == ["ready"]
+            status = server_status(self._directory)
+            return status[:1] == [(self._directory / "kept").read_text()] and status[7:] == [
+                "ready"
+            ]
 
         return _wait_for(lambda: ready() or ended(), _START_WITHIN) and not ended()
 
 
 def _alive(directory: Path) -> bool:
-    """Whether a server whose minder was killed has not ended yet."""
-    says = server_says(directory)
-    return bool(says) and Path("/proc", says[0]).exists()
+    """Return whether a server whose daemon was killed is still running."""
+    status = server_status(directory)
+    return bool(status) and Path("/proc", status[0]).exists()
 
 
 def _wait_for(condition: Callable[[], bool], seconds: float) -> bool:

@@ -1,1 +1,1 @@
-"""The nouns of Tenure: frozen dataclasses and enums, standard library only. No behaviour."""
+"""Data types shared by all layers: frozen dataclasses and enums, standard library only."""

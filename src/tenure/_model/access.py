@@ -1,12 +1,14 @@
-"""Who may do what over the server: scopes, grants, and the row of an access token."""
+"""The HTTP server's scopes, grants and access tokens."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from uuid import UUID
 
 
 class Scope(StrEnum):
-    """One kind of thing that an access token can allow."""
+    """What an access token can allow."""
 
     ENQUEUE = "enqueue"
     WORK = "work"
@@ -17,7 +19,7 @@ class Scope(StrEnum):
 
 
 class TokenState(StrEnum):
-    """Whether an access token is let in: an active one alone is."""
+    """An access token's state. Only active tokens are accepted."""
 
     ACTIVE = "active"
     EXPIRED = "expired"
@@ -26,26 +28,32 @@ class TokenState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What is allowed: each of the scopes, in each queue that one of the patterns matches."""
+    """Grants each scope in every queue that matches one of the patterns.
+
+    `tasks` are patterns for the tasks that it may enqueue.
+    """
 
     scopes: tuple[Scope, ...]
     queues: tuple[str, ...]
+    tasks: tuple[str, ...] = ("*",)
 
 
 @dataclass(frozen=True, slots=True)
 class NewToken:
-    """An access token on its way into the database, without its secret."""
+    """An access token to store, without its secret."""
 
     name: str
     hint: str
     digest: str
     grant: Grant
     expires_in: timedelta | None = None
+    quotas: Mapping[str, float] = field(default_factory=dict)
+    parent: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TokenRow:
-    """An access token as the store keeps it; `hint` is how its secret begins."""
+    """A stored access token. `hint` is the start of its secret."""
 
     id: int
     name: str
@@ -58,3 +66,64 @@ class TokenRow:
     last_used_at: datetime | None = None
     revoked_at: datetime | None = None
     revoked_by: str | None = None
+    created_by_token: int | None = None
+    quotas: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownToken(TokenRow):
+    """An access token found by its secret. Its page tokens are sealed with `page_key`."""
+
+    page_key: UUID = field(default=UUID(int=0), repr=False)
+
+
+class Role(StrEnum):
+    """A named bundle of scopes, for access tokens and for people."""
+
+    VIEWER = "viewer"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+
+
+class SessionState(StrEnum):
+    """A dashboard session's state. Only active sessions are accepted."""
+
+    ACTIVE = "active"
+    EXPIRED = "expired"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    """A dashboard session to store, without its id's text. `token_id` is None for a user that
+    another system signed in: then the grant is the session's own.
+    """
+
+    digest: str
+    name: str
+    provider: str
+    grant: Grant
+    lifetime: timedelta
+    idle: timedelta
+    token_id: int | None = None
+    address: str | None = None
+    user_agent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """A stored dashboard session. `ends_at` is when it ends if it isn't used until then."""
+
+    id: int
+    state: SessionState
+    name: str
+    provider: str
+    token_id: int | None
+    grant: Grant
+    created_at: datetime
+    seen_at: datetime
+    ends_at: datetime
+    address: str | None = None
+    user_agent: str | None = None
+    ended_at: datetime | None = None
+    ended_by: str | None = None

@@ -1,4 +1,4 @@
-"""One attempt of a job, and how it ended."""
+"""An attempt at a job, and how it ended."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,8 +8,6 @@ from tenure._model.ids import JobId, Json, Token, WorkerId
 
 
 class AttemptOutcome(StrEnum):
-    """How an attempt ended, as its row says."""
-
     COMPLETED = "completed"
     FAILED = "failed"
     TIMED_OUT = "timed_out"
@@ -22,10 +20,7 @@ class AttemptOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AttemptRow:
-    """One ended running period, named by (job, token).
-
-    `refused_result` is the evidence of a result that came too late.
-    """
+    """An ended attempt, identified by job and token. `refused_result` arrived too late."""
 
     job_id: JobId
     token: Token

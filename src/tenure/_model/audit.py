@@ -1,4 +1,4 @@
-"""The audit: who did what, and why."""
+"""The audit log: who did what, and why."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,16 +9,17 @@ from tenure._model.ids import Json
 
 @dataclass(frozen=True, slots=True)
 class By:
-    """Who calls an operator's verb, from where, and why."""
+    """Who ran an operator command, from where, and why. `address` is the client's, over HTTP."""
 
     actor: str
     source: str = "python"
     reason: str | None = None
+    address: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AuditRow:
-    """One change to one target, as it was recorded in the change's own transaction."""
+    """One change to one target, recorded in the same transaction as the change."""
 
     id: int
     at: datetime
@@ -29,12 +30,12 @@ class AuditRow:
     reason: str | None
     before: Json
     after: Json
+    address: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AuditPage:
-    """A page of the audit, newest first, found among so many that were searched. `next` is below
-    which id there is more; None at the end alone."""
+    """A page of the audit log, newest first. `next` is `None` only at the end."""
 
     rows: Sequence[AuditRow]
     searched: int

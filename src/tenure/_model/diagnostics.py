@@ -1,4 +1,4 @@
-"""Findings of the doctor, and the facts they are made from."""
+"""`tenure doctor` findings, and the facts behind them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from tenure._model.ids import JobId
 
 
 class Level(StrEnum):
-    """How bad a finding is. Only a problem fails a command."""
+    """A finding's severity. Only a problem makes the command fail."""
 
     FINE = "fine"
     WARNING = "warning"
@@ -17,7 +17,7 @@ class Level(StrEnum):
 
 
 class FindingCode(StrEnum):
-    """What can be wrong with an installation."""
+    """Codes for the problems that `tenure doctor` can find."""
 
     UNREACHABLE = "unreachable"
     SERVER_TOO_OLD = "server_too_old"
@@ -31,6 +31,12 @@ class FindingCode(StrEnum):
     NOTIFY_QUEUE_FULL = "notify_queue_full"
     REDIS_AWAY = "redis_away"
     RIGHTS_MISSING = "rights_missing"
+    RIGHTS_TOO_WIDE = "rights_too_wide"
+    ROLE_SETTING = "role_setting"
+    NOT_ENCRYPTED = "not_encrypted"
+    SUPERUSER = "superuser"
+    PAYLOADS_LOGGED = "payloads_logged"
+    PASSWORD_EXPOSED = "password_exposed"  # noqa: S105 - a code
     SCHEMA_DIFFERS = "schema_differs"
     TABLE_MISSING = "table_missing"
     COLUMN_MISSING = "column_missing"
@@ -51,13 +57,16 @@ class FindingCode(StrEnum):
     TASK_UNKNOWN = "task_unknown"
     LEASE_OVER = "lease_over"
     SCHEDULE_OVERDUE = "schedule_overdue"
+    TOKEN_ENDLESS = "token_endless"  # noqa: S105 - a code
+    TOKEN_UNUSED = "token_unused"  # noqa: S105 - a code
     NOT_LOOKED_AT = "not_looked_at"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found; where it is not fine, why it matters and what to do. `fault` says it to a
-    program."""
+    """A finding: what was found (`what`), why it matters (`why`), and how to fix it (`todo`).
+    `fault` is its code.
+    """
 
     subject: str
     level: Level
@@ -68,8 +77,18 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class RoleSetting:
+    """A setting that sessions of a role start with: in this database, or in every one."""
+
+    role: str
+    name: str
+    value: str
+    here: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ServerSetting:
-    """A setting of the server as it holds for this session, and where it was set."""
+    """A server setting in this session, and where it was set."""
 
     value: str
     source: str
@@ -77,8 +96,11 @@ class ServerSetting:
 
 @dataclass(frozen=True, slots=True)
 class ServerInfo:
-    """The server: its release, the role and database of this session (ready for SQL), settings,
-    its clock."""
+    """The server's version, clock and settings, and the connection to it.
+
+    `role` and `database` are quoted for SQL. A connection by a socket or the loopback address is
+    local.
+    """
 
     version: str
     number: int
@@ -86,11 +108,14 @@ class ServerInfo:
     database: str
     settings: Mapping[str, ServerSetting]
     now: datetime
+    is_superuser: bool = False
+    is_local: bool = True
+    is_encrypted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaDrift:
-    """Where the schema is not as this release has it, and the SQL that makes it so."""
+    """A difference between the schema and this release, and the SQL that fixes it."""
 
     fault: FindingCode
     what: str
@@ -99,8 +124,7 @@ class SchemaDrift:
 
 @dataclass(frozen=True, slots=True)
 class OverdueMaintenance:
-    """Days for which there is no partition, of today and tomorrow; and days that are still there
-    though nobody needs them any longer."""
+    """Days (today and tomorrow) without a partition, and expired days not dropped yet."""
 
     missing: Sequence[date]
     past: Sequence[date]
@@ -108,8 +132,7 @@ class OverdueMaintenance:
 
 @dataclass(frozen=True, slots=True)
 class NotifyQueue:
-    """How full the server's queue of notifications is, from 0 to 1, and the oldest open transaction
-    of all databases, where there is one and our role may see it."""
+    """PostgreSQL's notification queue usage (0 to 1), and the oldest visible transaction."""
 
     usage: float
     pid: int | None = None
@@ -119,7 +142,7 @@ class NotifyQueue:
 
 @dataclass(frozen=True, slots=True)
 class LockedJob:
-    """A due job whose row another transaction has locked, so that claims pass it over."""
+    """A due job that claims skip because another transaction has locked its row."""
 
     job_id: JobId
     queue: str
@@ -130,8 +153,7 @@ class LockedJob:
 
 @dataclass(frozen=True, slots=True)
 class VacuumIssues:
-    """Tables that autovacuum leaves alone; and those with so many dead rows that it does not keep
-    up, each with their number."""
+    """Tables with autovacuum turned off, and tables with many dead rows and how many they have."""
 
     off: Sequence[str]
     dead: Mapping[str, int]

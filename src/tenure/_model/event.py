@@ -1,4 +1,4 @@
-"""Events of jobs and workers, and the types of their listeners."""
+"""Job and worker events, and the types of their listeners."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,11 +27,11 @@ EVENTS: tuple[str, ...] = (*get_args(JobEventName), *get_args(WorkerEventName))
 
 
 class JobEvent(NamedTuple):
-    """Something that has happened to a job, told after the fact by the process that saw to it.
+    """A job event, published by the process that caused it, after it happened.
 
-    `state` is where the job was then. `attempt` is 0 and `max_attempts` may be None before the
-    first claim. `duration` is how long the handler ran here; `after` is the wait until the next
-    attempt. `at` is this machine's time.
+    Before the first claim, `attempt` is 0 and `max_attempts` may be None. `duration` is how long
+    the handler ran here, `after` is the wait until the next attempt, and `at` is the time on this
+    machine's clock.
     """
 
     name: JobEventName
@@ -53,7 +53,7 @@ class JobEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerEvent:
-    """A process that runs work has started, begins to stop, or has run its last job."""
+    """A worker process has started, is beginning to stop, or has ended its last job."""
 
     name: WorkerEventName
     worker: str
@@ -69,5 +69,4 @@ SHUTDOWN_TIMEOUT = 2.0
 
 
 def name_of(listener: Listener) -> str:
-    """What messages call it."""
     return getattr(listener, "__qualname__", repr(listener))

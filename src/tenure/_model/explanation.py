@@ -1,4 +1,4 @@
-"""Where a job stands: why it is not running, or that it is, and what that is told from."""
+"""Explanations: why a job is not running, and the facts behind them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from tenure._model.worker import WorkerRow
 
 
 class ExplanationCode(StrEnum):
-    """Where a job stands, for programs; the first that holds, in this order."""
+    """Explanation codes, in order of precedence: the first one that applies is used."""
 
     UNKNOWN = "unknown"
     ENDED = "ended"
@@ -35,9 +35,11 @@ class ExplanationCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Where a job stands, and a sentence that says so. `until` is when this ends by itself, `by`
-    and `reason` whose doing it is, `count` how many jobs are meant. `now` is the database's clock;
-    of a running job `renewed_at` is when its lease began, or was last renewed, of `renewals`."""
+    """Why a job is or isn't running, as a code and a sentence.
+
+    `until` is when this will change without intervention, `count` is a number of jobs, and `now` is
+    the database's time. `renewed_at` is when a running job's lease began or was last renewed.
+    """
 
     job_id: JobId
     code: ExplanationCode
@@ -53,8 +55,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class QueueContext:
-    """What is around a live job: its lease, who is before it, what runs under limits, who locks its
-    row."""
+    """A live job's context: its lease, the jobs ahead of it, the running jobs, and its row lock."""
 
     now: datetime
     ahead: Count
@@ -67,7 +68,7 @@ class QueueContext:
 
 @dataclass(frozen=True, slots=True)
 class JobContext:
-    """A job and what decides where it stands; `around` is None once it has ended."""
+    """A job and the facts that explain its state. `around` is None once the job has ended."""
 
     job: JobRow
     around: QueueContext | None = None

@@ -10,18 +10,18 @@ JobId = NewType("JobId", int)
 Token = NewType("Token", int)
 WorkerId = NewType("WorkerId", UUID)
 
-# A value that JSON can carry. Python's types cannot say it exactly without a recursive
-# alias that callers would have to cast into, so the shape is checked in _rules.payload.
+# A JSON-compatible value. An exact type would need a recursive alias, which callers would have to
+# cast to, so _rules.payload checks the shape.
 Json: TypeAlias = Any
 
 
 def duration(value: float | timedelta, what: str = "a duration") -> timedelta:
-    """A duration given in seconds or as what it is; InvalidValue for anything else."""
+    """Return a duration given in seconds or as a timedelta. Raise InvalidValue otherwise."""
     if isinstance(value, timedelta):
         return value
     try:
         return timedelta(seconds=value)
     except (TypeError, ValueError, OverflowError):
         raise InvalidValue(
-            f"{what} is {value!r}; write a number of seconds, or a timedelta"
+            f"{what} must be a number of seconds or a timedelta, got {value!r}"
         ) from None

@@ -1,4 +1,4 @@
-"""A job: what is asked for at enqueue, and the row as the store keeps it."""
+"""Jobs: the request to enqueue one, and the stored row."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,15 +8,15 @@ from typing import overload
 
 from tenure._model.ids import JobId, Json, Token, WorkerId
 
-# The most urgent first.
+# Most urgent first.
 PRIORITIES = range(9, -1, -1)
 DEFAULT_PRIORITY = 5
-# Where middleware's notes are in a job's meta, apart from what Tenure itself keeps there.
+# The key for middleware's fields in a job's meta, separate from Tenure's own.
 _FIELDS = "fields"
 
 
 class State(StrEnum):
-    """Where a job is in its life. "Scheduled" and "retrying" are views of `queued`."""
+    """A job's state. "Scheduled" and "retrying" aren't stored: both are `queued`."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -26,16 +26,17 @@ class State(StrEnum):
 
     @property
     def is_live(self) -> bool:
-        """Whether the job is still to run or running, and so in the live table."""
+        """Return whether the job is queued or running, and therefore in the live table."""
         return self in (State.QUEUED, State.RUNNING)
 
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """One call to enqueue. `None` leaves the choice to the queue, the settings, the defaults.
+    """One call to enqueue. `None` means the default from the queue or the settings.
 
-    At most one of `run_at` and `delay` is given; both are bounded below by the database's
-    clock. `key` makes the job unique within its task while it lives, and for `key_for` after.
+    At most one of `run_at` and `delay` may be set, and neither may be in the past by the database's
+    clock. `key` makes the job unique within its task until the job ends, and for `key_for` after
+    that.
     """
 
     task: str
@@ -55,8 +56,7 @@ class NewJob:
 
 
 class UniformBatch(Sequence[NewJob]):
-    """Jobs that differ in nothing but their arguments. Each is made when it is looked at, and
-    nobody has to: a thousand of them are enqueued as one."""
+    """Jobs that differ only in their arguments, enqueued together. Each is built on access."""
 
     __slots__ = ("args", "job")
 
@@ -79,16 +79,16 @@ class UniformBatch(Sequence[NewJob]):
 
 @dataclass(frozen=True, slots=True)
 class EnqueueResult:
-    """The answer to an enqueue. `created` is False when the key already had a job."""
+    """The result of an enqueue. `created` is False if a job already held the key."""
 
     id: JobId
     created: bool
 
 
-# Not frozen, though nothing changes it: that would make each one ten times as dear.
+# Nothing changes it, but it isn't frozen: freezing would make creating one ten times slower.
 @dataclass(slots=True)
 class JobRow:
-    """A job as the store has it now: live, among the dead letters, or in the archive."""
+    """A stored job: live, a dead letter, or archived."""
 
     id: JobId
     state: State
@@ -121,11 +121,10 @@ class JobRow:
 
 
 def fields(meta: Json) -> Mapping[str, Json]:
-    """What middleware noted with a job, out of its meta."""
-    noted: Mapping[str, Json] = (meta or {}).get(_FIELDS) or {}
-    return noted
+    """Return the fields that middleware attached to a job."""
+    values: Mapping[str, Json] = (meta or {}).get(_FIELDS) or {}
+    return values
 
 
-def with_fields(meta: Mapping[str, Json], noted: Mapping[str, Json]) -> dict[str, Json]:
-    """The meta with what middleware noted."""
-    return {**meta, _FIELDS: dict(noted)}
+def with_fields(meta: Mapping[str, Json], values: Mapping[str, Json]) -> dict[str, Json]:
+    return {**meta, _FIELDS: dict(values)}

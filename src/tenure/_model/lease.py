@@ -12,10 +12,10 @@ from tenure._model.job import JobRow, State
 
 
 class Lease(NamedTuple):
-    """The right to run one attempt of one job, until the store says otherwise.
+    """The right to run one attempt at a job.
 
-    The store is the judge: each renew and settle names the whole lease and touches nothing
-    once a newer claim has replaced it. Local time only makes the holder stop earlier, never
+    Every renewal and settlement includes the whole lease. Once a newer claim has replaced the
+    lease, the store ignores them. The local clock can only make the holder stop earlier, never
     later (see `_rules.leasing`).
     """
 
@@ -26,8 +26,7 @@ class Lease(NamedTuple):
 
 
 class ClaimedJob(NamedTuple):
-    """A job and the lease it was claimed under; `returned` if it had been given back before,
-    `confirm` if its holder must say that it begins before it does."""
+    """A claimed job and its lease. With `confirm`, its holder must first confirm the start."""
 
     job: JobRow
     lease: Lease
@@ -35,15 +34,28 @@ class ClaimedJob(NamedTuple):
     confirm: bool = False
 
 
+class UnreadableClaim(NamedTuple):
+    """A claimed job that can't be read, and why. The claim itself fails it under its lease."""
+
+    lease: Lease
+    queue: str
+    task: str
+    why: str
+
+    def __str__(self) -> str:
+        where = f"id={self.lease.job_id}, queue={self.queue}, task={self.task}"
+        return f"{where}: {self.why}"
+
+
 @dataclass(frozen=True, slots=True)
 class ClaimResult:
-    """The answer to a claim.
+    """The result of a claim.
 
-    `found` counts what was due and free, which is more than `jobs` when a suspect came
-    alone. `limited` says that a queue asked for has a limit: the next claim should say so
-    too and spare a statement. `skipped_queues` are queues that were not read to their end, being
-    paused or limited. `now` is the database's time, at the latest that of the statement.
-    `rescued` is what had run out in the limited queues and was ended first.
+    `found` counts the due and free jobs. It exceeds `jobs` when a suspect is claimed alone.
+    `limited` means one of the queues has a limit. Passing this to the next claim saves a statement.
+    `skipped_queues` weren't read to the end, because they are paused or limited. `now` is the
+    database's time, no later than the statement's. `rescued` lists expired leases in limited
+    queues, which this claim ended first. `unreadable` became dead letters.
     """
 
     jobs: Sequence[ClaimedJob]
@@ -52,10 +64,11 @@ class ClaimResult:
     skipped_queues: frozenset[str]
     now: datetime
     rescued: "Sequence[RescuedLease]" = ()
+    unreadable: Sequence[UnreadableClaim] = ()
 
 
 class RenewStatus(StrEnum):
-    """What a renewal came to. Only `lost` stops work; `busy` is tried again at once."""
+    """The result of a renewal. Stop work only on `lost`. Retry `busy` immediately."""
 
     RENEWED = "renewed"
     BUSY = "busy"
@@ -64,18 +77,13 @@ class RenewStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RenewResult:
-    """The answer to one lease's renewal."""
-
     answer: RenewStatus
     cancel_requested: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ProgressResult:
-    """The answer to a progress report: items known so far, new ones, whether the target is met.
-
-    When `reached`, the report has also settled the job.
-    """
+    """The result of a progress report. If `reached`, the report also settled the job."""
 
     items: int
     added: int
@@ -84,11 +92,11 @@ class ProgressResult:
 
 
 class SettleStatus(StrEnum):
-    """What a settle came to for one lease.
+    """The result of settling one lease.
 
-    `repeated` says that this lease had settled before, in the same way: harmless. `refused`
-    says that its running period had ended otherwise: nothing was changed, and the result is
-    kept on its attempt as evidence. `busy` says that somebody has the row locked: ask again.
+    `repeated`: this lease was already settled the same way, which is harmless. `refused`: the
+    attempt had already ended differently. Nothing changed, and the refused result is kept with the
+    attempt as evidence. `busy`: another transaction has locked the row, so try again.
     """
 
     SETTLED = "settled"
@@ -99,7 +107,7 @@ class SettleStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SettleResult:
-    """The answer to one lease's settle: where the job went, or how the period had ended before."""
+    """The result of settling: the job's new state, or how the attempt had already ended."""
 
     answer: SettleStatus
     state: State | None = None
@@ -110,7 +118,7 @@ class SettleResult:
 
 @dataclass(frozen=True, slots=True)
 class RescuedLease:
-    """A lease that was over and that a rescue ended; `state` is where the job went."""
+    """An expired lease ended by a rescue. `state` is the job's new state."""
 
     job_id: JobId
     token: Token
@@ -128,7 +136,7 @@ class RescuedLease:
 
 @dataclass(frozen=True, slots=True)
 class StuckLease:
-    """A lease that is long over and could not be rescued, and who has its row locked, if known."""
+    """A lease that expired long ago but can't be rescued, and what is locking its row, if known."""
 
     job_id: JobId
     pid: int | None
@@ -138,7 +146,10 @@ class StuckLease:
 
 @dataclass(frozen=True, slots=True)
 class RescueResult:
-    """The answer to a rescue; `found` also counts what could not be ended now (a locked key)."""
+    """The result of a rescue.
+
+    `found` also counts leases that couldn't end because of a locked key.
+    """
 
     jobs: Sequence[RescuedLease]
     found: int
@@ -147,8 +158,7 @@ class RescueResult:
 
 @dataclass(frozen=True, slots=True)
 class LeaseRow:
-    """The lease of a running job: whose it is, and when it ends unless it is renewed. `length` is
-    what it had after its last renewal, `remaining` what is left of that by the database's clock."""
+    """A running job's lease. `length` is as of the last renewal."""
 
     job_id: JobId
     queue: str

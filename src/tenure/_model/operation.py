@@ -1,7 +1,6 @@
-"""An operation: one action on many jobs, or one job for each of many ticks. Its members are frozen
-at its start, and done in chunks.
+"""Operations: one action on many jobs.
 
-An item is one member; it has its outcome once its chunk is done.
+The items are chosen when the operation starts, and processed in chunks.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,10 +10,11 @@ from enum import StrEnum
 
 from tenure._model.ids import JobId
 from tenure._model.job import State
+from tenure._model.selector import Selector
 
 
 class OperationKind(StrEnum):
-    """What is done to each job; or, of a backfill, that each tick gets its job."""
+    """The action on each job. A backfill creates a job for each tick. An erasure leaves nothing."""
 
     RETRY = "retry"
     CANCEL = "cancel"
@@ -22,10 +22,11 @@ class OperationKind(StrEnum):
     DELETE = "delete"
     MOVE = "move"
     BACKFILL = "backfill"
+    ERASE = "erase"
 
 
 class OperationState(StrEnum):
-    """How an operation fares. `pending`: none of it is done yet; `aborted`: the rest never is."""
+    """An operation's state. `pending`: not started. `aborted`: the rest will never be done."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -35,13 +36,14 @@ class OperationState(StrEnum):
 
     @property
     def is_ended(self) -> bool:
-        """Whether nothing more is done."""
         return self in (OperationState.DONE, OperationState.ABORTED)
 
 
 class ItemOutcome(StrEnum):
-    """What became of an item: what the verb answered; or that its row stayed locked (`busy`), or
-    that the database refused it (`refused`)."""
+    """An item's outcome: the action's result, `busy` (row locked) or `refused` (by PostgreSQL).
+
+    `waiting`: the job runs or its row is locked, and is erased after that.
+    """
 
     RETRIED = "retried"
     KEY_HELD = "key_held"
@@ -57,12 +59,14 @@ class ItemOutcome(StrEnum):
     NOT_QUEUED = "not_queued"
     FIRED = "fired"
     HAD_JOB = "had_job"
+    ERASED = "erased"
+    WAITING = "waiting"
     BUSY = "busy"
     REFUSED = "refused"
 
     @property
     def is_done(self) -> bool:
-        """Whether the job was changed or made as asked; else all is as it was."""
+        """Return whether the job was changed or created. If not, nothing changed."""
         return self in _DONE
 
 
@@ -75,17 +79,17 @@ _DONE = frozenset(
         ItemOutcome.DELETED,
         ItemOutcome.MOVED,
         ItemOutcome.FIRED,
+        ItemOutcome.ERASED,
     }
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which jobs an operation is for: those that match all that is said, or those of `ids`.
+    """The jobs that an operation acts on: those that match every given field, or those in `ids`.
 
-    `signature` is that of a dead letter's error. `after` is included, `before` is not. `selector`
-    is the text of one, which says it all; `queue` beside it is the one queue that it names. Of a
-    backfill: the schedule, the queue of its jobs, and the first and the last instant.
+    `after` is inclusive and `before` is exclusive. A `selector` can be combined only with `queue`,
+    which must be one of the queues it names. `schedule`, `since` and `until` are for backfills.
     """
 
     state: State | None = None
@@ -105,7 +109,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """Where a move puts queued jobs; what is None stays as it is."""
+    """Where to move queued jobs. None leaves a value unchanged."""
 
     queue: str | None = None
     priority: int | None = None
@@ -114,7 +118,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewOperation:
-    """An operation as it is asked for; `rate` is in jobs per second."""
+    """A request to start an operation. `rate` is in jobs per second."""
 
     kind: OperationKind
     filter: Filter
@@ -124,7 +128,7 @@ class NewOperation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewBackfill:
-    """A backfill as it is asked for: these ticks of a schedule, whose jobs go to the queue."""
+    """A request for a backfill: the schedule's ticks to fire, and the queue for their jobs."""
 
     schedule: str
     queue: str
@@ -135,9 +139,17 @@ class NewBackfill:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NewErasure:
+    """A request to erase the jobs that a selector names. `rate` is in jobs per second."""
+
+    selector: Selector
+    salt: bytes
+    rate: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OperationRow:
-    """An operation as the store has it now. `done` counts the items that have their outcome,
-    `outcomes` how many have which; `next_at` is when its next chunk is due."""
+    """A stored operation. `done` counts items with an outcome, `waiting` those not yet erased."""
 
     id: int
     kind: OperationKind
@@ -155,12 +167,25 @@ class OperationRow:
     started_at: datetime | None
     ended_at: datetime | None
     next_at: datetime | None
+    waiting: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """A started erasure.
+
+    Attributes:
+        operation: The operation that erases the jobs.
+        rows: How many rows belong to them, by table.
+    """
+
+    operation: OperationRow
+    rows: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class OperationItem:
-    """One member of an operation, by its place; the outcome is None until its chunk is done. Of a
-    backfill it is the tick at `fire_at`, and has a job once one is made."""
+    """One item in an operation. In a backfill, the tick at `fire_at`."""
 
     place: int
     job_id: JobId | None
@@ -170,7 +195,7 @@ class OperationItem:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """An operation that one job is or was a member of, and what became of the job there."""
+    """An operation that includes or included a job, and the job's outcome in it."""
 
     operation: OperationRow
     outcome: ItemOutcome | None

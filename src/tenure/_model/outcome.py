@@ -1,4 +1,4 @@
-"""How a running period ends, and what a handler can raise to say so."""
+"""How attempts end, and the exceptions a handler can raise to end one."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,15 +14,13 @@ from tenure.errors import Error
 
 @dataclass(frozen=True, slots=True)
 class Succeeded:
-    """The handler returned."""
-
     result: Json = None
     reason: str = "worker_done"
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The handler raised, or ran out of time. `after` overrides the backoff."""
+    """The handler raised, or timed out. `after` overrides the backoff."""
 
     error: Error
     retryable: bool = True
@@ -33,18 +31,14 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Snoozed:
-    """The handler wants to go on later; the attempt is given back."""
+    """The handler continues later. The attempt isn't charged."""
 
     pause: timedelta
 
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """The holder gives the job back as it was, attempt included.
-
-    `error` says why a handler that had begun was stopped. `after` is for one that could not begin
-    here: it keeps another from trying at once.
-    """
+    """The holder returns the job and isn't charged. `after` delays it for other workers."""
 
     begun: bool = False
     error: Error | None = None
@@ -52,10 +46,11 @@ class Released:
 
 
 class Loss(StrEnum):
-    """What the end of an attempt costs that its handler did not end (rule 8).
+    """What a job is charged if something other than its handler ended the attempt (rule 8).
 
-    `own`: the job's own process died: a loss. `shared`: anything else died: a worker loss.
-    `begun`: its holder gave it back: nothing, but `on_loss="fail"` ends the job.
+    `own`: the job's own process died, which counts as a loss. `shared`: a process that it shared,
+    or its worker, died, which counts as a worker loss. `begun`: the holder released a job that had
+    started, which costs nothing unless `on_loss="fail"`.
     """
 
     OWN = "own"
@@ -65,15 +60,13 @@ class Loss(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The process that ran the handler died; `error` says how."""
-
     loss: Loss
     error: Error
 
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """The handler, or a request, ended the job for good without a result."""
+    """The handler, or a request, ended the job without a result."""
 
     reason: str = "requested"
 
@@ -83,10 +76,7 @@ Outcome = Succeeded | Failed | Snoozed | Released | Lost | Cancelled
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """What the store is told to do with a job. The store adds `after` to its own clock.
-
-    `QUEUED` without `after` gives the job back with its old time and its old place.
-    """
+    """The job's next state. `QUEUED` without `after` keeps the job's previous time and place."""
 
     state: State
     ending: AttemptOutcome
@@ -98,13 +88,13 @@ class Settlement:
     loss: Loss | None = None
 
 
-# How nearly every running period ends: with nothing of the handler's in it.
+# How nearly all attempts end: the handler returned without a result.
 SUCCEEDED = Succeeded()
 COMPLETED = Settlement(State.COMPLETED, AttemptOutcome.COMPLETED, reason=SUCCEEDED.reason)
 
 
 class SettleRequest(NamedTuple):
-    """A lease whose running period is over, how, and the last of what it logged."""
+    """A lease to settle, how to settle it, and the attempt's last log lines."""
 
     lease: Lease
     settlement: Settlement
@@ -112,11 +102,11 @@ class SettleRequest(NamedTuple):
 
 
 class ControlFlow(Exception):
-    """The base of what a handler says by raising it."""
+    """The base of the exceptions a handler raises to end its attempt."""
 
 
 class Retry(ControlFlow):
-    """Try again, after this long instead of the backoff. The attempt stays charged."""
+    """Retry after this long instead of using the backoff. The attempt is charged."""
 
     def __init__(self, reason: str = "", *, after: float | timedelta | None = None) -> None:
         super().__init__(reason)
@@ -124,15 +114,15 @@ class Retry(ControlFlow):
 
 
 class GiveUp(ControlFlow):
-    """Fail for good, whatever attempts are left; the job is among the dead letters."""
+    """Fail permanently, even if attempts remain. The job becomes a dead letter."""
 
 
 class Cancel(ControlFlow):
-    """End the job without a result, and without a failure."""
+    """End the job with neither a result nor a failure."""
 
 
 class Snooze(ControlFlow):
-    """Go on later. The attempt is given back."""
+    """Continue later. The attempt isn't charged."""
 
     def __init__(self, pause: float | timedelta) -> None:
         super().__init__(f"for {pause}")
@@ -140,17 +130,16 @@ class Snooze(ControlFlow):
 
 
 class TargetReached(BaseException):
-    """Raised by the report that reached the job's target: it has settled the job, and the
-    handler is over. No Exception, so that `except Exception` lets it pass."""
+    """Raised by the progress report that settled the job. `except Exception` doesn't catch it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A result with the reason why there is no more to do."""
+    """A result, and the reason there's nothing more to do."""
 
     reason: str
     result: Json = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.reason, str):
-            raise TypeError(f"a reason is text, not {self.reason!r}")
+            raise TypeError(f"reason must be a str, got {self.reason!r}")

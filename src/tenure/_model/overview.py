@@ -1,8 +1,4 @@
-"""The overview: counts, alerts, and facts about the database.
-
-What an installation stands on: the server and how it keeps what is acknowledged, who keeps dead
-rows from being removed, how much history there is.
-"""
+"""The overview: counts, alerts, and facts about the database."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,22 +14,19 @@ from tenure._model.worker import WorkerRow
 
 @dataclass(frozen=True, slots=True)
 class HourlyFailures:
-    """The attempts that ended within an hour, and how many of them failed, timed out or were
-    lost."""
+    """Attempts that ended within an hour, and how many failed, timed out or were lost."""
 
     ended: int = 0
     failed: int = 0
 
     @property
     def share(self) -> float:
-        """The share that failed, from 0 to 1."""
         return self.failed / self.ended if self.ended else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class QueueSummary:
-    """One queue: how much there is in it, what operators have set for it, how many live workers
-    take its jobs, and what ended in the last hour and in the one before."""
+    """A queue: its depth, settings, live workers, and failures in the last two hours."""
 
     depth: Depth
     set: QueueRow | None = None
@@ -44,13 +37,12 @@ class QueueSummary:
 
     @property
     def name(self) -> str:
-        """The queue's name."""
         return self.depth.queue
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A job that was completed lately, by its last attempt."""
+    """A recently completed job, by its last attempt."""
 
     job_id: JobId
     queue: str
@@ -62,13 +54,12 @@ class Completion:
 
     @property
     def ran(self) -> timedelta:
-        """How long that attempt ran."""
         return self.ended_at - self.started_at
 
 
 @dataclass(frozen=True, slots=True)
 class DayCounts:
-    """What is counted for a glance alone; `today` began at midnight UTC."""
+    """Counts for the overview only. `today` started at midnight UTC."""
 
     now: datetime
     expired: Count
@@ -88,8 +79,7 @@ class HorizonHolderKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HorizonHolder:
-    """Who keeps dead rows from being removed: `name` is a pid, a prepared transaction's or a
-    slot's name. `lag` is in transactions; `age` is known where our role may see it."""
+    """What keeps dead rows from being removed. `lag` is in transactions."""
 
     kind: HorizonHolderKind
     name: str
@@ -101,14 +91,12 @@ class HorizonHolder:
 
 @dataclass(frozen=True, slots=True)
 class LateSchedule:
-    """A schedule that is due, and for how long."""
-
     name: str
     late: timedelta
 
 
 class AlertCode(StrEnum):
-    """What can need attention, the worst first."""
+    """Alert codes, worst first."""
 
     LEASE_OVER = "lease_over"
     NOT_SERVED = "not_served"
@@ -124,8 +112,6 @@ class AlertCode(StrEnum):
 
 
 class TargetKind(StrEnum):
-    """What a sentence is about."""
-
     JOB = "job"
     QUEUE = "queue"
     SCHEDULE = "schedule"
@@ -135,7 +121,7 @@ class TargetKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a sentence is about, for a link to it; without a name it is all of the kind."""
+    """An alert's subject, for a link. Without a name, it means all of that kind."""
 
     kind: TargetKind
     name: str | None = None
@@ -143,7 +129,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """One thing that needs attention: a sentence, and a command that helps."""
+    """Something that needs attention, and a command that helps fix it."""
 
     code: AlertCode
     level: Level
@@ -154,9 +140,7 @@ class Alert:
 
 @dataclass(frozen=True, slots=True)
 class OverviewCounts:
-    """The numbers of an overview. Of those `running`, `expired` have a lease that is over. Jobs
-    are `retrying` that wait for another attempt: of a thousand of each queue that are due, and of a
-    thousand that are for later. Workers are counted that have not said that they end."""
+    """Overview counts. `retrying` examines 200 due and 200 later jobs in each queue."""
 
     due: Count
     scheduled: Count
@@ -174,9 +158,7 @@ class OverviewCounts:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """An installation at a glance, at the database's time `now`. `words` sums it up, also when all
-    is well; `attention` has the worst first, and `more` says how many more there are.
-    `workers` are those that have not said that they end, those without a recent beat first."""
+    """An installation at a glance. `attention` is sorted worst first. `more` counts the rest."""
 
     now: datetime
     words: str
@@ -190,8 +172,7 @@ class Overview:
 
 @dataclass(frozen=True, slots=True)
 class Durability:
-    """What a commit waits for: the disk here, and the standbys that `standby_names` names. So many
-    standbys are connected."""
+    """What a commit waits for: the local disk, and the standbys in `standby_names`."""
 
     fsync: bool
     full_page_writes: bool
@@ -202,8 +183,7 @@ class Durability:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A table with a partition for each day, from the first to the last, which is ahead of today;
-    `keep` is how long a day is kept."""
+    """A table with daily partitions from `first` to `last`, kept for `keep`."""
 
     name: str
     days: int
@@ -215,7 +195,7 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """What an installation stands on."""
+    """The server, its durability, what holds back vacuum, and the history's size."""
 
     version: str
     role: str

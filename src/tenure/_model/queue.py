@@ -1,17 +1,18 @@
-"""A queue's own settings, and lanes: where a claim looks."""
+"""Queue settings, and lanes: where a claim looks."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from tenure._model.ids import JobId
 
-# The row that speaks for the whole installation.
+# The name of the row that applies to all queues.
 EVERY_QUEUE = "*"
 
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """What an operator has set for a queue; an absent row is the defaults."""
+    """An operator's settings for a queue. Without a row, the defaults apply."""
 
     name: str
     paused_at: datetime | None = None
@@ -21,11 +22,20 @@ class QueueRow:
     max_running: int | None = None
     lease: timedelta | None = None
     max_attempts: int | None = None
+    quotas: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueUsage:
+    """An estimate: live jobs up to a bound, and their payload bytes by a sample."""
+
+    jobs: int
+    payload_bytes: int
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Floor:
-    """A place in a lane below which a claim need not look. A hint, never a promise."""
+    """A position in a lane that claims don't look below. It's a hint, not a guarantee."""
 
     run_at: datetime
     id: JobId
@@ -33,7 +43,9 @@ class Floor:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One (queue, priority), read above a floor; what was given back is read before it."""
+    """One queue and priority, read upward from a floor. Returned jobs are read first, even below
+    the floor.
+    """
 
     queue: str
     priority: int

@@ -1,4 +1,4 @@
-"""The answers that the store gives to operators."""
+"""Results of operator commands."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,9 @@ from tenure._model.job import JobRow
 
 
 class CancelStatus(StrEnum):
-    """What a cancel came to: at once, by request to the holder, or nothing live had the id."""
+    """The result of a cancel: the job ended, its holder was asked to stop, or no live job exists
+    with that id.
+    """
 
     CANCELLED = "cancelled"
     REQUESTED = "requested"
@@ -18,15 +20,13 @@ class CancelStatus(StrEnum):
 
 
 class RetryStatus(StrEnum):
-    """What a retry of a dead letter came to."""
-
     RETRIED = "retried"
     KEY_HELD = "key_held"
     NOT_FAILED = "not_failed"
 
 
 class DeleteStatus(StrEnum):
-    """What a delete came to. `live`: the job is queued or running, and stays: cancel it first."""
+    """The result of a delete. `live` jobs (queued or running) are kept: cancel them first."""
 
     DELETED = "deleted"
     LIVE = "live"
@@ -35,15 +35,31 @@ class DeleteStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RetryResult:
-    """The answer to a retry; `holder` is the younger job that has the key, if that is why not."""
+    """The result of a retry. `holder` is the newer job that holds the key."""
 
     answer: RetryStatus
     holder: JobId | None = None
 
 
+class FreeStatus(StrEnum):
+    """The result of freeing a key. A `live` job keeps its key. Cancel it first."""
+
+    FREED = "freed"
+    LIVE = "live"
+    NOT_FOUND = "not_found"
+
+
+@dataclass(frozen=True, slots=True)
+class FreeResult:
+    """The result of freeing a key. `holder` is the job that holds or held it."""
+
+    answer: FreeStatus
+    holder: JobId | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class PageCursor:
-    """Where a list goes on: below this id, and for the archive on this day."""
+    """Where a list continues: below this id and, in the archive, from this day."""
 
     before: JobId
     day: date | None = None
@@ -51,14 +67,19 @@ class PageCursor:
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
-    """A page of a list, newest first; it may come short. `next` is None at the end alone."""
+    """A page of jobs, newest first. It may be shorter than requested. `next` is `None` only on the
+    last page.
+    """
 
     jobs: Sequence[JobRow]
     next: PageCursor | None
 
 
 class JobSource(StrEnum):
-    """Where jobs are searched, each below an id of its own; the value is short, for page tokens."""
+    """A place to search for jobs, with its own cursor.
+
+    Values are short because page tokens use them.
+    """
 
     IDS = "i"
     QUEUED = "q"
@@ -69,9 +90,11 @@ class JobSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SearchPage:
-    """A page of what was searched for, newest first. `next` says below which id each pile is
-    still to be searched; it is empty at the end alone. `searched` counts the rows that were looked
-    at; `bounded`: some pile was not searched to its end."""
+    """A page of search results, newest first.
+
+    `next` maps each unfinished source to the id to continue below. `bounded` means that at least
+    one source reached its limit.
+    """
 
     jobs: Sequence[JobRow]
     next: Mapping[JobSource, JobId]
@@ -83,7 +106,7 @@ class SearchPage:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceReport:
-    """What partition upkeep and pruning did, and what it had to leave for the next time."""
+    """What a maintenance run did, and what it left for the next one."""
 
     done: Sequence[str]
     left: Sequence[str]

@@ -1,9 +1,4 @@
-"""Schedules, their ticks and their recent runs.
-
-A schedule: when its ticks are, what each enqueues, what becomes of those that were missed.
-
-A tick is one instant of a schedule. It makes exactly one job, or one row that says why not.
-"""
+"""Schedules and ticks. A tick creates exactly one job, or records why it didn't."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -13,12 +8,12 @@ from enum import StrEnum
 from tenure._model.ids import JobId
 from tenure._model.job import NewJob, State
 
-# What a wakeup carries in the place of a queue's name; no queue can be named so.
+# Sent in a wakeup in place of a queue name. No queue can have this name.
 SCHEDULES_CHANGED = "@schedules"
 
 
 class Missed(StrEnum):
-    """Which of the ticks that were missed still make a job."""
+    """Which missed ticks still create a job."""
 
     SKIP = "skip"
     LATEST = "latest"
@@ -26,21 +21,19 @@ class Missed(StrEnum):
 
 
 class Overlap(StrEnum):
-    """Whether a tick makes a job while the one of an earlier tick has not ended."""
+    """Whether a tick creates a job while an earlier tick's job hasn't ended."""
 
     ALLOW = "allow"
     SKIP = "skip"
 
 
 class TickOutcome(StrEnum):
-    """What a tick came to."""
-
     FIRED = "fired"
     SKIPPED = "skipped"
 
 
 class TickReason(StrEnum):
-    """Why a tick was skipped; or, of one that fired, that it was not by the clock alone."""
+    """Why a tick was skipped, or why it didn't run on time."""
 
     MISSED = "missed"
     OVERLAP = "overlap"
@@ -50,7 +43,7 @@ class TickReason(StrEnum):
 
 
 class ScheduleState(StrEnum):
-    """How a schedule fares. `done`: it has no tick to come; `retired`: its program dropped it."""
+    """A schedule's state. `done`: no more ticks. `retired`: its program no longer declares it."""
 
     ACTIVE = "active"
     PAUSED = "paused"
@@ -60,10 +53,9 @@ class ScheduleState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """When a schedule's ticks are: by exactly one of `cron`, `every` and `at`.
+    """When to fire.
 
-    A cron expression is read in the zone. An interval counts from 1970 in UTC, so that it has
-    the same ticks whoever asks, and whenever it was made.
+    Exactly one is set: `cron` (in the time zone), `every` (counted from 1970) or `at`.
     """
 
     cron: str | None = None
@@ -74,11 +66,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What becomes of ticks that were missed, overlap, or would come all at once.
-
-    Of missed ticks `all` makes jobs of the last `missed_limit` within `missed_within`. Each job
-    is due up to `jitter` after its tick, by a share that only the tick decides.
-    """
+    """What happens to ticks that were missed, that overlap, or that would all run together."""
 
     missed: Missed = Missed.LATEST
     missed_within: timedelta = timedelta(days=1)
@@ -89,7 +77,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyChange:
-    """What an operator sets over a schedule's own policy; None leaves that to the schedule."""
+    """An operator's overrides to a schedule's policy. None keeps the schedule's own."""
 
     missed: Missed | None = None
     missed_within: timedelta | None = None
@@ -97,14 +85,16 @@ class PolicyChange:
     jitter: timedelta | None = None
 
     def over(self, policy: Policy) -> Policy:
-        """The policy with what is set here in the place of its own."""
         changes = {each.name: getattr(self, each.name) for each in fields(self)}
         return replace(policy, **{k: v for k, v in changes.items() if v is not None})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSchedule:
-    """A schedule as it is asked for. `job` is what each tick enqueues, without time and key."""
+    """A request for a schedule.
+
+    `job` is the job that each tick enqueues, without its time and key.
+    """
 
     name: str
     timing: Timing
@@ -114,12 +104,7 @@ class NewSchedule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleRow:
-    """A schedule as the store has it now.
-
-    `version` grows with every change of the definition. `program` and `program_version` say which
-    code declares it; without a program it was made at run time. `set_policy` is what an operator
-    set over the definition's `policy`, and wins.
-    """
+    """A stored schedule. If `program` is None, the schedule was created at run time."""
 
     name: str
     version: int
@@ -143,13 +128,12 @@ class ScheduleRow:
 
     @property
     def in_force(self) -> Policy:
-        """The policy by which ticks are judged."""
         return self.set_policy.over(self.policy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """One tick and what it comes to; `run_at` is when the job it makes is due, if it makes one."""
+    """One tick. `run_at` is when its job is due, if it creates one."""
 
     fire_at: datetime
     reason: TickReason | None = None
@@ -158,7 +142,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TickRow:
-    """A tick as it was recorded. `job_id` is the job that it made, if it made one."""
+    """A recorded tick. `job_id` is the job it created, if any."""
 
     schedule: str
     fire_at: datetime
@@ -170,9 +154,9 @@ class TickRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FireResult:
-    """What one pass over due schedules did: how many ticks it recorded and how many jobs they
-    made; when the next schedule is due, if any is, and the time now. Both are the database's.
-    `skipped_queues` are those that are due and that this process cannot read, and why."""
+    """The result of one pass. `skipped_queues` maps each schedule that couldn't be read here to the
+    reason.
+    """
 
     ticks: int
     jobs: int
@@ -183,8 +167,7 @@ class FireResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclareResult:
-    """What a program's start changed: schedules made, changed and retired, by name; and those
-    that are as a newer version of the program left them."""
+    """Schedules changed by a program's startup. Those in `newer` belong to a newer version."""
 
     made: Sequence[str] = ()
     changed: Sequence[str] = ()
@@ -194,10 +177,9 @@ class DeclareResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockChange:
-    """A change of a zone's clocks: the instant, what they would have shown and what they show.
+    """A clock change in a time zone.
 
-    `shown` and `becomes` are times of the zone, without one. Set forward, the times between them
-    are left out (a gap); set back, they come twice (an overlap).
+    Setting the clock forward is a gap, setting it back an overlap.
     """
 
     at: datetime
@@ -206,19 +188,18 @@ class ClockChange:
 
     @property
     def by(self) -> timedelta:
-        """How far the clocks are set forward; negative if back."""
+        """Return how far the clocks are set forward, negative if set back."""
         return self.becomes - self.shown
 
     @property
     def is_gap(self) -> bool:
-        """Whether times are left out, not repeated."""
+        """Return whether local times are skipped, not repeated."""
         return self.becomes > self.shown
 
 
 @dataclass(frozen=True, slots=True)
 class RecentRuns:
-    """What a schedule came to: its last ticks, newest first, and what became of the last job; None
-    if there is no such job any more, or never was."""
+    """A schedule's last ticks, newest first, and the state of its last job if that still exists."""
 
     ticks: Sequence[TickRow]
     state: State | None

@@ -1,4 +1,4 @@
-"""A selector: which jobs are meant. Read from the one text that pages, routes and commands take."""
+"""Selectors: the parsed form of the text that pages, routes and commands accept."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -8,8 +8,10 @@ from tenure._model.job import State
 
 
 class JobView(StrEnum):
-    """A state of a job, or a part of one under a name of its own. Parts may overlap: what is
-    retrying may be due."""
+    """A state, or a named subset of a state.
+
+    Subsets can overlap: a retrying job can also be due.
+    """
 
     QUEUED = "queued"
     SCHEDULED = "scheduled"
@@ -24,15 +26,12 @@ class JobView(StrEnum):
 
     @property
     def state(self) -> State:
-        """The state that it is, or is a part of."""
         if self in (JobView.SCHEDULED, JobView.DUE, JobView.RETRYING, JobView.HELD):
             return State.QUEUED
         return State.RUNNING if self is JobView.EXPIRED else State(self.value)
 
 
 class Comparison(StrEnum):
-    """How a value is compared."""
-
     EQUAL = ""
     ABOVE = ">"
     AT_LEAST = ">="
@@ -42,7 +41,7 @@ class Comparison(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """One side of a range: of a number, of an instant, or (a duration) of how long ago it was."""
+    """One end of a range: a number, a point in time, or a duration that means "this long ago"."""
 
     comparing: Comparison
     value: int | datetime | timedelta
@@ -50,7 +49,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An argument, by the names that lead to it, and the texts of the values that it may have."""
+    """An argument, by its path, and the accepted values as text."""
 
     path: tuple[str, ...]
     values: tuple[str, ...]
@@ -58,8 +57,9 @@ class Argument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selector:
-    """Which jobs are meant: those that match all that is said; of several values, any. `id` names
-    the jobs themselves, and stands alone."""
+    """Selects jobs. A job must match one of the values in every field. `id` can't be combined with
+    other fields.
+    """
 
     state: tuple[JobView, ...] = ()
     queue: tuple[str, ...] = ()
@@ -77,6 +77,7 @@ class Selector:
 
     @property
     def names_payload(self) -> bool:
-        """Whether it asks about what only those may see who may read payloads: arguments, keys and
-        the words of errors."""
+        """Return whether the selector names arguments, keys or errors, which need the payload:read
+        scope.
+        """
         return bool(self.key or self.error or self.args)

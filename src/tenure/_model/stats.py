@@ -1,11 +1,4 @@
-"""Counts, durations, queue depths, throughput and totals.
-
-How an installation fares, for whoever watches it: what ended in all, what is late, how the
-database keeps its tables.
-
-What people look at beside jobs: leases that are held, queues minute by minute, what schedules
-came to lately, pages of the audit.
-"""
+"""Counts, durations, queue depths, throughput and totals."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,15 +8,15 @@ from tenure._model.attempt import AttemptOutcome
 from tenure._model.ids import JobId
 from tenure._model.schedule import TickOutcome, TickReason
 
-# What is counted exactly; beyond it there are more, and nobody counts how many.
+# Counts are exact up to here. Beyond that, a count only shows that there are more.
 COUNTED = 10_000
-# How far back a group of dead letters says when they ended.
+# How many hours back a dead letter group has hourly counts.
 HOURS = 24
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """A count that is exact, or of which it is only known that there are `more`."""
+    """An exact number, or a lower bound if there are `more`."""
 
     value: int
     more: bool = False
@@ -34,8 +27,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class DurationStats:
-    """How long something took, of all that were counted: `buckets` by the bounds of
-    `tenure.admin.BOUNDS`, the sum exact, the quantiles estimated from the buckets."""
+    """Durations in `buckets`. The sum is exact, and the quantiles are estimates."""
 
     count: int
     sum: timedelta
@@ -47,8 +39,7 @@ class DurationStats:
 
 @dataclass(frozen=True, slots=True)
 class StatsBucket:
-    """The attempts that ended from `since` up to `until`: how, how long after they were due they
-    were claimed, how long they ran."""
+    """Attempts that ended from `since` up to `until`: outcomes, queue latency, run time."""
 
     since: datetime
     until: datetime
@@ -59,7 +50,7 @@ class StatsBucket:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What ended over a time, whole and step by step. After `counted_until` nothing is counted."""
+    """Attempts that ended in a period. Those after `counted_until` aren't counted yet."""
 
     whole: StatsBucket
     steps: Sequence[StatsBucket]
@@ -68,7 +59,7 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """How much there is in a queue: due, for later, running, held, and among the dead letters."""
+    """The number of jobs in a queue: due, due later, running, held, and dead letters."""
 
     queue: str
     due: Count
@@ -81,8 +72,10 @@ class Depth:
 
 @dataclass(frozen=True, slots=True)
 class FailedGroup:
-    """Dead letters of one task with one error; `sample` is the one that ended last. `hours` says
-    how many of the newest 250 ended in each of the last 24 hours, the oldest first."""
+    """Dead letters with the same task and error.
+
+    `hours` covers the newest 250 from the last day.
+    """
 
     task: str
     signature: str | None
@@ -97,8 +90,7 @@ class FailedGroup:
 
 @dataclass(frozen=True, slots=True)
 class ListenCheck:
-    """How much later one connection hears what another notifies: None if it does not; and where a
-    pooler stands before the server it is not tried."""
+    """A notification's delay between two connections, if it arrives. Not tried behind a pooler."""
 
     lag: timedelta | None = None
     behind_pooler: bool = False
@@ -106,7 +98,7 @@ class ListenCheck:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """What ended of one task in one queue: how, how long it had waited, how long it ran."""
+    """One task's attempts in one queue: outcomes, queue latency, run time."""
 
     queue: str
     task: str
@@ -117,8 +109,7 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What ended from an instant on, in two parts. `settled` is what ended before `settled_to`,
-    and is counted once: ask from there the next time. `open` ended since, and may still grow."""
+    """Attempts since a given time. `settled` is final up to `settled_to`. `open` may still grow."""
 
     settled_to: datetime
     settled: Sequence[Total]
@@ -128,7 +119,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class TickCount:
-    """How many ticks came to this lately."""
+    """The number of recent ticks with this outcome and reason."""
 
     outcome: TickOutcome
     reason: TickReason | None
@@ -137,8 +128,7 @@ class TickCount:
 
 @dataclass(frozen=True, slots=True)
 class LateWork:
-    """What should have been done, and was not: for how long the first of each kind is due, and how
-    many there are. `ticks` are those of the last hour, of 1,000 schedules at the most."""
+    """Overdue work by kind: how many items there are, and how long the oldest has been due."""
 
     lease: timedelta
     schedule: timedelta
@@ -151,7 +141,7 @@ class LateWork:
 
 @dataclass(frozen=True, slots=True)
 class TableSize:
-    """One table of ours, its indexes and partitions with it; rows as the server estimates them."""
+    """A table's size with its indexes and partitions. Row counts are the server's estimates."""
 
     name: str
     bytes: int
@@ -161,8 +151,7 @@ class TableSize:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """How the database keeps our tables. `horizon` is by how many transactions the oldest one lags
-    from which on dead rows must be kept; `oldest` is its age, where our role may see it."""
+    """Tenure's table sizes, and how many transactions vacuum is behind (`horizon`)."""
 
     tables: Sequence[TableSize]
     horizon: int
@@ -171,7 +160,7 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class QueueThroughput:
-    """How many attempts of a queue completed and failed, minute by minute."""
+    """A queue's completed and failed attempts, minute by minute."""
 
     completed: Sequence[int]
     failed: Sequence[int]
@@ -179,8 +168,7 @@ class QueueThroughput:
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """The pace of each queue over the minutes from `since` up to `until`. After `counted_until`
-    nothing is counted."""
+    """Each queue's throughput by minute. Attempts after `counted_until` aren't counted yet."""
 
     since: datetime
     until: datetime

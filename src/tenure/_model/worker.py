@@ -1,4 +1,4 @@
-"""A worker's presence."""
+"""Workers as the store knows them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from tenure._model.ids import Json, WorkerId
 
 
 class WorkerState(StrEnum):
-    """What a worker says of itself. "Stale" is a view of an old heartbeat."""
+    """A worker's own state. "Stale" isn't stored: it is derived from an old heartbeat."""
 
     ACTIVE = "active"
     DRAINING = "draining"
@@ -17,8 +17,7 @@ class WorkerState(StrEnum):
 
 
 class Health(StrEnum):
-    """How a worker fares as others see it. `stale`: it says it is there, and has not said so
-    lately; `idle`: it runs nothing."""
+    """A worker's state as others see it. `stale`: no recent heartbeat. `idle`: no running jobs."""
 
     ACTIVE = "active"
     IDLE = "idle"
@@ -29,7 +28,9 @@ class Health(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NewWorker:
-    """How a worker introduces itself."""
+    """A worker to register. `listed` are its queues that are known without a job in them (`None`:
+    all).
+    """
 
     id: WorkerId
     name: str
@@ -39,11 +40,12 @@ class NewWorker:
     queues: Sequence[str]
     slots: int
     language: str = "python"
+    listed: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerRow:
-    """A worker as the store knows it; `heartbeat_age` is on the database's clock."""
+    """A stored worker. `heartbeat_age` is by the database's clock."""
 
     id: WorkerId
     name: str
@@ -64,7 +66,10 @@ class WorkerRow:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatResult:
-    """The answer to a heartbeat. Not `known`: the worker was forgotten and registers again."""
+    """The result of a heartbeat.
+
+    If not `known`, the worker's row was pruned and it must register again.
+    """
 
     known: bool
     drain_requested: bool

@@ -1,1 +1,1 @@
-"""Pure decisions: no clock, no I/O, no randomness. Time and chance are passed in."""
+"""Pure decisions: no clock, no I/O, no randomness. Time and random numbers are passed in."""

@@ -1,19 +1,17 @@
-"""What a grant allows, and the format of access tokens.
+"""Access token grants, and the format of token secrets.
 
-The form of an access token's secret: a prefix, 256 bits, a checksum.
-
-Secret scanners find it by its prefix and know it by its checksum; what was mistyped is told from
-what was revoked without a question to the database. Only its digest is ever stored: of 256 bits
-by chance nothing can be guessed back, so that no slow hash is needed.
+A secret consists of a prefix, 256 random bits and a checksum. Secret scanners find it by its prefix
+and verify it by its checksum. The checksum also tells a mistyped token from a revoked one without a
+query. Only a digest is stored. It needs no slow hash, because 256 random bits can't be guessed.
 """
 
 import hashlib
 import hmac
 import re
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
-from tenure._model.access import Grant, Scope
+from tenure._model.access import Grant, Role, Scope
 from tenure._model.queue import EVERY_QUEUE
 from tenure._rules.payload import MAX_NAME
 from tenure.errors import InvalidValue
@@ -21,53 +19,105 @@ from tenure.errors import InvalidValue
 _PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/<>@-]*\*?|\*")
 
 
-def grant(scopes: Iterable[str], queues: Iterable[str]) -> Grant:
-    """The grant that these words make; InvalidValue for one that is none, or for no words."""
-    said = {_scope(word) for word in _several(scopes, "scopes")}
-    wanted = tuple(scope for scope in Scope if scope in said)
-    patterns = tuple(dict.fromkeys(_several(queues, "queues")))
+# What each role allows. A viewer sees no arguments, results or error texts.
+ROLES: Mapping[Role, tuple[Scope, ...]] = {
+    Role.VIEWER: (Scope.READ,),
+    Role.OPERATOR: (Scope.READ, Scope.PAYLOAD_READ, Scope.OPERATE),
+    Role.ADMIN: (Scope.ADMIN,),
+}
+
+
+def role_scopes(role: str) -> tuple[Scope, ...]:
+    """Return a role's scopes, or raise InvalidValue."""
+    try:
+        return ROLES[Role(role)]
+    except ValueError:
+        raise InvalidValue(
+            f"role must be one of {', '.join(Role)}, got {str(role)[:60]!r}"
+        ) from None
+
+
+def grant(
+    scopes: Iterable[str], queues: Iterable[str], tasks: Iterable[str] = (EVERY_QUEUE,)
+) -> Grant:
+    """Return a grant for these scopes and patterns; raise InvalidValue if one is invalid."""
+    named = {_scope(word) for word in listed(scopes, "scopes")}
+    wanted = tuple(scope for scope in Scope if scope in named)
+    patterns, names = _patterns(queues, "queue"), _patterns(tasks, "task")
+    if not wanted or not patterns:
+        raise InvalidValue("a grant must have at least one scope and one queue, as in *")
+    if not names:
+        raise InvalidValue("a grant must have at least one task, as in *")
+    return Grant(wanted, patterns, names)
+
+
+def _patterns(given: Iterable[str], what: str) -> tuple[str, ...]:
+    patterns = tuple(dict.fromkeys(listed(given, f"{what}s")))
     for pattern in patterns:
         if len(pattern) > MAX_NAME or not _PATTERN.fullmatch(pattern):
             raise InvalidValue(
-                f"{pattern[:60]!r} is no pattern of queues; write a queue's name, the beginning of "
-                "names with a * behind it as in mail.*, or * for every queue"
+                f"a {what} pattern must be a name, a prefix as in mail.*, or *, "
+                f"got {pattern[:60]!r}"
             )
-    if not wanted or not patterns:
-        raise InvalidValue("a grant of nothing; name at least one scope and one queue, as in *")
-    return Grant(wanted, patterns)
+    return patterns
 
 
 def allows(grant: Grant, scope: Scope, queue: str = EVERY_QUEUE) -> bool:
-    """Whether this may be done in this queue; without a queue, to the whole installation.
+    """Return whether a grant includes a scope for a queue, or for all queues.
 
-    `admin` allows what every other scope does; no other scope allows more than itself.
+    `admin` includes all scopes.
     """
     if scope not in grant.scopes and Scope.ADMIN not in grant.scopes:
         return False
-    return any(_matches(pattern, queue) for pattern in grant.queues)
+    return matches(grant.queues, queue)
+
+
+def allows_task(grant: Grant, task: str) -> bool:
+    """Return whether a grant may enqueue a task."""
+    return matches(grant.tasks, task)
+
+
+def matches(patterns: Iterable[str], name: str) -> bool:
+    """Return whether one of the patterns matches a name, or all names of a pattern."""
+    return any(_matches(pattern, name) for pattern in patterns)
+
+
+def like_patterns(patterns: Sequence[str] | None) -> list[str] | None:
+    """Return a grant's patterns as those of LIKE, for statements; None means all queues."""
+    if patterns is None or EVERY_QUEUE in patterns:
+        return None
+    return [
+        re.sub(r"([\\%_])", r"\\\1", pattern.removesuffix("*")) + "%" * pattern.endswith("*")
+        for pattern in patterns
+    ]
 
 
 def visible(grant: Grant, scope: Scope, queues: Iterable[str]) -> list[str]:
-    """The queues among these of which a list may show something, in their order."""
+    """Return the queues whose contents a list may show."""
     return [queue for queue in queues if allows(grant, scope, queue)]
 
 
 def covers(grant: Grant, other: Grant) -> bool:
-    """Whether nothing is allowed by the other grant that this one does not allow: nobody gives
-    away more than they have."""
-    return all(allows(grant, scope, queue) for scope in other.scopes for queue in other.queues)
+    """Return whether the grant allows all that the other does. A token can't create a wider one."""
+    return all(
+        allows(grant, scope, queue) for scope in other.scopes for queue in other.queues
+    ) and all(allows_task(grant, task) for task in other.tasks)
 
 
 def _matches(pattern: str, queue: str) -> bool:
-    """A pattern as the queue is matched as one: all that it matches begins so too."""
+    """Return whether a pattern matches a queue.
+
+    If `queue` is a pattern too, all of its queues must match.
+    """
     if pattern.endswith("*"):
         return queue.startswith(pattern[:-1])
     return queue == pattern
 
 
-def _several(words: Iterable[str], what: str) -> list[str]:
+def listed(words: Iterable[str], name: str) -> list[str]:
+    """Return the words as a list; raise InvalidValue for a single string."""
     if isinstance(words, str):
-        raise InvalidValue(f"{what} are several: write {what}=[{words!r}]")
+        raise InvalidValue(f"{name} must be a list, got the string {words!r}; write [{words!r}]")
     return list(words)
 
 
@@ -76,11 +126,14 @@ def _scope(word: str) -> Scope:
         return Scope(word)
     except ValueError:
         raise InvalidValue(
-            f"there is no scope {str(word)[:60]!r}; there are: {', '.join(Scope)}"
+            f"scope must be one of {', '.join(Scope)}, got {str(word)[:60]!r}"
         ) from None
 
 
 PREFIX = "tnr_"
+# A dashboard session's id in the cookie, and a code that signs a browser in once.
+SESSION_PREFIX = "tns_"
+CODE_PREFIX = "tnc_"
 ENTROPY = 32
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _BODY = 43  # 62 ** 43 > 2 ** 256
@@ -90,32 +143,31 @@ SHAPE = re.compile(rf"{PREFIX}[0-9A-Za-z]{{{_BODY + _CHECKSUM}}}")
 
 
 def secret(entropy: bytes) -> str:
-    """The secret made of these bytes, which must come from a source for secrets."""
+    """Return the secret made from these bytes, which must be cryptographically random."""
     if len(entropy) != ENTROPY:
-        raise AssertionError(f"a secret is made of {ENTROPY} bytes, not {len(entropy)}")
+        raise AssertionError(f"entropy must be {ENTROPY} bytes, got {len(entropy)}")
     text = PREFIX + _base62(int.from_bytes(entropy), _BODY)
     return text + _checksum(text)
 
 
 def is_whole(text: str) -> bool:
-    """Whether the text has the form of a secret and its checksum fits; else it was mistyped."""
+    """Return whether the text is a secret with a valid checksum. Otherwise, it was mistyped."""
     if not SHAPE.fullmatch(text):
         return False
     return _checksum(text[:-_CHECKSUM]) == text[-_CHECKSUM:]
 
 
 def digest(text: str) -> str:
-    """What is stored in the secret's place: its SHA-256, in hexadecimal."""
+    """Return what is stored instead of the secret: its SHA-256, in hexadecimal."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two digests are the same, in a time that does not tell how far they are."""
     return hmac.compare_digest(one.encode(), other.encode())
 
 
 def hint(text: str) -> str:
-    """How the secret begins, for lists: enough to know it again, too little to use."""
+    """Return the start of the secret for lists: enough to recognize it, not enough to use it."""
     return text[:_HINT]
 
 

@@ -1,8 +1,7 @@
-"""What needs attention, and who holds back vacuum.
+"""Decide what needs attention, and describe it in sentences.
 
-What needs attention, in sentences: rules over figures, the same for a page and a terminal.
-
-Each rule is one short function. What it says has a command that helps, and names what it is about.
+The dashboard and `tenure top` show the same sentences. Each rule is a short function that yields
+alerts. An alert has a sentence, a target, and a command that helps.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,18 +27,18 @@ from tenure._model.schedule import TickReason
 from tenure._model.stats import LateWork
 from tenure._model.worker import WorkerRow
 from tenure._rules.formatting import counted, span
-from tenure._rules.liveness import is_paused, live, unknown_to_all
+from tenure._rules.liveness import is_paused, live
 from tenure.config import DEFAULTS
 
-# A dump or a report may take a while; a table of jobs grows by what is not removed.
+# A dump or a report may take a while. Until it ends, dead rows remain and the job table grows.
 HELD_FOR = timedelta(minutes=10)
-# Where the age cannot be seen, or there is none.
+# For holders without a visible age.
 HELD_TRANSACTIONS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class DeadRows:
-    """Who keeps them, in words, and what ends it: a statement, or words."""
+    """What keeps dead rows from being removed, and the fix: a SQL statement or instructions."""
 
     who: str
     command: str
@@ -47,16 +46,16 @@ class DeadRows:
 
 
 def matters(holder: HorizonHolder) -> bool:
-    """Whether it has gone on for so long that tables grow by it."""
+    """Whether the holder has lasted long enough to make tables grow."""
     if holder.age is not None:
         return holder.age >= HELD_FOR
     return holder.lag >= HELD_TRANSACTIONS
 
 
 def dead_rows(holder: HorizonHolder) -> DeadRows:
-    """Who it is and what to do, for the kinds there are."""
+    """Describe the holder and what to do about it."""
     length = f"{holder.lag:,} transactions" if holder.age is None else span(holder.age)
-    holds = f"holds them for {length}"
+    holds = f"has held them for {length}"
     quoted = holder.name.replace("'", "''")
     match holder.kind:
         case HorizonHolderKind.SESSION:
@@ -67,8 +66,8 @@ def dead_rows(holder: HorizonHolder) -> DeadRows:
             )
         case HorizonHolderKind.STANDBY:
             return DeadRows(
-                f"the standby {holder.application or holder.name} {holds}, by its feedback",
-                "end the long query on that standby, or switch off its hot_standby_feedback",
+                f"the standby {holder.application or holder.name} {holds} (hot_standby_feedback)",
+                "end the long query on that standby, or turn off its hot_standby_feedback",
                 in_sql=False,
             )
         case HorizonHolderKind.PREPARED:
@@ -82,12 +81,13 @@ def dead_rows(holder: HorizonHolder) -> DeadRows:
             )
 
 
-# How long a due job may wait before that is said.
+# How long a due job may wait before its queue is considered behind.
 DUE_WITHIN = timedelta(minutes=5)
-# Rescues come every few seconds, schedulers fire within one.
+# Workers take over expired leases every few seconds, and fire schedules within one.
 RESCUED_WITHIN = DEFAULTS.lease
 FIRED_WITHIN = timedelta(minutes=1)
-# A failure rate has jumped if, of so many attempts, this share failed, and twice that before.
+# A failure rate has jumped if this share of at least this many attempts failed, and that's twice
+# the share in the hour before.
 _ATTEMPTS = 20
 _SHARE = 0.1
 _JUMP = 2
@@ -98,8 +98,10 @@ _OF_A_KIND = 3
 
 @dataclass(frozen=True, slots=True)
 class AlertInputs:
-    """What the rules look at. `overdue`, `late_schedules` and `holders` have the worst first, and
-    only what is past its time."""
+    """The inputs of the rules. `overdue`, `late_schedules` and `holders` contain only entries past
+    their threshold, worst first. `unknown_tasks` are tasks with queued jobs that no live worker
+    knows.
+    """
 
     now: datetime
     pulse: DayCounts
@@ -110,46 +112,50 @@ class AlertInputs:
     late_schedules: Sequence[LateSchedule]
     overdue: Sequence[StuckLease]
     holders: Sequence[HorizonHolder]
+    unknown_tasks: Sequence[str] = ()
 
 
 Alerts = Iterator[Alert]
 
 
 def find_alerts(figures: AlertInputs) -> tuple[Sequence[Alert], int]:
-    """What needs attention, the worst first, and how many sentences are left out."""
+    """Return what needs attention, worst first, and how many alerts are left out."""
     rules = (
         *(_leases, _served, _unknown, _schedules, _late),
         *(_failing, _paused, _missed, _dead, _horizon),
     )
     each = [list(rule(figures)) for rule in rules]
-    shown = [said for of_a_kind in each for said in islice(of_a_kind, _OF_A_KIND)][:MOST]
+    shown = [alert for of_a_kind in each for alert in islice(of_a_kind, _OF_A_KIND)][:MOST]
     return shown, sum(map(len, each)) - len(shown)
 
 
 def words(figures: AlertInputs, *, found: int) -> str:
-    """How all of it is, in one sentence."""
+    """Summarize the installation in one sentence."""
     if found:
         return f"{counted(found, 'thing needs', 'things need')} attention."
-    there = counted(len(live(figures.workers)), "worker is live", "workers are live")
+    count = len(live(figures.workers))
+    if not count:
+        return "No workers are live. Start one: tenure worker module:app"
+    there = counted(count, "worker is live", "workers are live")
     if any(queue.depth.due.value or queue.depth.running.value for queue in figures.queues):
-        return f"All is well: {there}, nothing is late, no lease is over."
-    return f"All is well: {there}, and nothing is due."
+        return f"All is well: {there}, no queue is behind, no lease is overdue."
+    return f"All is well: {there}, and no jobs are due."
 
 
 def _leases(figures: AlertInputs) -> Alerts:
     if not figures.overdue:
         return
     first = figures.overdue[0]
-    over = f"The lease of job {first.job_id} is over since {span(figures.lateness.lease)}"
+    over = f"The lease of job {first.job_id} expired {span(figures.lateness.lease)} ago"
     others = figures.pulse.expired.value - 1
-    more = f" ({counted(others, 'other lease is', 'other leases are')} over, too)" if others else ""
+    more = f" ({others:,} more)" if others else ""
     target = Target(TargetKind.JOB, str(first.job_id))
     if first.pid is not None:
         by = f"pid {first.pid} ({first.application or 'unknown'})"
-        sentence = f"{over} and cannot be rescued: {by} has its row locked{more}."
+        sentence = f"{over}, and no worker can take it over: {by} has its row locked{more}."
         command = f"SELECT pg_terminate_backend({first.pid})"
     else:
-        sentence = f"{over}, and nobody has rescued it{more}."
+        sentence = f"{over}, and no worker has taken the job over{more}."
         command = "tenure worker module:app"
     yield Alert(AlertCode.LEASE_OVER, Level.PROBLEM, sentence, command, target)
 
@@ -168,11 +174,11 @@ def _served(figures: AlertInputs) -> Alerts:
 
 
 def _unknown(figures: AlertInputs) -> Alerts:
-    for task in unknown_to_all(figures.workers):
+    for task in figures.unknown_tasks:
         yield Alert(
             AlertCode.TASK_UNKNOWN,
             Level.PROBLEM,
-            f"No live worker knows task {task}; its jobs wait.",
+            f"Jobs of task {task} wait: no live worker knows it.",
             "tenure doctor",
             Target(TargetKind.SYSTEM),
         )
@@ -183,7 +189,8 @@ def _schedules(figures: AlertInputs) -> Alerts:
         yield Alert(
             AlertCode.SCHEDULE_OVERDUE,
             Level.PROBLEM,
-            f"Schedule {schedule.name} is due since {span(schedule.late)}, and nobody fires it.",
+            f"Schedule {schedule.name} is {span(schedule.late)} overdue: "
+            "no worker is firing schedules.",
             "tenure scheduler module:app",
             Target(TargetKind.SCHEDULE, schedule.name),
         )
@@ -195,8 +202,8 @@ def _late(figures: AlertInputs) -> Alerts:
         yield Alert(
             AlertCode.LATE,
             Level.PROBLEM,
-            f"The oldest due job of queue {queue.name} waits since {span(_oldest(queue))}; "
-            f"{span(DUE_WITHIN)} would be well.",
+            f"Queue {queue.name} is behind: its oldest job has waited {span(_oldest(queue))} "
+            f"(threshold: {span(DUE_WITHIN)}).",
             f"tenure queue show {queue.name}",
             Target(TargetKind.QUEUE, queue.name),
         )
@@ -211,13 +218,13 @@ def _failing(figures: AlertInputs) -> Alerts:
         and queue.last_hour.share >= _JUMP * queue.hour_before.share
     ]
     for queue in sorted(failing, key=lambda queue: queue.last_hour.failed, reverse=True):
-        before = f"{queue.hour_before.share:.0%}" if queue.hour_before.ended else "none at all"
+        before = f"{queue.hour_before.share:.0%}" if queue.hour_before.ended else "no attempts"
         yield Alert(
             AlertCode.FAILING,
             Level.PROBLEM,
-            f"Of the attempts of queue {queue.name}, {queue.last_hour.share:.0%} failed in the "
-            f"last hour ({queue.last_hour.failed:,} of {queue.last_hour.ended:,}); in the hour "
-            f"before it was {before}.",
+            f"Queue {queue.name} is failing: {queue.last_hour.share:.0%} of attempts in the last "
+            f"hour ({queue.last_hour.failed:,} of {queue.last_hour.ended:,}; the hour before: "
+            f"{before}).",
             "tenure failed groups",
             Target(TargetKind.QUEUE, queue.name),
         )
@@ -231,7 +238,7 @@ def _paused(figures: AlertInputs) -> Alerts:
             yield Alert(
                 AlertCode.ALL_PAUSED,
                 Level.WARNING,
-                f"All queues are paused{_by(every)}, and {counted(due, 'job', 'jobs')} wait.",
+                f"All queues are paused{_by(every)}; {counted(due, 'job waits', 'jobs wait')}.",
                 "tenure queue resume '*'",
                 Target(TargetKind.QUEUE, every.name),
             )
@@ -242,7 +249,7 @@ def _paused(figures: AlertInputs) -> Alerts:
         yield Alert(
             AlertCode.QUEUE_PAUSED,
             Level.WARNING,
-            f"Queue {queue.name} is paused{_by(row)}, and {waiting} in it.",
+            f"Queue {queue.name} is paused{_by(row)}; {waiting}.",
             f"tenure queue resume {queue.name}",
             Target(TargetKind.QUEUE, queue.name),
         )
@@ -251,11 +258,11 @@ def _paused(figures: AlertInputs) -> Alerts:
 def _missed(figures: AlertInputs) -> Alerts:
     missed = sum(t.count for t in figures.lateness.ticks if t.reason is TickReason.MISSED)
     if missed:
-        was = counted(missed, "tick of a schedule was", "ticks of schedules were")
+        runs = counted(missed, "scheduled run", "scheduled runs")
         yield Alert(
             AlertCode.TICKS_MISSED,
             Level.WARNING,
-            f"{was} missed in the last hour, and made no job.",
+            f"Missed {runs} in the last hour: no worker fired them in time.",
             "tenure schedule list",
             Target(TargetKind.SCHEDULE),
         )
@@ -267,7 +274,7 @@ def _dead(figures: AlertInputs) -> Alerts:
         yield Alert(
             AlertCode.DEAD_LETTERS,
             Level.WARNING,
-            f"The dead letters grew by {count} in the last hour.",
+            f"{counted(count, 'job', 'jobs')} failed for good in the last hour.",
             "tenure failed groups",
             Target(TargetKind.DEAD_LETTERS),
         )
@@ -275,12 +282,12 @@ def _dead(figures: AlertInputs) -> Alerts:
 
 def _horizon(figures: AlertInputs) -> Alerts:
     for holder in figures.holders[:1]:
-        found = dead_rows(holder)
+        described = dead_rows(holder)
         yield Alert(
             AlertCode.HORIZON,
             Level.WARNING,
-            f"Dead rows cannot be removed: {found.who}.",
-            found.command,
+            f"Vacuum cannot remove dead rows: {described.who}.",
+            described.command,
             Target(TargetKind.SYSTEM),
         )
 

@@ -1,4 +1,4 @@
-"""A task's parameters: what may be passed at enqueue, and what the handler gets back."""
+"""A task's parameters: check arguments on enqueue, rebuild them for the handler."""
 
 import inspect
 import types
@@ -14,7 +14,7 @@ _EITHER = inspect.Parameter.POSITIONAL_OR_KEYWORD
 
 
 class Parameters:
-    """The parameters of one handler, without the job's handle."""
+    """A handler's parameters, without the job's handle."""
 
     def __init__(self, function: Callable[..., object], *, skip: int) -> None:
         self._function = function
@@ -23,7 +23,7 @@ class Parameters:
         for parameter in kept:
             if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
                 raise InvalidValue(
-                    f"{function.__qualname__} takes *{parameter.name}, and arguments are stored "
+                    f"{function.__qualname__} takes *{parameter.name}, but arguments are stored "
                     "by name; take a list instead"
                 )
         self._signature = whole.replace(parameters=kept)
@@ -33,23 +33,23 @@ class Parameters:
         self._is_simple = kinds <= {_EITHER, inspect.Parameter.KEYWORD_ONLY}
         self._places = [parameter.name for parameter in kept if parameter.kind is _EITHER]
         self._names = {parameter.name for parameter in kept}
-        # `name: str = None` is written by many, and no type checker but theirs is asked.
+        # Many people write `name: str = None`, which only a type checker rejects.
         self._optional = {parameter.name for parameter in kept if parameter.default is None}
         self._needed = {
             parameter.name for parameter in kept if parameter.default is inspect.Parameter.empty
         }
 
     def dump(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, Json]:
-        """The arguments by name, in a form that JSON has; InvalidValue if they do not fit."""
+        """Return the arguments by name in JSON form; raise InvalidValue if they don't fit."""
         hints = self._annotations()
         named: dict[str, Json] = {}
         for name, value in self._bound(args, kwargs).items():
             kind = self._signature.parameters[name].kind
             if kind is inspect.Parameter.VAR_KEYWORD:
-                if taken := named.keys() & value.keys():
+                if duplicates := named.keys() & value.keys():
                     raise InvalidValue(
-                        f"{self._function.__qualname__} is given {', '.join(sorted(taken))} twice, "
-                        "and arguments are stored by name; pass it by another name"
+                        f"{self._function.__qualname__} got {', '.join(sorted(duplicates))} twice, "
+                        "but arguments are stored by name; pass it under another name"
                     )
                 named |= {key: serialization.dump(item) for key, item in value.items()}
             else:
@@ -67,8 +67,7 @@ class Parameters:
         return named
 
     def _bound(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Mapping[str, Any]:
-        """The arguments by name. What plainly fits is not bound by `inspect`, which takes as long
-        as all the rest of a call."""
+        """Return arguments by name; those that clearly fit skip `inspect`, which is slow."""
         if self._is_simple and len(args) <= len(self._places):
             named = dict(zip(self._places, args, strict=False))
             fits = kwargs.keys() <= self._names and named.keys().isdisjoint(kwargs)
@@ -82,19 +81,19 @@ class Parameters:
             why = f"got an unexpected keyword argument {unknown[0]!r}" if unknown else str(error)
             raise InvalidValue(
                 f"{self._function.__qualname__}{self._signature} cannot be called so: {why}; "
-                "pass what it asks for, by name"
+                "pass its parameters by name"
             ) from None
 
     def _unknown(self, kwargs: Mapping[Any, Any]) -> list[str]:
-        """Names that are misspelt: Python says only that the right ones are missing."""
+        """Return misspelled names: Python would only report the correct ones as missing."""
         if not self._is_simple:
             return []
         return [key for key in kwargs if isinstance(key, str) and key not in self._names]
 
     def load(self, args: Json) -> tuple[list[Any], dict[str, Any]]:
-        """What to call the handler with; PayloadError if the arguments no longer fit it."""
+        """Return the call's arguments; raise PayloadError if they no longer fit the handler."""
         if not isinstance(args, dict):
-            raise PayloadError("the arguments are not an object of names and values")
+            raise PayloadError("the arguments must be an object of names and values")
         hints = self._annotations()
         if self._is_simple and self._needed <= args.keys() <= self._names:
             return [], {name: _loaded(name, args[name], hints.get(name)) for name in args}
@@ -140,11 +139,10 @@ class Parameters:
 
     @property
     def returns(self) -> Any:
-        """The annotation of what the handler returns."""
         return self._annotations().get("return")
 
     def _annotations(self) -> Mapping[str, Any]:
-        """Resolved when first needed: a name may be defined below the function."""
+        """Resolve annotations on first use: a name may be defined below the function."""
         if self._types is None:
             self._types = _hints(self._function)
             self._fitting = {
@@ -154,7 +152,7 @@ class Parameters:
 
 
 def _loaded(name: str, stored: Json, hint: Any) -> Any:
-    """One argument as its annotation says; PayloadError if it does not fit."""
+    """Rebuild an argument using its annotation; raise PayloadError if it doesn't fit."""
     value = serialization.load(stored, hint, what=f"argument {name!r}")
     if refusal := serialization.mismatch(value, stored, hint):
         raise PayloadError(f"argument {name!r} is {refusal}; enqueue it again with one that fits")
@@ -162,18 +160,18 @@ def _loaded(name: str, stored: Json, hint: Any) -> Any:
 
 
 def _hints(function: Callable[..., object]) -> Mapping[str, Any]:
-    """The annotations one by one: a name that only the type checker knows costs only its own."""
+    """Resolve annotations one by one, because some types may exist only for type checkers."""
     try:
         return typing.get_type_hints(function, include_extras=True)
     except NameError:
         pass
-    found: dict[str, Any] = {}
+    hints: dict[str, Any] = {}
     for name, annotation in function.__annotations__.items():
         stub = types.SimpleNamespace(__annotations__={name: annotation})
         try:
-            found |= typing.get_type_hints(
+            hints |= typing.get_type_hints(
                 stub, globalns=getattr(function, "__globals__", {}), include_extras=True
             )
         except NameError:
             continue
-    return found
+    return hints

@@ -1,23 +1,19 @@
-"""Which lanes a claim reads, and how many jobs it takes ahead.
+"""Which lanes a claim reads, and how many jobs it prefetches.
 
-Where a claim looks, in which order, and from which floors on.
+A floor is a hint that lets a claim skip dead index entries. It trails the claimed rows, so jobs
+whose enqueue commits a little late are still above it. Occasional scans of a lane from zero find
+any rows below its floor.
 
-A floor is a hint that saves a claim from walking over dead index entries. It lags behind
-what was claimed, so that enqueues which commit a little late are still above it; what lies
-below all the same is found by scanning a lane from zero, now and then.
+A new worker has no floors. If an open transaction keeps vacuum from removing dead entries, the
+first claim may not get past all of them in time. In that case, the lanes start at jobs that became
+due recently, and the next scan, which may be slow, finds the rest.
 
-A worker that has just started has no floors. Where its first claim cannot walk over all dead
-entries in time (a transaction that stays open keeps vacuum from removing them), its lanes begin
-at what came due recently, and the next scan, which may take long, finds the rest.
-
-How much may be claimed beyond the free slots, so that they never wait for a round trip.
-
-What is claimed ahead is kept from other workers. So it is no more than what will have begun
-within a moment, by the rate of late, and nothing where jobs are long.
+Prefetched jobs are unavailable to other workers. So a worker prefetches only as many jobs as it
+will start shortly at its recent rate, and none if its jobs run for a long time.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -31,16 +27,13 @@ LAG_ROWS = 1000
 PROBE_EMPTY_EVERY = 4
 SCAN_SHARE = 20
 SCAN_AT_LEAST = timedelta(milliseconds=200)
-# How far back a lane begins that cannot be read from zero in time.
+# Where a lane begins if it can't be read from zero in time.
 RECENT = timedelta(minutes=1)
 
 
 @dataclass(slots=True)
 class _LaneState:
-    """What is known of one lane: its floor, the last row claimed, marks of rows before it.
-
-    `tried`: a claim has asked for it. `skipped`: what lies below its floor was never read.
-    """
+    """A lane's state; `skipped`: the rows below its floor were never read."""
 
     floor: Floor | None = None
     last: Floor | None = None
@@ -52,11 +45,10 @@ class _LaneState:
     skipped: bool = False
 
     def is_below(self, floor: Floor) -> bool:
-        """Whether the floor is lower than this one."""
         return self.floor is None or self.floor < floor
 
     def note(self, rows: int, last: Floor) -> None:
-        """Remember that `rows` more rows were claimed, the furthest at `last`."""
+        """Record that `rows` more rows were claimed, the furthest at `last`."""
         self.claimed += rows
         self.last = last if self.last is None else max(self.last, last)
         self.marks.append((self.claimed, self.last))
@@ -64,10 +56,10 @@ class _LaneState:
             self.lagging = self.marks.popleft()[1]
 
     def move(self, recent: Floor, *, reached: Floor | None) -> None:
-        """Raise the floor: to the row claimed 1,000 rows ago or 2 s ago, whichever is later.
+        """Raise the floor to the row that was claimed 1,000 rows or 2 s ago, whichever is later.
 
-        Unless the lane was exhausted, never past the row that this claim reached: what is due
-        behind it is still to come, though a claim before may have been further.
+        If the lane wasn't exhausted, never move past the last row that this claim reached, even if
+        an earlier claim got further, because more due rows follow it.
         """
         target = recent if self.lagging is None else max(recent, self.lagging)
         if reached is not None:
@@ -76,17 +68,12 @@ class _LaneState:
 
 
 class LaneTracker:
-    """The lanes of one claimer, and what it has learnt of them.
-
-    `next_lanes` gives the lanes of the next claim, `record_claim` takes its answer. Not safe for
-    several
-    threads; one claimer has one book.
-    """
+    """One claimer's lanes and their floors. Not thread-safe."""
 
     def __init__(
         self, queues: Iterable[str], *, lag: timedelta = DEFAULTS.late_commit_window
     ) -> None:
-        self._queues = list(dict.fromkeys(queues))
+        self._queues = dict.fromkeys(queues)
         self._lag = lag
         self._lanes = {(q, p): _LaneState() for p in PRIORITIES for q in self._queues}
         self._turn = 0
@@ -94,23 +81,36 @@ class LaneTracker:
         self._scan_next = 0
 
     def add(self, queues: Iterable[str]) -> None:
-        """Serve these queues too; what was learnt of the others stays."""
+        """Serve these queues too; the others keep their floors."""
         for queue in queues:
             if queue not in self._queues:
-                self._queues.append(queue)
-                self._lanes |= {(queue, p): _LaneState() for p in PRIORITIES}
+                self._queues[queue] = None
+                for priority in PRIORITIES:
+                    self._lanes[queue, priority] = _LaneState()
 
-    def next_lanes(self, *, woken: bool = False) -> list[Lane]:
-        """The lanes of the next claim: by priority, within one the queues in turn.
+    def forget(self, queue: str) -> None:
+        """Drop a queue and its floors."""
+        if queue in self._queues:
+            del self._queues[queue]
+            for priority in PRIORITIES:
+                del self._lanes[queue, priority]
 
-        Lanes that were empty when last exhausted are left out, except at every fourth claim
-        and until exhausted again once `woken`: after a wakeup, and before going to sleep.
+    def next_lanes(
+        self, *, woken: bool = False, among: Collection[str] | None = None
+    ) -> list[Lane]:
+        """Return the next claim's lanes: by priority, then by queue in turn.
+
+        Lanes found empty are left out, except at every fourth claim. `woken` brings them all back
+        until they are exhausted again: after a wakeup, and before going to sleep. `among` limits
+        the lanes to these queues, and the cost to their number.
         """
+        queues = list(self._queues if among is None else filter(self._queues.__contains__, among))
         if woken:
-            for memory in self._lanes.values():
-                memory.empty = False
+            for place in ((queue, priority) for queue in queues for priority in PRIORITIES):
+                self._lanes[place].empty = False
         every = self._claims % PROBE_EMPTY_EVERY == 0
-        turned = self._queues[self._turn :] + self._queues[: self._turn]
+        turn = self._turn % max(len(queues), 1)
+        turned = queues[turn:] + queues[:turn]
         self._claims += 1
         self._turn = (self._turn + 1) % max(len(self._queues), 1)
         return [
@@ -120,33 +120,33 @@ class LaneTracker:
             if every or not self._lanes[queue, priority].empty
         ]
 
-    def record_claim(self, asked: Sequence[Lane], claims: ClaimResult, *, wanted: int) -> None:
-        """Move floors by the answer to a claim that asked for these lanes.
+    def record_claim(self, lanes: Sequence[Lane], claims: ClaimResult, *, wanted: int) -> None:
+        """Move floors based on the result of a claim on these lanes.
 
-        What was given back keeps its old time and says nothing of how far its lane was
-        read; a queue that was not read to its end (paused, limited) was not exhausted.
+        A returned job keeps its old due time, so it doesn't show how far its lane was read. A queue
+        that wasn't fully scanned, because it's paused or limited, doesn't count as exhausted.
         """
         rows: defaultdict[tuple[str, int], list[tuple[datetime, JobId]]] = defaultdict(list)
         for job, _lease, returned, _confirm in claims.jobs:
             if not returned:
                 rows[job.queue, job.priority].append((job.run_at, job.id))
         furthest = {place: Floor(*max(there)) for place, there in rows.items()}
-        # A suspect that came alone, or was passed over, left due rows behind.
+        # A suspect that was claimed alone or skipped left due rows behind.
         whole = claims.found == len(claims.jobs)
         recent = Floor(claims.now - self._lag, JobId(0))
-        for lane in asked:
+        for lane in lanes:
             place = lane.queue, lane.priority
             if place not in self._lanes:
                 continue
             memory = self._lanes[place]
             memory.tried = True
             if lane.floor is not None and memory.is_below(lane.floor):
-                # A scan has put it back meanwhile: what was found above says nothing of what is
-                # there.
+                # A scan has since lowered the floor: this claim says nothing about the rows below
+                # it.
                 continue
             known = whole and claims.skipped_queues.isdisjoint((lane.queue, EVERY_QUEUE))
             exhausted = known and claims.found < wanted
-            # Neither: the claim was filled before it came to this lane, and says nothing of it.
+            # False if the claim was full before reaching this lane.
             read = exhausted or place in rows
             if read or not known:
                 memory.empty = exhausted and place not in rows
@@ -155,17 +155,21 @@ class LaneTracker:
             if whole and read:
                 memory.move(recent, reached=None if exhausted else furthest[place])
 
-    def has_untried(self, asked: Sequence[Lane]) -> bool:
-        """Whether one of these lanes has not been claimed from yet: nobody knows how many dead
-        entries a claim from zero meets there."""
-        return any(not self._lanes[lane.queue, lane.priority].tried for lane in asked)
+    def has_untried(self, lanes: Sequence[Lane]) -> bool:
+        """Return whether any lane was never read: a claim from zero may hit many dead entries."""
+        states = (self._lanes.get((lane.queue, lane.priority)) for lane in lanes)
+        return any(state is None or not state.tried for state in states)
 
-    def skip(self, asked: Sequence[Lane], now: datetime) -> None:
-        """Begin these lanes at what came due recently: a claim from further below took too long.
-        The older jobs are left to the next scan."""
+    def skip(self, lanes: Sequence[Lane], now: datetime) -> None:
+        """Start these lanes at recently due jobs, because a claim took too long.
+
+        A scan finds the rest.
+        """
         start = Floor(now - RECENT, JobId(0))
-        for lane in asked:
-            memory = self._lanes[lane.queue, lane.priority]
+        for lane in lanes:
+            memory = self._lanes.get((lane.queue, lane.priority))
+            if memory is None:
+                continue
             memory.tried = True
             if memory.is_below(start):
                 memory.floor = start
@@ -173,33 +177,33 @@ class LaneTracker:
 
     @property
     def has_skipped(self) -> bool:
-        """Whether lanes are waiting for a scan because claims began above what was never read."""
+        """Return whether skipped lanes are waiting for a scan."""
         return any(memory.skipped for memory in self._lanes.values())
 
-    def next_scan_lanes(self) -> list[Lane]:
-        """The lanes to scan from zero next: one queue's that have a floor, queues in turn; those
-        with lanes that were skipped before all others."""
-        skipped = [q for q in self._queues if any(self._lanes[q, p].skipped for p in PRIORITIES)]
-        queues = skipped or [
-            q for q in self._queues if any(self._lanes[q, p].floor for p in PRIORITIES)
-        ]
+    def next_scan_lanes(self, among: Collection[str] | None = None) -> list[Lane]:
+        """Return one queue's lanes to scan from zero; queues take turns, skipped ones first."""
+        known = list(self._queues if among is None else filter(self._queues.__contains__, among))
+        skipped = [q for q in known if any(self._lanes[q, p].skipped for p in PRIORITIES)]
+        queues = skipped or [q for q in known if any(self._lanes[q, p].floor for p in PRIORITIES)]
         if not queues:
             return []
         queue = queues[self._scan_next % len(queues)]
         self._scan_next += 1
         return [Lane(queue, p) for p in PRIORITIES if self._lanes[queue, p].floor]
 
-    def record_scan(self, asked: Sequence[Lane], claims: ClaimResult, *, wanted: int) -> None:
-        """Keep the floors, unless the scan came back full of what lay below one.
+    def record_scan(self, lanes: Sequence[Lane], claims: ClaimResult, *, wanted: int) -> None:
+        """Keep the floors, unless the scan returned only rows below one of them.
 
-        Then a whole backlog lies there (a large transaction that committed late), and that
-        floor goes back to where the scan ended, so that ordinary claims take the rest.
+        In that case, there is a whole backlog below the floor, for example from a large transaction
+        that committed late. The floor moves back to where the scan ended, so ordinary claims take
+        the rest.
         """
+        lanes = [lane for lane in lanes if lane.queue in self._queues]
         if claims.found < wanted:
-            for lane in asked:
+            for lane in lanes:
                 self._lanes[lane.queue, lane.priority].skipped = False
             return
-        for lane in asked:
+        for lane in lanes:
             memory = self._lanes[lane.queue, lane.priority]
             below = [
                 at
@@ -216,10 +220,11 @@ class LaneTracker:
 
 
 def scan_delay(took: timedelta, *, processes: int, behind: bool = False) -> timedelta:
-    """How long to wait before the next scan from zero.
+    """Return how long to wait before the next scan from zero.
 
-    One process' share of a common 5 %: fifty processes at 5 % each burnt more than a core. None
-    of that while lanes are `behind`, which were skipped: nothing else finds what is due there.
+    The scans of all processes together may take 5 % of the time. When fifty processes took 5 %
+    each, that was more than a whole core. If lanes were skipped (`behind`), the next scan doesn't
+    wait, because only a scan finds the due jobs in them.
     """
     if behind:
         return SCAN_AT_LEAST
@@ -228,22 +233,22 @@ def scan_delay(took: timedelta, *, processes: int, behind: bool = False) -> time
 
 LONGEST_WAIT = 0.1
 MAX_PREFETCH = 1000
-# More in one claim would hardly be cheaper, and while it is on its way nothing comes to run.
+# A larger claim is hardly cheaper, and no job starts while it is in flight.
 MAX_CLAIM = 250
 
 
 def prefetch_limit(rate: float) -> int:
-    """How many jobs may wait for a slot, when so many per second have begun of late."""
+    """Return how many jobs may wait for a slot, given the recent starts per second."""
     return min(MAX_PREFETCH, int(rate * LONGEST_WAIT))
 
 
 def refill_at(allowed: int) -> int:
-    """How many may still wait when more are asked for: half of them, or all but one claim."""
+    """Return how few waiting jobs trigger another claim: half, or all but one claim's worth."""
     return max(allowed // 2, allowed - MAX_CLAIM)
 
 
 class Rate:
-    """How many things happen per second, of late: half of it is of the last second."""
+    """Recent events per second; the last second has half the weight."""
 
     def __init__(self) -> None:
         self._value = 0.0
@@ -251,7 +256,6 @@ class Rate:
         self._since = 0.0
 
     def note(self, count: int, now: float) -> None:
-        """Note that so many happened by now."""
         self._count += count
         passed = now - self._since
         if passed >= 0.1:
@@ -260,6 +264,5 @@ class Rate:
             self._count, self._since = 0, now
 
     def per_second(self, now: float) -> float:
-        """The rate, as it has faded by now."""
         self.note(0, now)
         return self._value

@@ -1,4 +1,4 @@
-"""Why a job is not running: the first reason that holds, and a sentence that says it."""
+"""Explain why a job isn't running: the first reason that applies, in a sentence."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -7,36 +7,37 @@ from tenure._model.explanation import Explanation, ExplanationCode, JobContext, 
 from tenure._model.ids import JobId
 from tenure._model.job import State
 from tenure._model.stats import Count
+from tenure._rules.formatting import counted
 from tenure._rules.liveness import is_paused, serving, unknown_tasks
 
-# A few polls: a claim locks a row for less.
+# A few polls. A claim never locks a row this long.
 PASSED_OVER_FOR = timedelta(seconds=5)
 
 
 def nowhere(job_id: JobId) -> Explanation:
-    """The answer for a number that no job has."""
+    """Explain that no job has this id."""
     return Explanation(
         job_id,
         ExplanationCode.UNKNOWN,
-        f"There is no job {job_id}: it never was, it was discarded, or it is no longer kept.",
+        f"Job {job_id} does not exist. It never existed, was deleted, or is past its retention.",
     )
 
 
 def explain(facts: JobContext) -> Explanation:
-    """Where the job stands."""
+    """Explain the job's current state."""
     job, around = facts.job, facts.around
     if around is None or not job.state.is_live:
         why = "" if job.done_reason is None else f" ({job.done_reason})"
         at = "" if job.ended_at is None else f" at {_at(job.ended_at)}"
-        sentence = f"It has ended: {job.state}{why}{at}."
+        sentence = f"The job has ended: {job.state}{why}{at}."
         return Explanation(job.id, ExplanationCode.ENDED, sentence, reason=job.done_reason)
     if job.state is State.RUNNING:
-        found = _running(facts, around)
+        explanation = _running(facts, around)
         return replace(
-            found, now=around.now, renewed_at=around.renewed_at, renewals=around.renewals
+            explanation, now=around.now, renewed_at=around.renewed_at, renewals=around.renewals
         )
-    found = _kept(facts, around) or _shut(facts, around) or _waiting(facts, around)
-    return replace(found, now=around.now)
+    explanation = _kept(facts, around) or _shut(facts, around) or _waiting(facts, around)
+    return replace(explanation, now=around.now)
 
 
 def _running(facts: JobContext, around: QueueContext) -> Explanation:
@@ -46,45 +47,45 @@ def _running(facts: JobContext, around: QueueContext) -> Explanation:
     if holder is not None and holder.host:
         by = f"{by} on {holder.host}"
     if ends is not None and ends > around.now:
-        sentence = f"It runs: {by} holds it, under a lease until {_at(ends)}."
+        sentence = f"The job is running: {by} holds its lease until {_at(ends)}."
         return Explanation(job.id, ExplanationCode.RUNNING, sentence, until=ends, by=by)
-    over = f"Its lease, held by {by}, is over, and nobody has rescued it yet"
+    over = f"The lease of {by} has expired, and no worker has taken the job over yet"
     locked = around.locked
     if locked.pid is None:
         return Explanation(job.id, ExplanationCode.LEASE_OVER, f"{over}.", by=by)
     locker = f"pid {locked.pid} ({locked.application or 'unknown'})"
     since = "" if locked.since is None else f" since {_at(locked.since)}"
-    sentence = f"{over}: {locker} has its row locked{since}; end that transaction."
+    sentence = f"{over}: {locker} has locked its row{since}. End that transaction."
     return Explanation(job.id, ExplanationCode.LEASE_OVER, sentence, by=locker)
 
 
 def _kept(facts: JobContext, around: QueueContext) -> Explanation | None:
-    """What is about the job itself."""
+    """Reasons in the job itself: it is held or not due."""
     job = facts.job
     if job.held:
         row = facts.held_by
         if row is None:
             return Explanation(
-                job.id, ExplanationCode.HELD, "It is held, and has been since its enqueue."
+                job.id, ExplanationCode.HELD, "The job has been held since it was enqueued."
             )
-        sentence = f"It is held, by {row.actor} since {_at(row.at)}{_because(row.reason)}."
+        sentence = f"The job is held by {row.actor} since {_at(row.at)}{_because(row.reason)}."
         return Explanation(job.id, ExplanationCode.HELD, sentence, by=row.actor, reason=row.reason)
     if job.run_at > around.now:
-        sentence = f"It is not due before {_at(job.run_at)}."
+        sentence = f"The job is not due until {_at(job.run_at)}."
         return Explanation(job.id, ExplanationCode.NOT_DUE, sentence, until=job.run_at)
     return None
 
 
 def _shut(facts: JobContext, around: QueueContext) -> Explanation | None:
-    """What an operator has set for all of its kind."""
+    """Reasons set by an operator: a pause or a limit."""
     job = facts.job
     for code, what, row in (
-        (ExplanationCode.ALL_PAUSED, "The whole installation", facts.every_queue),
-        (ExplanationCode.QUEUE_PAUSED, f"Its queue {job.queue}", facts.queue),
+        (ExplanationCode.ALL_PAUSED, "Every queue", facts.every_queue),
+        (ExplanationCode.QUEUE_PAUSED, f"Queue {job.queue}", facts.queue),
     ):
         if row is not None and is_paused(row, around.now):
             until = "" if row.paused_until is None else f" until {_at(row.paused_until)}"
-            sentence = f"{what} is paused, by {row.paused_by}{until}{_because(row.paused_reason)}."
+            sentence = f"{what} is paused by {row.paused_by}{until}{_because(row.paused_reason)}."
             return Explanation(
                 job.id,
                 code,
@@ -94,11 +95,12 @@ def _shut(facts: JobContext, around: QueueContext) -> Explanation | None:
                 reason=row.paused_reason,
             )
     for what, row, running in (
-        ("in the whole installation", facts.every_queue, around.running_in_all),
-        (f"in its queue {job.queue}", facts.queue, around.running),
+        ("in all queues", facts.every_queue, around.running_in_all),
+        (f"in queue {job.queue}", facts.queue, around.running),
     ):
         if row is not None and row.max_running is not None and running >= row.max_running:
-            sentence = f"The limit is reached: {running} of {row.max_running} jobs run {what}."
+            jobs = f"{running} of {row.max_running} jobs"
+            sentence = f"The concurrency limit is reached: {jobs} are running {what}."
             return Explanation(
                 job.id, ExplanationCode.LIMIT_REACHED, sentence, count=Count(running)
             )
@@ -106,28 +108,32 @@ def _shut(facts: JobContext, around: QueueContext) -> Explanation | None:
 
 
 def _waiting(facts: JobContext, around: QueueContext) -> Explanation:
-    """What it waits for: somebody who can run it, or its turn."""
+    """Reasons outside the job: no worker for it, a lock, or jobs ahead of it."""
     job = facts.job
     served = serving(facts.workers, job.queue)
     if not served:
-        sentence = f"No live worker serves its queue; run: tenure worker module:app -q {job.queue}."
+        sentence = (
+            f"No live worker serves queue {job.queue}. Run: tenure worker module:app -q {job.queue}"
+        )
         return Explanation(job.id, ExplanationCode.NOT_SERVED, sentence)
     if all(job.task in unknown_tasks(worker) for worker in served):
         sentence = (
-            f"No live worker of its queue knows task {job.task}; deploy the code that has it."
+            f"No live worker of queue {job.queue} knows task {job.task}. "
+            "Deploy the code that has it."
         )
         return Explanation(job.id, ExplanationCode.TASK_UNKNOWN, sentence)
     if (locked := _locked(facts, around)) is not None:
         return locked
     if around.ahead.value:
-        sentence = f"It waits behind {around.ahead} due jobs of queue {job.queue}."
+        jobs = counted(around.ahead, "due job is", "due jobs are")
+        sentence = f"{jobs} ahead of it in queue {job.queue}."
         return Explanation(job.id, ExplanationCode.BEHIND, sentence, count=around.ahead)
-    sentence = f"It is the next of queue {job.queue}, and waits for a worker with a free slot."
+    sentence = f"The job is next in queue {job.queue} and waits for a worker with a free slot."
     return Explanation(job.id, ExplanationCode.NEXT, sentence)
 
 
 def _locked(facts: JobContext, around: QueueContext) -> Explanation | None:
-    """Another transaction has its row locked, and has for longer than a claim takes."""
+    """Another transaction has locked the row for longer than a claim takes."""
     locked, due_for = around.locked, around.now - facts.job.run_at
     if locked.pid is None or due_for < PASSED_OVER_FOR:
         return None
@@ -136,7 +142,7 @@ def _locked(facts: JobContext, around: QueueContext) -> Explanation | None:
     locker = f"pid {locked.pid} ({locked.application or 'unknown'})"
     since = "" if locked.since is None else f" since {_at(locked.since)}"
     sentence = (
-        f"It is due, but {locker} has its row locked{since}: workers pass it over until that "
+        f"The job is due, but {locker} has locked its row{since}. Workers skip it until that "
         "transaction ends."
     )
     return Explanation(facts.job.id, ExplanationCode.LOCKED, sentence, by=locker)

@@ -1,4 +1,4 @@
-"""Durations, counts and exit codes in sentences."""
+"""Durations, counts and exit codes as text."""
 
 import signal
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ _WORDS = {"d": "day", "h": "hour", "min": "minute", "s": "second"}
 
 
 def units(length: timedelta) -> list[tuple[float, str]]:
-    """Split a length of time into its units, from the largest that it has down to seconds."""
+    """Split a duration into units, from the largest down to seconds."""
     rest, parts = max(0.0, length.total_seconds()), list[tuple[float, str]]()
     for unit, size in _UNITS:
         many = rest if unit == "s" else rest // size
@@ -22,14 +22,13 @@ def units(length: timedelta) -> list[tuple[float, str]]:
 
 
 def span(length: timedelta) -> str:
-    """A length of time in its largest unit, and in the next where that says more: 40 min,
-    2 h 5 min, 3 d."""
+    """Format a duration in its largest one or two units, such as 40 min, 2 h 5 min or 3 d."""
     parts = units(timedelta(seconds=round(length.total_seconds())))
     return _joined(parts[: 1 if parts[0][0] >= 10 else 2])
 
 
 def measured(length: timedelta) -> str:
-    """A length of time that was measured: 4 ms, 2.3 s, 1 min 15 s."""
+    """Format a measured duration: 4 ms, 2.3 s, 1 min 15 s."""
     seconds = max(0.0, length.total_seconds())
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
@@ -43,13 +42,13 @@ def _joined(parts: Sequence[tuple[float, str]]) -> str:
 
 
 def compact(length: timedelta) -> str:
-    """A length of time as an option or a selector takes it: 90 minutes are 1h30m."""
+    """Format a duration the way options and selectors take it: 90 minutes is 1h30m."""
     parts = [(f"{many:.6f}".rstrip("0").rstrip("."), unit[0]) for many, unit in units(length)]
     return "".join(f"{many}{unit}" for many, unit in parts if many != "0") or "0s"
 
 
 def interval(length: timedelta) -> str:
-    """A length of time after the word "every": minute, 90 seconds, 1 hour 30 minutes."""
+    """Format a duration after "every": minute, 90 seconds, 1 hour 30 minutes."""
     parts = [(many, _WORDS[unit]) for many, unit in units(length) if many]
     if len(parts) == 1 and parts[0][0] == 1:
         return parts[0][1]
@@ -57,14 +56,13 @@ def interval(length: timedelta) -> str:
 
 
 def counted(count: int | Count, one: str, many: str) -> str:
-    """A count with its noun."""
     exact = count if isinstance(count, int) else count.value
     shown = f"{count:,}" if isinstance(count, int) else str(count)
     return f"{shown} {one if exact == 1 else many}"
 
 
 def describe(code: int) -> str:
-    """The signal's name for a negative code, else the exit code."""
+    """Return the signal's name for a negative code, otherwise the exit code."""
     if code >= 0:
         return f"exit code {code}"
     try:

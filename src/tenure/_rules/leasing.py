@@ -1,4 +1,4 @@
-"""When a holder must stop, renew and be believed. All instants are the boot-time clock's."""
+"""When a holder must renew and stop. All instants use the boot-time clock."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -8,17 +8,13 @@ from tenure.errors import InvalidValue
 
 
 def margin(ttl: timedelta, *, stop_within: timedelta, defaults: Defaults = DEFAULTS) -> timedelta:
-    """How long before its lease's end a holder must have begun to stop."""
+    """Return how long before the lease ends a holder must begin to stop."""
     return max(defaults.margin, ttl / 10) + stop_within
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseTimes:
-    """What a lease of one length means to its holder, in seconds after it was asked for.
-
-    Anchored to when the claim or renewal was *sent*, so a slow round trip shortens the trust
-    instead of stretching it past the store's expiry.
-    """
+    """A lease's times, in seconds after the request was *sent*, not answered."""
 
     renew_after: float
     trusted_for: float
@@ -28,10 +24,10 @@ class LeaseTimes:
 def lease_times(
     ttl: timedelta, *, stop_within: timedelta, defaults: Defaults = DEFAULTS
 ) -> LeaseTimes:
-    """It is renewed after a third of it; when the trust is over, the holder begins to stop.
+    """Return when to renew a lease, and when its holder must start to stop.
 
-    A lease may be shorter than its task thought, where a call or a queue says so: then the time
-    to stop gives way, so that a renewal that failed once can still be made good.
+    Renewals start after a third of the lease. If the lease is shorter than the task expects, the
+    handler has less time to stop, so there's still time to retry a failed renewal once.
     """
     spare = (
         ttl / 3 * 2
@@ -46,16 +42,16 @@ def lease_times(
 def check_ttl(
     ttl: timedelta, *, stop_within: timedelta = DEFAULTS.stop_within, defaults: Defaults = DEFAULTS
 ) -> None:
-    """Refuse a lease in which a renewal that failed once could not be made good in time."""
+    """Reject a lease too short to retry a failed renewal in time."""
     if ttl > LONGEST_LEASE:
         raise InvalidValue(
-            f"a lease of {ttl} is too long: {LONGEST_LEASE} is the most; "
-            "a long job keeps a short lease and renews it"
+            f"lease must be at most {LONGEST_LEASE}, got {ttl}; a long job keeps a short lease and "
+            "renews it"
         )
     least = margin(ttl, stop_within=stop_within, defaults=defaults) + defaults.renewal_window
     if ttl / 3 * 2 <= least:
         raise InvalidValue(
-            f"a lease of {ttl.total_seconds():g} s is too short: two thirds of it must exceed "
+            f"lease must be longer, got {ttl.total_seconds():g} s: two thirds of it must exceed "
             f"{least.total_seconds():g} s (its margin, stop_within and a second to spare); "
             "choose a longer lease or a shorter stop_within"
         )

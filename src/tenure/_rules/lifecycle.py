@@ -1,4 +1,4 @@
-"""The state machine of a job, how it settles, and its backoff."""
+"""A job's state machine: transitions, settlement, losses, backoff."""
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -21,7 +21,7 @@ from tenure._model.outcome import (
 )
 from tenure.config import LONGEST_WAIT, Backoff
 
-# Every move there is. A retry of a dead letter (failed -> queued) begins a new life.
+# All transitions. Retrying a dead letter (failed -> queued) resets its counters.
 MOVES: dict[State, frozenset[State]] = {
     State.QUEUED: frozenset({State.RUNNING, State.CANCELLED}),
     State.RUNNING: frozenset({State.QUEUED, State.COMPLETED, State.FAILED, State.CANCELLED}),
@@ -31,22 +31,20 @@ MOVES: dict[State, frozenset[State]] = {
 }
 
 EXPIRED = Cancelled("expired")
-# Caps of the counters that no task sets (rule 8); `max_losses` is the task's.
+# Caps for counters that no task sets (rule 8); `max_losses` is the task's.
 MAX_WORKER_LOSSES = 10
 MAX_DEATHS = 100
 SUSPECT_FROM = 2
-# A suspect with as many worker losses takes down more than its own process: it runs only where
+# A suspect with this many worker losses takes down more than its own process, so it runs only where
 # nothing else is held.
 ALONE_FROM = 3
-# A job that moves its cursor before it takes its worker down has its worker losses taken back.
-# After as many deaths it runs alone all the same: its neighbors would pay for it 100 times.
+# Moving its cursor resets a job's worker losses, even if the job then takes down its worker. After
+# this many deaths it runs alone anyway, or it could take its neighbors down 100 times.
 ALONE_DEATHS = 20
 
 
 def is_expired(job: JobRow) -> bool:
-    """Whether a job that was claimed for its first attempt is no longer worth running. Both
-    instants are the database's. One that was tried before goes on to its own end: expired, its
-    failure would be seen by nobody."""
+    """Return whether a job claimed for its first attempt has expired, by the database's clock."""
     limit = job.meta.get("expires_in") if job.meta else None
     if limit is None or job.claimed_at is None or job.attempt > 1 or job.deaths:
         return False
@@ -93,20 +91,18 @@ def settle(outcome: Outcome, *, attempt: int, limit: int, backoff: timedelta) ->
 
 
 def _bounded(wait: timedelta) -> timedelta:
-    """A wait that begins now at the earliest and ends within the calendar."""
     return min(max(wait, timedelta(0)), LONGEST_WAIT)
 
 
 @dataclass(frozen=True, slots=True)
 class LossCounters:
-    """What a job has been through since its last progress, and in its whole life (`deaths`)."""
+    """Losses since the job's last progress, and deaths over its whole life."""
 
     losses: int = 0
     worker_losses: int = 0
     deaths: int = 0
 
     def after(self, loss: Loss | None) -> "LossCounters":
-        """The counters once this end is counted."""
         return LossCounters(
             self.losses + (loss is Loss.OWN),
             self.worker_losses + (loss is Loss.SHARED),
@@ -114,7 +110,6 @@ class LossCounters:
         )
 
     def is_poison(self, max_losses: int) -> bool:
-        """Whether one of the caps is reached."""
         return (
             self.losses >= max_losses
             or self.worker_losses >= MAX_WORKER_LOSSES
@@ -131,11 +126,11 @@ def verdict(
     max_losses: int,
     cancelled: bool,
 ) -> tuple[State, str | None]:
-    """Where a settle leads and why, given what the row says now.
+    """Return the job's next state and the reason, given its row.
 
-    A completion that still comes is accepted; every other ending of a job whose cancel was
-    requested ends as cancelled. A job that fails on loss (`max_losses` is 0) fails of every end
-    of a begun attempt that its handler did not bring about; any other at a cap of its losses.
+    A completion is always accepted. If a cancel was requested, any other outcome cancels the job.
+    If `max_losses` is 0, losing an attempt that had started fails the job. Otherwise, the job fails
+    when its losses reach the limit.
     """
     if settlement.state is State.COMPLETED:
         return State.COMPLETED, settlement.reason
@@ -156,10 +151,10 @@ def verdict(
 def rescue(
     *, counters: LossCounters, max_losses: int, begun: bool, excused: bool, cancelled: bool
 ) -> tuple[State, str | None, LossCounters]:
-    """Where a lease leads that ran out and that its holder did not give back.
+    """Return the state, reason and counters of a job whose lease expired without being released.
 
-    `begun` is False where the handler is not known to have begun: then only a death is counted.
-    `excused` is True where the server could not have renewed it: then nothing is.
+    If the handler hadn't `begun`, only a death is counted. If the rescue is `excused`, because the
+    server was too unavailable to renew leases, nothing is counted.
     """
     now = counters
     if not excused:
@@ -176,23 +171,19 @@ def rescue(
 
 
 def becomes_suspect(counters: LossCounters, after: LossCounters) -> bool:
-    """Whether a rescue makes a suspect: the first loss of a whole worker is nearly always a
-    machine's, the second in a row without progress may be the job's. So may one of many."""
+    """Return whether a rescue makes the job a suspect, as the second worker loss in a row does."""
     if after.worker_losses == counters.worker_losses:
         return False
     return after.worker_losses >= SUSPECT_FROM or after.deaths >= ALONE_DEATHS
 
 
 def runs_alone(suspect: JobRow, *, alone_from: int) -> bool:
-    """Whether a suspect must be the only job of its process."""
+    """Return whether a suspect must be the only job in its process."""
     return suspect.worker_losses >= alone_from or suspect.deaths >= ALONE_DEATHS
 
 
 def delay(policy: Backoff, *, attempt: int, chance: float) -> timedelta:
-    """The wait after the `attempt`th failure; `chance` in [0, 1) draws the jitter.
-
-    Doubling stops where it passes the cap, so that a high attempt overflows nothing.
-    """
+    """Return the wait after the `attempt`th failure; `chance` in [0, 1) sets the jitter."""
     doublings = min(max(attempt - 1, 0), 62)
     seconds = min(policy.cap.total_seconds(), policy.base.total_seconds() * 2**doublings)
     return timedelta(seconds=seconds * (1 + policy.jitter * chance))

@@ -1,4 +1,4 @@
-"""What may be an operation: its filter, its changes, its rate; and the size of its chunks."""
+"""Validation of operations (filter, changes, rate) and chunk sizes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -27,7 +27,7 @@ FASTEST = 10_000
 _LONGEST_CHUNK = 1000
 _INSTANTS = ("created_after", "created_before", "ended_after", "ended_before", "since", "until")
 _LIVE = (State.QUEUED, State.RUNNING)
-# Which states the members of an operation can have, by its kind.
+# The states that an operation's members can have.
 _STATES: Mapping[OperationKind, Sequence[State]] = {
     OperationKind.RETRY: (State.FAILED,),
     OperationKind.CANCEL: _LIVE,
@@ -38,119 +38,120 @@ _STATES: Mapping[OperationKind, Sequence[State]] = {
 
 
 def check(new: NewOperation) -> None:
-    """Refuse an operation on jobs that could not be done (InvalidValue)."""
     check_rate(new.rate)
     if new.kind is OperationKind.BACKFILL:
-        raise InvalidValue("a backfill is of a schedule; start it there: schedules.backfill")
+        raise InvalidValue("a backfill belongs to a schedule; start it with schedules.backfill")
+    if new.kind is OperationKind.ERASE:
+        raise InvalidValue("an erasure covers jobs in every state; start it with admin.erase")
     _check_filter(new)
     if new.kind is OperationKind.MOVE:
         check_changes(new.changes or Changes())
     elif new.changes is not None:
-        raise InvalidValue(f"changes are for a move, not for a {new.kind}; leave them away")
+        raise InvalidValue(f"changes are for a move, got a {new.kind}; omit them")
 
 
 def check_rate(rate: int) -> None:
-    """Refuse a rate at which nothing would be done, or too much."""
     if not 1 <= rate <= FASTEST:
-        raise InvalidValue(f"a rate of {rate} is not within 1 to {FASTEST:,} jobs per second")
+        raise InvalidValue(f"rate must be 1 to {FASTEST:,} jobs per second, got {rate}")
 
 
 def check_changes(changes: Changes) -> None:
-    """Refuse a move that leads nowhere."""
+    """Reject a move that changes nothing or has an invalid destination."""
     if changes == Changes():
-        raise InvalidValue(
-            "nothing is said that a move should change; give a queue, a priority or run_at"
-        )
+        raise InvalidValue("a move must change something: give a queue, a priority or run_at")
     if changes.queue is not None:
         payload.check_name(changes.queue, "queue")
     if changes.priority is not None and changes.priority not in PRIORITIES:
         raise InvalidValue(
-            f"priority {changes.priority} is not within 0 to 9; 9 is the most urgent"
+            f"priority must be 0 to 9 (9 is the most urgent), got {changes.priority}"
         )
     if changes.run_at is not None:
         _check_aware(changes.run_at, "run_at")
 
 
 def _check_filter(new: NewOperation) -> None:
-    said = new.filter
-    if (said.schedule, said.since, said.until) != (None, None, None):
-        raise InvalidValue("schedule, since and until are a backfill's; leave them away")
+    given = new.filter
+    if (given.schedule, given.since, given.until) != (None, None, None):
+        raise InvalidValue("schedule, since and until are for backfills only; omit them")
     for name in _INSTANTS:
-        if (instant := getattr(said, name)) is not None:
+        if (instant := getattr(given, name)) is not None:
             _check_aware(instant, name)
     for name in ("queue", "task", "signature"):
-        if (text := getattr(said, name)) is not None:
+        if (text := getattr(given, name)) is not None:
             payload.check_text(text, name)
-    if said.ids is not None:
-        _check_ids(said)
+    if given.ids is not None:
+        _check_ids(given)
         return
     states = states_of(new)
-    if said.selector is not None:
-        _check_selector(said, states)
-    if said.signature is not None and states != [State.FAILED]:
-        raise InvalidValue("only dead letters have the signature of an error; leave it away")
+    if given.selector is not None:
+        _check_selector(given, states)
+    if given.signature is not None and states != [State.FAILED]:
+        raise InvalidValue("only dead letters have an error signature; omit it")
 
 
-def _check_selector(said: Filter, states: Sequence[State]) -> None:
-    selector = selector_syntax.parse(said.selector or "")
-    if said != Filter(selector=said.selector, queue=said.queue) or said.queue not in (
+def _check_selector(given: Filter, states: Sequence[State]) -> None:
+    selector = selector_syntax.parse(given.selector or "")
+    if given != Filter(selector=given.selector, queue=given.queue) or given.queue not in (
         None,
         *selector.queue,
     ):
-        raise InvalidValue("a selector says it all; leave the rest of the filter away")
+        raise InvalidValue(
+            "a filter with a selector takes no other field but its queue; omit the rest"
+        )
     if selector.id:
-        raise InvalidValue("the filter has a field for ids; leave the selector away")
+        raise InvalidValue("the filter has a field for ids; use it instead of the selector")
     if selector.error and any(state.is_live for state in states):
         raise InvalidValue(
-            "an operation on live jobs takes no error: their last attempts would all have to be "
-            "looked up; leave it away, or give the ids"
+            "an operation on live jobs cannot select by error: it would have to look up all their "
+            "last attempts; omit it, or give the ids"
         )
 
 
-def _check_ids(said: Filter) -> None:
-    ids = said.ids or ()
-    if said != Filter(ids=said.ids):
-        raise InvalidValue("ids name the jobs themselves; leave the rest of the filter away")
+def _check_ids(given: Filter) -> None:
+    ids = given.ids or ()
+    if given != Filter(ids=given.ids):
+        raise InvalidValue("a filter with ids takes no other field; omit the rest")
     if not 1 <= len(ids) <= MOST_IDS:
         raise InvalidValue(
-            f"{len(ids):,} ids are not within 1 to {MOST_IDS:,}; use a filter for more"
+            f"ids must be 1 to {MOST_IDS:,}, got {len(ids):,}; use a filter for more"
         )
     if not all(0 < job_id < 2**63 for job_id in ids):
-        raise InvalidValue("an id is not one of a job; ids are numbers from 1 on")
+        raise InvalidValue("each id must be a job id: a number from 1 on")
 
 
-def _check_aware(instant: datetime, what: str) -> None:
+def _check_aware(instant: datetime, name: str) -> None:
     if instant.tzinfo is None:
-        raise InvalidValue(f"{what} has no time zone; attach one, as in datetime(…, tzinfo=UTC)")
+        raise InvalidValue(
+            f"{name} must have a time zone, got {instant}; write datetime(…, tzinfo=UTC)"
+        )
 
 
 def states_of(new: NewOperation) -> list[State]:
-    """The states of the jobs that an operation is for; a delete must say which."""
+    """Return the states that an operation covers; a delete must name one."""
     allowed, selector = _STATES[new.kind], selector_of(new.filter)
-    said = {view.state for view in selector.state}
+    named = {view.state for view in selector.state}
     for state in State:
-        if state in said and state not in allowed:
+        if state in named and state not in allowed:
             raise InvalidValue(
-                f"what is {state} cannot be the subject of a {new.kind}; that is for jobs that are "
-                f"{' or '.join(allowed)}"
+                f"the state of a {new.kind} must be {' or '.join(allowed)}, got {state}"
             )
-    meant = selector if said else replace(selector, state=tuple(map(JobView, allowed)))
-    found = list(selector_query.states(meant))
-    if len(found) > 1 and new.kind is OperationKind.DELETE:
-        raise InvalidValue(f"a delete must say of which state; give one of {', '.join(allowed)}")
-    return found
+    effective = selector if named else replace(selector, state=tuple(map(JobView, allowed)))
+    states = list(selector_query.states(effective))
+    if len(states) > 1 and new.kind is OperationKind.DELETE:
+        raise InvalidValue(f"a delete must name one state: {', '.join(allowed)}")
+    return states
 
 
-def selector_of(said: Filter) -> Selector:
-    """What a filter says, as a selector; but for the signature, which is no more than itself."""
-    if said.selector is not None:
-        return selector_syntax.parse(said.selector)
+def selector_of(given: Filter) -> Selector:
+    """Return a filter as a selector, without the signature, which selectors can't express."""
+    if given.selector is not None:
+        return selector_syntax.parse(given.selector)
     return Selector(
-        state=() if said.state is None else (JobView(said.state),),
-        queue=() if said.queue is None else (said.queue,),
-        task=() if said.task is None else (said.task,),
-        created=_range(said.created_after, said.created_before),
-        ended=_range(said.ended_after, said.ended_before),
+        state=() if given.state is None else (JobView(given.state),),
+        queue=() if given.queue is None else (given.queue,),
+        task=() if given.task is None else (given.task,),
+        created=_range(given.created_after, given.created_before),
+        ended=_range(given.ended_after, given.ended_before),
     )
 
 
@@ -160,7 +161,7 @@ def _range(after: datetime | None, before: datetime | None) -> tuple[Bound, ...]
 
 
 def selected(selector: Selector) -> Filter:
-    """The filter of an operation on what a selector means."""
+    """Return the filter for an operation on a selector's jobs."""
     if selector.id:
         return Filter(ids=selector.id)
     if selector == Selector():
@@ -170,17 +171,17 @@ def selected(selector: Selector) -> Filter:
 
 
 def chunk(rate: int) -> int:
-    """How many items one transaction takes: about half a second's, so that it is soon over."""
+    """Return how many items one transaction takes: half a second's worth, to keep it short."""
     return min(max(rate // 2, 1), _LONGEST_CHUNK)
 
 
 def grown(most: int | None, rate: int) -> int | None:
-    """How many the next chunk may take, after one that was made small has passed."""
+    """Return the next chunk's size after a reduced one has passed."""
     return None if most is None or 2 * most >= chunk(rate) else 2 * most
 
 
 def steered(row: OperationRow, wanted: OperationState) -> OperationState:
-    """The state that an operator's wish leads to; InvalidValue if the operation has ended."""
+    """Return the operation's next state; raise InvalidValue if it has ended."""
     if row.state.is_ended and row.state is not wanted:
         raise InvalidValue(f"operation {row.id} is {row.state}; start another one")
     if wanted is not OperationState.RUNNING:
@@ -191,17 +192,18 @@ def steered(row: OperationRow, wanted: OperationState) -> OperationState:
 
 
 def unknown(operation_id: int) -> InvalidValue:
-    """The error for an operation that there is not."""
-    return InvalidValue(f"there is no operation {operation_id}; see: tenure operation list")
+    return InvalidValue(
+        f"operation {operation_id} does not exist; list them with: tenure operation list"
+    )
 
 
-def as_json(said: Filter | Changes | None) -> dict[str, Json] | None:
-    """What is said of a filter or of changes, as JSON."""
-    if said is None:
+def as_json(given: Filter | Changes | None) -> dict[str, Json] | None:
+    """Return the fields that are set, as JSON."""
+    if given is None:
         return None
-    fields = {name: dump(value) for name, value in asdict(said).items() if value is not None}
+    fields = {name: dump(value) for name, value in asdict(given).items() if value is not None}
     if "selector" in fields:
-        # The members are frozen; who reads this later need not be one who reads payloads.
+        # Later readers of this may not be allowed to read payloads.
         fields["selector"] = selector_syntax.text(
             selector_syntax.masked(selector_syntax.parse(fields["selector"]))
         )
@@ -209,7 +211,6 @@ def as_json(said: Filter | Changes | None) -> dict[str, Json] | None:
 
 
 def filter_of(stored: Mapping[str, Json]) -> Filter:
-    """The filter from its JSON."""
     fields: dict[str, Any] = dict(stored)
     for name in _INSTANTS:
         if name in fields:
@@ -220,7 +221,6 @@ def filter_of(stored: Mapping[str, Json]) -> Filter:
 
 
 def changes_of(stored: Mapping[str, Json] | None) -> Changes | None:
-    """The changes from their JSON."""
     if stored is None:
         return None
     run_at = stored.get("run_at")

@@ -1,4 +1,4 @@
-"""Where a list goes on, as a text that people and programs pass back and need not read."""
+"""Page tokens: where a list resumes, as opaque text."""
 
 import json
 import re
@@ -16,61 +16,60 @@ _SEARCH = re.compile(r"([iqrfa])([0-9]{1,19})")
 
 
 def token(place: PageCursor) -> str:
-    """The place as text."""
     return f"{place.before}" if place.day is None else f"{place.before}-{place.day:%Y%m%d}"
 
 
 def place(text: str) -> PageCursor:
-    """The place that a list gave out as text; InvalidValue for any other."""
-    found = _TOKEN.fullmatch(text)
-    if found is None or int(found["before"]) >= 2**63:
-        raise _stranger(text)
-    if found["day"] is None:
-        return PageCursor(JobId(int(found["before"])))
+    """Parse a page token; raise InvalidValue if it isn't one."""
+    match = _TOKEN.fullmatch(text)
+    if match is None or int(match["before"]) >= 2**63:
+        raise _not_a_token(text)
+    if match["day"] is None:
+        return PageCursor(JobId(int(match["before"])))
     try:
-        day = datetime.strptime(found["day"], "%Y%m%d").replace(tzinfo=UTC).date()
+        day = datetime.strptime(match["day"], "%Y%m%d").replace(tzinfo=UTC).date()
     except ValueError:
-        raise _stranger(text) from None
-    return PageCursor(JobId(int(found["before"])), day)
+        raise _not_a_token(text) from None
+    return PageCursor(JobId(int(match["before"])), day)
 
 
 def search_token(places: Mapping[JobSource, JobId]) -> str:
-    """Where a search goes on, as text."""
     return "-".join(f"{pile}{before}" for pile, before in places.items())
 
 
 def search_places(text: str) -> Mapping[JobSource, JobId]:
-    """The places that a search gave out as text; InvalidValue for any other."""
+    """Parse a search's page token; raise InvalidValue if it isn't one."""
     parts = [_SEARCH.fullmatch(part) for part in text.split("-", len(JobSource))]
-    found = {JobSource(part[1]): JobId(int(part[2])) for part in parts if part}
-    if len(found) != len(parts) or any(before >= 2**63 for before in found.values()):
-        raise _stranger(text)
-    return found
+    places = {JobSource(part[1]): JobId(int(part[2])) for part in parts if part}
+    if len(places) != len(parts) or any(before >= 2**63 for before in places.values()):
+        raise _not_a_token(text)
+    return places
 
 
 def group_token(task: str, signature: str | None) -> str:
-    """The place after a group of dead letters, as text."""
+    """Return the page token after a dead-letter group."""
     return urlsafe_b64encode(json.dumps([task, signature]).encode()).decode()
 
 
 def group(text: str) -> tuple[str, str | None]:
-    """The place that a list of groups gave out as text; InvalidValue for any other."""
+    """Parse the page token for a list of groups; raise InvalidValue if it isn't one."""
     try:
-        found = json.loads(urlsafe_b64decode(text.encode()))
+        decoded = json.loads(urlsafe_b64decode(text.encode()))
     except (ValueError, RecursionError):
-        raise _stranger(text) from None
-    match found:
+        raise _not_a_token(text) from None
+    match decoded:
         case [str(task), str() | None as signature] if _is_text(task + (signature or "")):
             return task, signature
-    raise _stranger(text)
+    raise _not_a_token(text)
 
 
 def _is_text(value: str) -> bool:
-    """Whether it is a text that the store could have given out."""
+    """Return whether the store could have returned this text."""
     return value.isprintable() or not any(c == "\x00" or "\ud800" <= c <= "\udfff" for c in value)
 
 
-def _stranger(text: str) -> InvalidValue:
+def _not_a_token(text: str) -> InvalidValue:
+    # A token may be long, so the message doesn't repeat it.
     return InvalidValue(
-        f"{len(text)} characters that are no place in a list; pass `next` as the last page gave it"
+        f"page token must be the `next` of the last page, got another text ({len(text)} characters)"
     )

@@ -1,10 +1,10 @@
-"""What may be stored in a job: JSON limits, names and keys."""
+"""Limits on what a job may contain: JSON, names and keys."""
 
 import json
 import math
 import re
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 from tenure._model.ids import Json
@@ -24,19 +24,19 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/<>@-]*")
 
 
 def encode(value: Json, *, limit: int = MAX_PAYLOAD, what: str = "the arguments") -> str:
-    """The value as JSON text, or PayloadError with what to do about it."""
+    """Return the value as JSON text; raise PayloadError if it can't be stored."""
     _check(value, depth=0, what=what)
     text, size = _written(value, what)
     if size > limit:
         raise PayloadError(
-            f"{what} are {size:,} bytes of JSON, {limit:,} is the most; "
-            "store the data elsewhere and pass a reference to it"
+            f"{what} must be at most {limit:,} bytes of JSON, got {size:,}; store the data "
+            "elsewhere and pass a reference to it"
         )
     return text
 
 
 def encode_list(values: Sequence[Json]) -> str:
-    """The arguments of several jobs as the text of one list; each is checked as by `encode`."""
+    """Return several jobs' arguments as one JSON list, each checked as in `encode`."""
     for value in values:
         _check(value, depth=0, what="the arguments")
     text, size = _written(values, "the arguments")
@@ -44,7 +44,6 @@ def encode_list(values: Sequence[Json]) -> str:
 
 
 def _written(value: Json, what: str) -> tuple[str, int]:
-    """The text, and its length in bytes."""
     try:
         text = _JSON.encode(value)
         return text, len(text) if text.isascii() else len(text.encode())
@@ -52,19 +51,28 @@ def _written(value: Json, what: str) -> tuple[str, int]:
         raise PayloadError(f"{what} cannot be written as JSON: {error}") from error
 
 
+def check_json(value: Json, what: str) -> None:
+    """Raise PayloadError if a value holds what `encode` refuses."""
+    _check(value, depth=0, what=what)
+
+
 def _check(value: Json, *, depth: int, what: str) -> None:
-    """Refuse what PostgreSQL's jsonb would refuse, change or choke on."""
+    """Reject what PostgreSQL's jsonb would reject or change."""
     if depth > MAX_DEPTH:
-        raise PayloadError(f"{what} are nested more than {MAX_DEPTH} deep; flatten them")
+        raise PayloadError(f"{what} must be nested at most {MAX_DEPTH} deep; flatten them")
     match value:
         case None | bool():
             return
         case float() if not math.isfinite(value):
-            raise PayloadError(f"{what} hold {value}, which JSON does not have; pass None")
+            raise PayloadError(
+                f"{what} must not contain {value}, which JSON does not have; pass None"
+            )
         case int() | float():
-            # A float that large comes back from jsonb as an integer.
+            # jsonb returns a float this large as an integer.
             if not -_BIGGEST_INT <= value < _BIGGEST_INT:
-                raise PayloadError(f"{what} hold a number beyond 64 bits; pass it as a string")
+                raise PayloadError(
+                    f"{what} must not contain a number beyond 64 bits; pass it as a string"
+                )
         case str():
             check_text(value, what)
         case list() | tuple():
@@ -73,92 +81,94 @@ def _check(value: Json, *, depth: int, what: str) -> None:
         case dict():
             for name, item in value.items():
                 if not isinstance(name, str):
-                    raise PayloadError(
-                        f"{what} have a key that is not a string: {name!r}; write it as one"
-                    )
+                    raise PayloadError(f"{what} must have string keys, got {name!r}; convert it")
                 check_text(name, what)
                 _check(item, depth=depth + 1, what=what)
         case _:
             raise PayloadError(
-                f"{what} hold a {type(value).__name__}, which JSON does not have; "
+                f"{what} must not contain a {type(value).__name__}, which JSON does not have; "
                 "pass text, a number, a list or a dict"
             )
 
 
 def check_text(text: str, what: str) -> None:
-    """Refuse text that PostgreSQL cannot store."""
+    """Reject text that PostgreSQL can't store."""
     if "\x00" in text:
-        raise PayloadError(f"{what} cannot have a NUL character: PostgreSQL has none; remove it")
+        raise PayloadError(f"{what} must not contain NUL, which PostgreSQL cannot store; remove it")
     if text.isascii():
         return
     try:
         text.encode()
     except UnicodeEncodeError:
         raise PayloadError(
-            f"{what} cannot have a lone surrogate: it is not text; remove it"
+            f"{what} must not contain a lone surrogate, which is not valid text; remove it"
         ) from None
 
 
 @lru_cache(maxsize=1024)
 def check_name(name: str, what: str) -> None:
-    """Refuse a name of a queue or task that could not be typed, shown or matched everywhere."""
+    """Reject a name that can't be typed, shown or matched everywhere."""
     if not isinstance(name, str):
-        raise InvalidValue(f"{name!r} cannot name a {what}: it is no text; write it in quotes")
+        raise InvalidValue(f"{what} name must be a str, got {name!r}")
     if len(name) > MAX_NAME or not _NAME.fullmatch(name):
         raise InvalidValue(
-            f"{name[:60]!r} cannot name a {what}: 1 to {MAX_NAME} letters, digits and "
-            "_ . : / < > @ -, beginning with a letter, digit or _"
+            f"{what} name must be 1 to {MAX_NAME} letters, digits and _ . : / < > @ -, beginning "
+            f"with a letter, digit or _, got {name[:60]!r}"
         )
 
 
 def check_key(key: str, what: str) -> None:
-    """Refuse a key that an index could not hold."""
+    """Reject a key that an index can't hold."""
     if not isinstance(key, str):
-        raise InvalidValue(f"{what} is {key!r}, which is no text; write it as one: {str(key)!r}")
+        raise InvalidValue(f"{what} must be a str, got {key!r}; write {str(key)!r}")
     if not 0 < len(key) <= MAX_KEY:
-        raise InvalidValue(f"{what} has {len(key)} characters; it must have 1 to {MAX_KEY}")
+        raise InvalidValue(f"{what} must have 1 to {MAX_KEY} characters, got {len(key)}")
     check_text(key, what)
 
 
 def check_count(count: object, what: str, *, least: int = 1, most: int = 32_767) -> None:
-    """Refuse a number of attempts, losses or items that its column could not hold."""
+    """Reject a number of attempts, losses or items that its column can't hold."""
     if count is None:
         return
     if not isinstance(count, int) or isinstance(count, bool):
-        raise InvalidValue(f"{what} is {count!r}, which is no whole number; write 1 to {most:,}")
+        raise InvalidValue(f"{what} must be an int from {least} to {most:,}, got {count!r}")
     if not least <= count <= most:
-        raise InvalidValue(f"{what} is {count}; it must be {least} to {most:,}")
+        raise InvalidValue(f"{what} must be {least} to {most:,}, got {count}")
 
 
 def _check_instant(run_at: datetime) -> None:
     if not isinstance(run_at, datetime):
         raise InvalidValue(
-            f"run_at is {run_at!r}, which is no datetime; pass one with a time zone, as in "
-            "datetime(2030, 1, 1, tzinfo=UTC)"
+            f"run_at must be a datetime, got {run_at!r}; write datetime(2030, 1, 1, tzinfo=UTC)"
         )
     if run_at.tzinfo is None:
-        raise InvalidValue("run_at has no time zone; write datetime.now(UTC) or attach one")
+        raise InvalidValue(f"run_at must have a time zone, got {run_at}; write datetime.now(UTC)")
+    try:
+        run_at.astimezone(UTC)
+    except OverflowError:
+        raise InvalidValue(
+            f"run_at must be in the years 1 to 9999 in UTC, got {run_at}; choose another time"
+        ) from None
 
 
 def check(job: NewJob) -> None:
-    """Refuse a job whose fields are out of bounds."""
     check_name(job.queue, "queue")
     check_name(job.task, "task")
     if job.priority not in PRIORITIES:
-        raise InvalidValue(f"priority {job.priority} is not within 0 to 9; 9 is the most urgent")
+        raise InvalidValue(f"priority must be 0 to 9 (9 is the most urgent), got {job.priority}")
     if job.key is not None:
         check_key(job.key, "the key")
     if job.key_for is not None and (job.key is None or job.key_for < timedelta(0)):
-        raise InvalidValue("key_for goes with a key and is not negative")
+        raise InvalidValue("key_for needs a key and must not be negative")
     for name, wait in (("key_for", job.key_for), ("delay", job.delay)):
         if wait is not None and wait > LONGEST_WAIT:
-            raise InvalidValue(f"{name} is {wait}; {LONGEST_WAIT.days:,} days is the most")
+            raise InvalidValue(f"{name} must be at most {LONGEST_WAIT.days:,} days, got {wait}")
     if job.run_at is not None and job.delay is not None:
         raise InvalidValue("give run_at or delay, not both")
     if job.run_at is not None:
         _check_instant(job.run_at)
     check_count(job.max_attempts, "max_attempts")
-    # 0 is how a job is stored whose every loss is the end (`on_loss="fail"`).
+    # 0 is stored for `on_loss="fail"`: every loss ends the job.
     check_count(job.max_losses, "max_losses", least=0)
     check_count(job.target, "target", most=2_147_483_647)
     if job.lease is not None:
@@ -166,11 +176,7 @@ def check(job: NewJob) -> None:
 
 
 def first_of_each_key(jobs: Sequence[NewJob]) -> tuple[list[int], list[int]]:
-    """Which jobs to send, and for each job asked which of those answers for it.
-
-    A key that comes twice in one call is sent once: the second is a no-op that returns the
-    first, as it would be in a call of its own.
-    """
+    """Return the jobs to send, one per key, and the index of each requested job's result."""
     sent: list[int] = []
     answers: list[int] = []
     places: dict[tuple[str, str], int] = {}

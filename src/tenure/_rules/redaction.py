@@ -1,246 +1,298 @@
-"""What must not be shown: the one place where values leave their fields before an edge shows them.
+"""Redaction: hide secrets before a page, a route or a command shows them.
 
-A field is hidden by its name: keys inside each other, joined by dots (`password`,
-`customer.iban`); lists between them do not count. A key is compared by its words, so that
-`apiKey`, `API-KEY` and `stripe_api_key` are all an `api_key`. In texts, secrets are found by the
-same names before a `=` or `:`, by the forms that they have, and by what the job's own hidden
-fields hold. A field is hidden for sure, a text as well as can be.
+A field is hidden by its name (`secret_names`), also by a path of names: `customer.phone`, ignoring
+lists in between. In text, secrets are found by the same names, by their format (`secret_text`), and
+by the values of the job's own hidden fields. Fields are always hidden; text is redacted on a
+best-effort basis. The cost grows with the length of the value only.
 """
 
 import re
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
 from tenure._model.attempt import AttemptRow
+from tenure._model.audit import AuditRow
 from tenure._model.ids import Json
 from tenure._model.job import JobRow
 from tenure._model.schedule import ScheduleRow
-from tenure._rules import access
+from tenure._model.stats import FailedGroup
+from tenure._rules import sanitize, secret_names
 from tenure._rules.payload import MAX_DEPTH
+from tenure._rules.secret_names import SecretNames
+from tenure._rules.secret_text import HIDDEN, SecretText, pattern_of
 from tenure.errors import Error, InvalidValue
 
-HIDDEN = "<redacted>"
-BUILT_IN = (
-    *("password", "passwords", "passwd", "pwd", "passphrase", "secret", "secrets", "token"),
-    *("authorization", "cookie", "cookies", "credential", "credentials"),
-    *("api_key", "apikey", "access_key", "private_key"),
-)
+__all__ = ["HIDDEN", "MOST_NAMES", "Redactor", "check_names"]
+
 MOST_NAMES = 200
-# A shorter value would be found in every other word.
+# A shorter value would match parts of ordinary words.
 _SHORTEST = 4
 _MOST_VALUES = 1000
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_WORD = re.compile(r"[^\W\d_]+|\d+")
-_RUN = re.compile(r"[^\s\"'<>]+")
-_BEFORE = re.compile(r"(?<![\w.-])([^\W\d_][\w.-]{0,99})[\"']?\s{0,8}[=:]\s{0,8}")
-_BEHIND = re.compile(
-    r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'"
-    r"|(?:(?:bearer|basic|digest)\s{1,8})?[^\s,;&)}\]\"']+",
-    re.IGNORECASE | re.DOTALL,
-)
-# A lease or a session of a worker elsewhere.
-_HELD = re.compile(r"\bt[ls]_[A-Za-z0-9_-]{20,}")
-# How PostgreSQL quotes what it refuses: a whole row, or the JSON that it was reading.
-_ROW = "Failing row contains ("
-_ROW_END = re.compile(r"\)\.(?= \(SQLSTATE|$)", re.MULTILINE)
-_LONGEST_ROW = 4000
-_JSON_LINE = re.compile(r"(?<=JSON data, line \d: )[^\n]*")
+# How many of them are replaced in one job's texts, and how much work it may be to look for them.
+_MOST_FOUND = 200
+_MOST_LOOKED_AT = 64 * 1024 * 1024
+# The fields of a pair that has a field's name as a value: {"name": "password", "value": "…"}.
+_NAME_FIELDS = ("name", "key", "header", "field", "param", "variable", "k")
+_VALUE_FIELDS = ("value", "val", "values", "content", "data", "v")
+_OPTION = re.compile(r"-{0,2}[^\W\d_][\w.-]{0,60}")
 _Words = tuple[str, ...]
+_Pattern = re.Pattern[str] | None
 
 
 def check_names(names: Json) -> None:
-    """Refuse what is no list of names of fields."""
     if not isinstance(names, list) or not all(_is_name(name) for name in names):
         raise InvalidValue(
-            "redact is a list of names of fields, keys inside each other joined by dots; write it "
-            'like ["ssn", "customer.iban"]'
+            "redact must be a list of field names, nested keys joined by dots; write "
+            '["birthday", "customer.phone"]'
         )
     if len(names) > MOST_NAMES:
-        raise InvalidValue(f"redact names {len(names):,} fields; {MOST_NAMES} is the most")
+        raise InvalidValue(f"redact must have at most {MOST_NAMES} names, got {len(names):,}")
 
 
 class Redactor:
-    """Hides the fields of these names, beside those that are built in. What it is given is left as
-    it is; what it gives can be shown."""
+    """Hides fields with the built-in names and these. Returns redacted copies."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
-        chains = [tuple(map(_words, name.split("."))) for name in (*BUILT_IN, *names)]
-        self._single = [chain[0] for chain in chains if len(chain) == 1]
-        self._longer = [chain for chain in chains if len(chain) > 1]
-        # The same few keys come again and again.
-        self._named = lru_cache(maxsize=4096)(self._is_named)
+        self._names, self._texts = _compiled(tuple(names))
 
     def job(self, job: JobRow) -> JobRow:
-        """A job without what must not be shown."""
-        known = self._known(job)
+        """Redact a job's payload, its key and the reason for its end."""
+        shown = [job.args, job.result, job.cursor, job.progress, job.meta, job.key, job.done_reason]
+        known = _pattern(self._known(job), shown)
+        args, result, cursor, progress, meta, key, reason = (
+            self._value(value, (), known, 0) for value in shown
+        )
         return replace(
             job,
-            args=self.value(job.args, known),
-            result=self.value(job.result, known),
-            cursor=self.value(job.cursor, known),
-            progress=self.value(job.progress, known),
-            meta=self.value(job.meta, known),
+            args=args,
+            result=result,
+            cursor=cursor,
+            progress=progress,
+            meta=meta,
+            key=key,
+            done_reason=reason,
         )
 
     def attempt(self, attempt: AttemptRow, *, of: JobRow | None = None) -> AttemptRow:
-        """An attempt without what must not be shown. `of` is its job as the store has it: what its
-        hidden fields hold is hidden in the attempt's texts too."""
+        """Redact an attempt; hidden values of its job `of` are also hidden in its texts.
+
+        If the job was read without its arguments, they are unknown, and the texts are hidden.
+        """
         known = () if of is None else self._known(of)
+
+        def shown(value: Json) -> Json:
+            return self.value(value, known) if of is None or of.args is not None else _all(value)
+
         return replace(
             attempt,
-            error_message=self.value(attempt.error_message, known),
-            error_trace=self.value(attempt.error_trace, known),
+            error_message=shown(attempt.error_message),
+            error_trace=shown(attempt.error_trace),
             error_signature=self.value(attempt.error_signature, known),
-            log=self.value(attempt.log, known),
-            refused_result=self.value(attempt.refused_result, known),
+            log=shown(attempt.log),
+            refused_result=shown(attempt.refused_result),
+        )
+
+    def group(self, group: FailedGroup, *, of: JobRow | None) -> FailedGroup:
+        """Redact a group of dead letters by its sample `of`, as `attempt` does."""
+        known = () if of is None else self._known(of)
+        seen = of is not None and of.args is not None
+        message = group.error_message
+        return replace(
+            group,
+            signature=self.value(group.signature, known),
+            error_message=self.value(message, known) if seen else _all(message),
         )
 
     def error(self, error: Error, *, of: JobRow, whole: bool = False) -> Error:
-        """An error without what must not be shown of its job; `whole`: nothing of its arguments."""
+        """Redact a job's error; `whole`: hide all values in the job's arguments."""
         known = self._known(of)
         if whole:
-            known = (*self._found(of.args, hidden=True), *known)
-        return Error(error.type, self.text(error.message, known), self.text(error.trace, known))
+            known = (*self._collected(of.args, hidden=True), *known)
+        message = self.text(error.message, known)
+        signature = error.signature or sanitize.signature(error.type, message)
+        return Error(
+            error.type,
+            message,
+            self.text(error.trace, known),
+            self.text(signature, known)[: sanitize.MAX_SIGNATURE],
+        )
 
-    def items(self, items: Mapping[str, Json]) -> dict[str, Json]:
-        """A job's items; their keys are the job's own, and name no field."""
-        return {key: self.value(data) for key, data in items.items()}
+    def items(self, items: Mapping[str, Json], *, of: JobRow | None = None) -> dict[str, Json]:
+        """Redact a job's items; their keys are the job's own, not field names."""
+        known = _pattern(() if of is None else self._known(of), [*items.values()])
+        return {key: self._value(data, (), known, 0) for key, data in items.items()}
 
     def schedule(self, schedule: ScheduleRow) -> ScheduleRow:
-        """A schedule without what must not be shown of its job."""
+        """Redact the arguments and notes that a schedule gives to its jobs."""
         job = schedule.job
-        shown = {"args": self.value(job.args), "meta": self.value(job.meta)}
+        known = self.values([job.args, job.meta])
+        shown = {"args": self.value(job.args, known), "meta": self.value(job.meta, known)}
         return replace(schedule, job=replace(job, **shown))
 
+    def audit(self, row: AuditRow) -> AuditRow:
+        """Redact the values before and after an action."""
+        known = self.values([row.before, row.after])
+        before, after = self.value(row.before, known), self.value(row.after, known)
+        return replace(row, before=before, after=after)
+
     def value(self, value: Json, known: Sequence[str] = ()) -> Json:
-        """A value without its hidden fields, its texts without what is hidden in texts; without
-        anything that lies too deep to look at."""
-        return self._value(value, (), known, 0)
+        """Redact a value and its texts; hide anything nested too deep."""
+        return self._value(value, (), _pattern(known, [value]), 0)
 
     def text(self, text: str, known: Sequence[str] = ()) -> str:
-        """A text without these known values, access tokens, leases, users and passwords of URLs,
-        rows that PostgreSQL quotes, and what stands behind a hidden name."""
-        for secret in known:
-            text = text.replace(secret, HIDDEN)
-        text = _HELD.sub(HIDDEN, access.SHAPE.sub(HIDDEN, text))
-        text = _JSON_LINE.sub(HIDDEN, _without_rows(text))
-        if "://" in text:
-            text = _RUN.sub(_without_userinfo, text)
-        return "".join(self._pairs(text))
+        """Redact secrets, credentials in URLs, quoted rows, and values after a hidden name."""
+        return self._texts.hidden(text, _pattern(known, [text]))
 
     def values(self, value: Json) -> tuple[str, ...]:
-        """The texts and numbers that hidden fields hold, the longest first."""
-        return self._found(value, hidden=False)
+        """Return the values of hidden fields, longest first."""
+        return self._collected(value, hidden=False)
 
     def hides(self, *keys: str) -> bool:
-        """Whether the field that these keys lead to is hidden."""
-        return self._named(keys[-1]) or any(_ends(keys, chain) for chain in self._longer)
+        """Return whether the field at this path is hidden."""
+        return self._names.has_path(*keys)
 
-    def _is_named(self, key: str) -> bool:
-        words = _words(key)
-        return any(_has(words, some) for some in self._single)
-
-    def _found(self, value: Json, *, hidden: bool) -> tuple[str, ...]:
-        found: set[str] = set()
-        self._collect(value, (), found, hidden=hidden, depth=0)
-        return tuple(sorted(found, key=len, reverse=True)[:_MOST_VALUES])
+    def _collected(self, value: Json, *, hidden: bool) -> tuple[str, ...]:
+        values: set[str] = set()
+        self._collect(value, (), values, hidden=hidden, depth=0)
+        return tuple(sorted(values, key=len, reverse=True)[:_MOST_VALUES])
 
     def _known(self, job: JobRow) -> tuple[str, ...]:
         return self.values([job.args, job.cursor, job.meta])
 
-    def _value(self, value: Json, keys: _Words, known: Sequence[str], depth: int) -> Json:
+    def _value(self, value: Json, keys: _Words, known: _Pattern, depth: int) -> Json:
         if depth > MAX_DEPTH:
             return HIDDEN
         match value:
-            case Mapping():
-                return {
-                    key: HIDDEN
-                    if item is not None and self.hides(*keys, str(key))
-                    else self._value(item, (*keys, str(key)), known, depth + 1)
-                    for key, item in value.items()
-                }
-            case list() | tuple():
-                return [self._value(item, keys, known, depth + 1) for item in value]
             case str():
-                return self.text(value, known)
+                return self._texts.hidden(value, known)
+            case Mapping():
+                paired = self._pair(value)
+                shown: dict[str, Json] = {}
+                for key, item in value.items():
+                    name = str(key)
+                    if item is None:
+                        inner = None
+                    elif name in paired or self._names.has_path(*keys, name):
+                        inner = HIDDEN
+                    else:
+                        inner = self._value(item, (*keys, name), known, depth + 1)
+                    shown[self._key(name, known)] = inner
+                return shown
+            case list() | tuple():
+                named = self._named_items(value)
+                return [
+                    HIDDEN if at in named else self._value(item, keys, known, depth + 1)
+                    for at, item in enumerate(value)
+                ]
             case _:
                 return value
 
+    def _key(self, name: str, known: _Pattern) -> str:
+        """Return a field's name without secrets: a token or a URL may be one."""
+        if len(name) < _SHORTEST or (known is None and len(name) < 16):
+            return name
+        return self._texts.hidden(name, known) if len(name) >= 16 else _without(known, name)
+
+    def _pair(self, value: Mapping[Json, Json]) -> Iterable[str]:
+        """Return the fields whose value is hidden because another field names it."""
+        if len(value) <= 8:
+            for field in value:
+                if isinstance(field, str) and field.lower() in _NAME_FIELDS:
+                    name = value[field]
+                    if isinstance(name, str) and self._names.has(name):
+                        return [one for one in value if str(one).lower() in _VALUE_FIELDS]
+        return ()
+
+    def _named_items(self, value: Sequence[Json]) -> Iterable[int]:
+        """Return the items of a list that the item before names: a pair, or an option."""
+        if len(value) != 2 and not any(type(item) is str and item[:1] == "-" for item in value):
+            return ()
+        return [
+            at + 1
+            for at, item in enumerate(value[:-1])
+            if type(item) is str
+            and (len(value) == 2 or item[:1] == "-")
+            and len(item) < 64
+            and _OPTION.fullmatch(item)
+            and self._names.has(item)
+            and isinstance(value[at + 1], str | int | float | list | tuple)
+        ]
+
     def _collect(
-        self, value: Json, keys: _Words, found: set[str], *, hidden: bool, depth: int
+        self, value: Json, keys: _Words, values: set[str], *, hidden: bool, depth: int
     ) -> None:
         if depth > MAX_DEPTH or value is None or isinstance(value, bool):
             return
         match value:
+            case str() | int() | float():
+                if hidden and len(str(value)) >= _SHORTEST:
+                    values.add(str(value))
             case Mapping():
+                paired = self._pair(value)
                 for key, item in value.items():
                     inner = (*keys, str(key))
-                    inside = hidden or self.hides(*inner)
-                    self._collect(item, inner, found, hidden=inside, depth=depth + 1)
+                    inside = hidden or str(key) in paired or self._names.has_path(*inner)
+                    self._collect(item, inner, values, hidden=inside, depth=depth + 1)
             case list() | tuple():
-                for item in value:
-                    self._collect(item, keys, found, hidden=hidden, depth=depth + 1)
+                named = self._named_items(value)
+                for at, item in enumerate(value):
+                    inside = hidden or at in named
+                    if inside or type(item) is not str:
+                        self._collect(item, keys, values, hidden=inside, depth=depth + 1)
             case _:
                 if hidden and len(str(value)) >= _SHORTEST:
-                    found.add(str(value))
+                    values.add(str(value))
 
-    def _pairs(self, text: str) -> Iterator[str]:
-        """The text in parts, without the values behind hidden names."""
-        shown = at = 0
-        while name := _BEFORE.search(text, at):
-            at = name.end()
-            value = _BEHIND.match(text, at) if self.hides(name[1]) else None
-            if value:
-                quote = value[0][0] if value[0][0] in "\"'" else ""
-                yield text[shown:at] + quote + HIDDEN + quote
-                shown = at = value.end()
-        yield text[shown:]
+
+@lru_cache(maxsize=16)
+def _compiled(names: tuple[str, ...]) -> tuple[SecretNames, SecretText]:
+    """Return what finds these names. The server asks for the same ones at every request."""
+    of = SecretNames(names)
+    return of, SecretText(of)
+
+
+def _pattern(known: Sequence[str], values: Sequence[Json]) -> _Pattern:
+    """Return a pattern for those of the known values that occur at all."""
+    if not known:
+        return None
+    texts: list[str] = []
+    _gather(values, len(known[-1]), texts, 0)
+    # A sign that no stored text has, so that no value is found across two texts.
+    text = "\0".join(texts)
+    most = max(_MOST_LOOKED_AT // (len(text) or 1), 50)
+    return pattern_of([one for one in known[:most] if one in text][:_MOST_FOUND])
+
+
+def _all(value: Json) -> Json:
+    return None if value is None else HIDDEN
+
+
+def _without(known: _Pattern, text: str) -> str:
+    return text if known is None else known.sub(HIDDEN, text)
+
+
+def _gather(value: Json, shortest: int, texts: list[str], depth: int) -> None:
+    """Collect the texts that are long enough to contain a known value."""
+    if depth > MAX_DEPTH + 1:
+        return
+    match value:
+        case str():
+            if len(value) >= shortest:
+                texts.append(value)
+        case Mapping():
+            for key, item in value.items():
+                if len(str(key)) >= shortest:
+                    texts.append(str(key))
+                _gather(item, shortest, texts, depth + 1)
+        case list() | tuple():
+            for item in value:
+                _gather(item, shortest, texts, depth + 1)
+        case _:
+            pass
 
 
 def _is_name(name: Json) -> bool:
-    return isinstance(name, str) and len(name) <= 200 and all(map(_words, name.split(".")))
-
-
-@lru_cache(maxsize=4096)
-def _words(key: str) -> _Words:
-    """A key's words, in small letters, however they are joined."""
-    return tuple(word.casefold() for word in _WORD.findall(_CAMEL.sub(" ", key)))
-
-
-def _ends(keys: Sequence[str], chain: Sequence[_Words]) -> bool:
-    """Whether the last keys are the chain's: each has the words among its own."""
-    last = keys[-len(chain) :]
-    return len(last) == len(chain) and all(map(_has, map(_words, last), chain))
-
-
-def _has(words: _Words, some: _Words) -> bool:
-    starts = range(len(words) - len(some) + 1)
-    return any(words[at : at + len(some)] == some for at in starts)
-
-
-def _without_rows(text: str) -> str:
-    """Each row hidden up to the first end behind it. Ends are looked for once: a text may begin any
-    number of rows that have none."""
-    if _ROW not in text:
-        return text
-    ends = [end.start() for end in _ROW_END.finditer(text)]
-    shown: list[str] = []
-    at = 0
-    while (found := text.find(_ROW, at)) >= 0:
-        start = found + len(_ROW)
-        shown.append(text[at:start])
-        nth = bisect_left(ends, start)
-        at = start
-        if nth < len(ends) and ends[nth] - start <= _LONGEST_ROW:
-            shown.append(HIDDEN)
-            at = ends[nth]
-    return "".join([*shown, text[at:]])
-
-
-def _without_userinfo(found: re.Match[str]) -> str:
-    """A run of signs without what stands between :// and the last @: a password may have an @."""
-    scheme, is_url, rest = found[0].partition("://")
-    _, has_user, place = rest.rpartition("@")
-    return f"{scheme}://{HIDDEN}@{place}" if is_url and has_user else found[0]
+    return (
+        isinstance(name, str) and len(name) <= 200 and all(map(secret_names.words, name.split(".")))
+    )

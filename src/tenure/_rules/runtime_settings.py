@@ -1,4 +1,4 @@
-"""The settings that can be changed at run time: their names, and what they may be."""
+"""Settings that can be changed at run time: their names and valid values."""
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -12,14 +12,14 @@ from tenure.errors import InvalidValue
 
 def _seconds(name: str, value: Json) -> timedelta:
     if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-        raise InvalidValue(f"{name} is a number of seconds, not {_shown(value)}")
+        raise InvalidValue(f"{name} must be a number of seconds, got {_shown(value)}")
     if not value <= LONGEST_WAIT.total_seconds():
-        raise InvalidValue(f"{name} is {value!r} s; {LONGEST_WAIT.days:,} days is the most")
+        raise InvalidValue(f"{name} must be at most {LONGEST_WAIT.days:,} days, got {value!r} s")
     return timedelta(seconds=value)
 
 
 def _shown(value: Json) -> str:
-    """What is said of a value that was refused: a text can be a secret, a number cannot."""
+    """Describe a rejected value: text may be secret, so only its type is shown."""
     return f"a {type(value).__name__}" if isinstance(value, str | list | dict) else repr(value)
 
 
@@ -33,19 +33,19 @@ def _duration(name: str, value: Json) -> None:
 
 def _count(name: str, value: Json) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 32_767:
-        raise InvalidValue(f"{name} is a whole number from 1 to 32,767, not {_shown(value)}")
+        raise InvalidValue(f"{name} must be an int from 1 to 32,767, got {_shown(value)}")
 
 
 def _share(name: str, value: Json) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InvalidValue(f"{name} is a share from 0 to 1, not {_shown(value)}")
+        raise InvalidValue(f"{name} must be a number from 0 to 1, got {_shown(value)}")
 
 
-def _names(name: str, value: Json) -> None:  # noqa: ARG001 - one form for all
+def _names(name: str, value: Json) -> None:  # noqa: ARG001 - the same signature for all
     redaction.check_names(value)
 
 
-# Name, and what checks its value. docs/reference/settings.md says what each one does.
+# Each setting and the check for its value; docs/reference/settings.md explains them.
 SETTINGS: Mapping[str, Callable[[str, Json], None]] = {
     "lease": _lease,
     "max_attempts": _count,
@@ -78,19 +78,17 @@ BUILT_IN: Mapping[str, Json] = {
 
 
 def check_name(name: str) -> None:
-    """Refuse a setting that does not exist."""
     if name not in SETTINGS:
-        raise InvalidValue(f"there is no setting {name!r}; there are: {', '.join(SETTINGS)}")
+        raise InvalidValue(f"setting {name!r} does not exist; settings are {', '.join(SETTINGS)}")
 
 
 def check_setting(name: str, value: Json) -> None:
-    """Refuse a setting that does not exist, or a value it cannot have."""
     check_name(name)
     SETTINGS[name](name, value)
 
 
 def backoff(changed: Mapping[str, Json], built_in: Backoff) -> Backoff:
-    """The backoff that holds where a task has none of its own."""
+    """Return the backoff for tasks that don't set one."""
     base, cap = changed.get("backoff_base"), changed.get("backoff_cap")
     jitter = changed.get("backoff_jitter")
     return Backoff(

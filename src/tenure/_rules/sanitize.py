@@ -1,4 +1,4 @@
-"""Make results, errors and logs storable; the signature of an error."""
+"""Make results, errors and logs storable; compute error signatures."""
 
 import json
 import re
@@ -20,7 +20,7 @@ _VARYING = re.compile(
 
 
 def signature(kind: str, message: str) -> str:
-    """The error's type and first line with numbers, ids, addresses and quotations left out."""
+    """Return the error's type and first line without numbers, ids, addresses and quotes."""
     first = message.strip().split("\n", 1)[0]
     return f"{kind}: {_VARYING.sub('…', first)}"[:MAX_SIGNATURE]
 
@@ -34,15 +34,15 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def text(value: str, limit: int, *, keep: str = "head") -> str:
-    """The text with NUL and lone surrogates escaped, cut to `limit` characters."""
-    safe = _UNSTORABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", value)
+    """Return the text with NUL and lone surrogates escaped, cut to `limit` characters."""
+    safe = _UNSTORABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", value)
     if len(safe) <= limit:
         return safe
     return safe[:limit] if keep == "head" else safe[-limit:]
 
 
 def result(value: Json) -> Json:
-    """The result with its texts escaped; PayloadError if it is not JSON within the limit."""
+    """Return the result with texts escaped; raise PayloadError if it can't be stored."""
     safe = _escaped(value)
     encode(safe, limit=MAX_RESULT, what="the results")
     return safe
@@ -55,7 +55,7 @@ def _escaped(value: Json) -> Json:
         case list() | tuple():
             return [_escaped(item) for item in value]
         case dict():
-            # A name that is no text is left for `encode` to refuse.
+            # A name that isn't text is left for `encode` to reject.
             return {
                 _escaped(name) if isinstance(name, str) else name: _escaped(item)
                 for name, item in value.items()
@@ -65,7 +65,7 @@ def _escaped(value: Json) -> Json:
 
 
 def error(value: Error) -> Error:
-    """The error with its texts escaped and cut, and its signature drawn if it has none."""
+    """Return the error with texts escaped and truncated, and with a signature."""
     kind = text(value.type, MAX_TYPE)
     message = text(value.message, MAX_MESSAGE)
     return Error(
@@ -77,7 +77,7 @@ def error(value: Error) -> Error:
 
 
 def sanitized(ended: SettleRequest) -> SettleRequest:
-    """The ending made fit for the store. A result that cannot be made fit fails the job."""
+    """Make the ending storable. A result that can't be stored fails the job."""
     settlement = ended.settlement
     if settlement is COMPLETED and ended.log is None:
         return ended
@@ -89,26 +89,28 @@ def sanitized(ended: SettleRequest) -> SettleRequest:
             error=None if settlement.error is None else error(settlement.error),
             reason=None if settlement.reason is None else text(settlement.reason, MAX_REASON),
         )
-    except Exception as why:  # noqa: BLE001 - one ending that cannot be read holds up no other
+    except Exception as why:  # noqa: BLE001 - one bad ending must not block the others
         return as_unstorable(ended._replace(log=log), str(why))
     return ended._replace(settlement=settlement, log=log)
 
 
 def as_unstorable(ended: SettleRequest, why: str) -> SettleRequest:
-    """The ending of a job whose own ending the store refuses: failed, and not tried again."""
-    told = error(Error("Unstorable", why))
-    failed = Settlement(State.FAILED, AttemptOutcome.FAILED, reason="unstorable", error=told)
+    """Fail a job whose ending the store rejects, without a retry."""
+    unstorable = error(Error("Unstorable", why))
+    failed = Settlement(State.FAILED, AttemptOutcome.FAILED, reason="unstorable", error=unstorable)
     return ended._replace(settlement=failed)
 
 
 def refused_result(ended: SettleRequest) -> str:
-    """What a refused settle wanted to say, as JSON text for its attempt row."""
-    said = ended.settlement
+    """Return the ending that a rejected settle asked for, as JSON for its attempt."""
+    settlement = ended.settlement
     return json.dumps(
         {
-            "state": said.state,
-            "result": said.result,
-            "error": None if said.error is None else f"{said.error.type}: {said.error.message}",
+            "state": settlement.state,
+            "result": settlement.result,
+            "error": None
+            if settlement.error is None
+            else f"{settlement.error.type}: {settlement.error.message}",
         },
         ensure_ascii=False,
     )

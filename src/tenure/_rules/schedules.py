@@ -1,4 +1,4 @@
-"""Which schedules are valid, which ticks make jobs, what a deploy changes."""
+"""Schedule validation, which ticks create jobs, and what a deploy changes."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ Word = TypeVar("Word", bound=StrEnum)
 
 
 def check(new: NewSchedule) -> None:
-    """Refuse a schedule that could not be stored, shown or fired (InvalidValue)."""
+    """Reject a schedule that can't be stored, shown or fired (InvalidValue)."""
     payload.check_name(new.name, "schedule")
     timing.check(new.timing)
     _check_job(new.job)
@@ -43,39 +43,32 @@ def check(new: NewSchedule) -> None:
 
 
 def check_policy(policy: Policy | PolicyChange) -> None:
-    """Refuse a policy, or a change of one, that is out of bounds."""
     within, most, jitter = policy.missed_within, policy.missed_limit, policy.jitter
     if within is not None and not timedelta(0) < within <= LONGEST_WAIT:
         raise InvalidValue(
-            f"missed_within is {within}; it must be more than nothing, and at most "
-            f'{LONGEST_WAIT.days:,} days; to make up for nothing, write missed="skip"'
+            f"missed_within must be positive and at most {LONGEST_WAIT.days:,} days, got {within}; "
+            'to skip missed ticks, write missed="skip"'
         )
     if most is not None and not 1 <= most <= MOST_MISSED:
         raise InvalidValue(
-            f"missed_limit is {most}; it must be 1 to {MOST_MISSED:,}; to make up for nothing, "
+            f"missed_limit must be 1 to {MOST_MISSED:,}, got {most}; to skip missed ticks, "
             'write missed="skip"'
         )
     if jitter is not None and not timedelta(0) <= jitter <= LONGEST_JITTER:
-        raise InvalidValue(
-            f"jitter is {jitter}; jobs are due up to so long after their tick: write 0 to 86,400 "
-            "seconds"
-        )
+        raise InvalidValue(f"jitter must be 0 to 86,400 seconds, got {jitter}")
 
 
 def unknown(name: str) -> InvalidValue:
-    """What is told of a name that no schedule has."""
-    return InvalidValue(
-        f"there is no schedule {name!r}; `tenure schedule list` shows those there are"
-    )
+    return InvalidValue(f"schedule {name!r} does not exist; list them with: tenure schedule list")
 
 
-def word(kind: type[Word], said: str, what: str) -> Word:
-    """The word's value, or InvalidValue with the words there are."""
+def word(kind: type[Word], value: str, what: str) -> Word:
+    """Return the enum member; raise InvalidValue listing the possible values."""
     try:
-        return kind(said)
+        return kind(value)
     except ValueError:
         words = ", ".join(repr(str(each)) for each in kind)
-        raise InvalidValue(f"{what} is {said!r}; write one of {words}") from None
+        raise InvalidValue(f"{what} must be one of {words}, got {value!r}") from None
 
 
 def _check_job(job: NewJob) -> None:
@@ -84,8 +77,7 @@ def _check_job(job: NewJob) -> None:
     payload.encode(job.meta, what="the meta fields")
     if job.run_at is not None or job.delay is not None or job.key is not None:
         raise InvalidValue(
-            "the job of a schedule has no run_at, delay or key of its own: its ticks give them; "
-            "leave them out"
+            "the job of a schedule cannot have run_at, delay or key: its ticks set them; omit them"
         )
 
 
@@ -96,17 +88,14 @@ _INSTANT = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class TickDecisions:
-    """The ticks of one schedule that are accounted for now, and the first that is not."""
+    """A schedule's ticks that are decided now, and the first that isn't."""
 
     ticks: Sequence[Tick]
     next_at: datetime | None
 
 
 def decide_ticks(schedule: ScheduleRow, *, now: datetime, live: bool, most: int) -> TickDecisions:
-    """Judge the ticks that are due, the oldest first, at most so many.
-
-    `live` says that the job of the last tick that fired has not ended.
-    """
+    """Decide the due ticks, oldest first; `live`: the last fired job hasn't ended."""
     policy = schedule.in_force
     made_up: datetime | None = None
     ticks: list[Tick] = []
@@ -136,14 +125,16 @@ def decide_ticks(schedule: ScheduleRow, *, now: datetime, live: bool, most: int)
 
 
 def is_missed(fire_at: datetime, successor: datetime | None, now: datetime) -> bool:
-    """Whether a tick has been missed, and is not merely late: once its successor is due, but not
-    within 5 s, and in any case after 60 s."""
+    """Return whether a tick is late by more than its interval, which counts as 5 s to 60 s."""
     room = _LONG if successor is None else min(max(successor - fire_at, _SOON), _LONG)
     return now - fire_at > room
 
 
 def due_at(name: str, fire_at: datetime, jitter: timedelta) -> datetime:
-    """When the job of a tick is due: up to the jitter later, by a share that is the tick's own."""
+    """Return when a tick's job is due.
+
+    The delay is up to `jitter`, and always the same for a tick.
+    """
     if not jitter:
         return fire_at
     digest = blake2b(f"{name} {fire_at.timestamp()}".encode(), digest_size=8).digest()
@@ -151,22 +142,21 @@ def due_at(name: str, fire_at: datetime, jitter: timedelta) -> datetime:
 
 
 def _made_up_from(timing: Timing, policy: Policy, first: datetime, now: datetime) -> datetime:
-    """The first tick that is still made up for, of those that were missed, from the first on."""
+    """Return the first missed tick that still creates a job."""
     if policy.missed is Missed.SKIP:
         return now + _INSTANT
     most = 1 if policy.missed is Missed.LATEST else policy.missed_limit
     earliest = now - policy.missed_within if policy.missed is Missed.ALL else first
-    found = now + _INSTANT
+    earliest_fired = now + _INSTANT
     for tick in islice(rules.backward(timing, now), most):
         if tick < max(earliest, first):
             break
-        found = tick
-    return found
+        earliest_fired = tick
+    return earliest_fired
 
 
 def is_paused(schedule: ScheduleRow, fire_at: datetime) -> bool:
-    """Whether a tick falls into the schedule's pause; what was due before it and is not accounted
-    for does too."""
+    """Return whether a tick falls within the pause, or was due before it but undecided."""
     if schedule.paused_at is None:
         return False
     return schedule.paused_until is None or fire_at < schedule.paused_until
@@ -177,7 +167,7 @@ def _skipped(fire_at: datetime, reason: TickReason) -> Tick:
 
 
 def as_stored(schedule: NewSchedule) -> NewSchedule:
-    """The definition as it will be read back, checked: what a job may be, a schedule's may."""
+    """Return the definition as it will be read back, after checking it."""
     payload.check_name(schedule.name, "schedule")
     payload.check(schedule.job)
     args, meta = payload.encode(schedule.job.args), payload.encode(schedule.job.meta)
@@ -188,20 +178,18 @@ def as_stored(schedule: NewSchedule) -> NewSchedule:
 
 
 def definition(schedule: ScheduleRow | NewSchedule) -> dict[str, Json]:
-    """What defines a schedule, as JSON for the audit."""
     parts: dict[str, Any] = {
         **asdict(schedule.timing),
         **asdict(schedule.policy),
         **asdict(schedule.job),
     }
-    said: dict[str, Json] = dump({k: v for k, v in parts.items() if v not in (None, {})})
-    return said
+    result: dict[str, Json] = dump({k: v for k, v in parts.items() if v not in (None, {})})
+    return result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclarationPlan:
-    """What a program's start has to change, by name; `confirmed` are as an older version left them,
-    and right."""
+    """Schedules that a starting program changes; `confirmed` only get the new version."""
 
     made: tuple[str, ...]
     changed: tuple[str, ...]
@@ -211,17 +199,15 @@ class DeclarationPlan:
 
     @property
     def locked(self) -> tuple[str, ...]:
-        """Those that are there, and to be written."""
+        """Return the existing schedules to be written."""
         return (*self.changed, *self.retired, *self.confirmed)
 
     @property
     def touched(self) -> tuple[str, ...]:
-        """All that are to be written."""
         return (*self.made, *self.locked)
 
     @property
     def answer(self) -> DeclareResult:
-        """What the program is told."""
         return DeclareResult(
             made=self.made, changed=self.changed, retired=self.retired, newer=self.newer
         )
@@ -231,16 +217,18 @@ def plan(
     program: str,
     version: tuple[int, ...],
     wanted: Mapping[str, NewSchedule],
-    found: Mapping[str, ScheduleRow],
+    rows: Mapping[str, ScheduleRow],
 ) -> DeclarationPlan:
-    """What a program's start has to change. What a newer version of it wrote is not touched; a
-    schedule that another program declared, or that was made at run time, is taken over. Where a
-    newer version has declared schedules, this one makes and takes over none: what is not there,
-    the newer one does not declare."""
+    """Plan which schedules a starting program changes.
+
+    Keep anything that a newer version of it wrote.
+
+    If a newer version has declared schedules, this version doesn't create or take over any.
+    """
     overtaken = any(
-        row.program == program and row.program_version > version for row in found.values()
+        row.program == program and row.program_version > version for row in rows.values()
     )
-    new = [name for name in wanted if name not in found]
+    new = [name for name in wanted if name not in rows]
     parts: dict[str, list[str]] = {
         "made": [] if overtaken else new,
         "changed": [],
@@ -248,7 +236,7 @@ def plan(
         "confirmed": [],
         "newer": new if overtaken else [],
     }
-    for name, row in found.items():
+    for name, row in rows.items():
         if row.program_version > version if row.program == program else overtaken:
             parts["newer"].append(name)
         elif name not in wanted:

@@ -1,4 +1,4 @@
-"""What a selector means to a store: where to search, from when to when, for which arguments."""
+"""A selector as a query: states, time ranges, argument shapes."""
 
 import json
 import re
@@ -26,27 +26,27 @@ _LACKING = {
 
 
 def states(selector: Selector) -> Sequence[State]:
-    """The states that can have what is selected; InvalidValue if none can."""
+    """Return the states that can match; raise InvalidValue if none can."""
     wanted = {view.state for view in selector.state} or {*State}
-    asked = [name for name in _LACKING if getattr(selector, name)]
-    left = wanted.difference(*(_LACKING[name][1] for name in asked))
+    fields = [name for name in _LACKING if getattr(selector, name)]
+    left = wanted.difference(*(_LACKING[name][1] for name in fields))
     if not left:
-        lacks = [name for name in asked if _LACKING[name][1] & wanted]
+        lacks = [name for name in fields if _LACKING[name][1] & wanted]
         raise InvalidValue(
-            f"what is {' or '.join(sorted(wanted))} {' or '.join(_LACKING[n][0] for n in lacks)}; "
-            f"say another state:, or leave {' and '.join(f'{name}:' for name in lacks)} away"
+            f"a {' or '.join(sorted(wanted))} job {' or '.join(_LACKING[n][0] for n in lacks)}; "
+            f"name another state:, or omit {' and '.join(f'{name}:' for name in lacks)}"
         )
     return [state for state in State if state in left]
 
 
 def views(selector: Selector, state: State) -> Sequence[JobView] | None:
-    """The parts of a state that are selected; None if that is all of it."""
-    said = [view for view in selector.state if view.state is state]
-    return None if not said or JobView(state) in said else said
+    """Return the selected parts of a state; None means all of it."""
+    parts = [view for view in selector.state if view.state is state]
+    return None if not parts or JobView(state) in parts else parts
 
 
 def between(bounds: Sequence[Bound], now: datetime) -> tuple[datetime | None, datetime | None]:
-    """The instants of a range: the first that is in it, and the first after it."""
+    """Return the first instant in a range, and the first one after it."""
     first: datetime | None = None
     after: datetime | None = None
     for bound in bounds:
@@ -64,7 +64,7 @@ def between(bounds: Sequence[Bound], now: datetime) -> tuple[datetime | None, da
     return first, after
 
 
-# Longer ago is earlier.
+# Longer ago means earlier.
 _EARLIER = {
     Comparison.ABOVE: Comparison.BELOW,
     Comparison.AT_LEAST: Comparison.AT_MOST,
@@ -74,7 +74,7 @@ _EARLIER = {
 
 
 def numbers(bounds: Sequence[Bound]) -> tuple[int | None, int | None]:
-    """The least and the greatest number of a range."""
+    """Return the smallest and largest number in a range."""
     least: int | None = None
     greatest: int | None = None
     for bound in bounds:
@@ -91,8 +91,7 @@ def numbers(bounds: Sequence[Bound]) -> tuple[int | None, int | None]:
 
 
 def shapes(arguments: Sequence[Argument]) -> Sequence[Json] | None:
-    """Objects of which one is contained in the arguments that match; None if any match. A value
-    may be a text, and whatever else is written so."""
+    """Return objects of which matching arguments contain at least one; None if all match."""
     if not arguments:
         return None
     each = [
@@ -100,8 +99,8 @@ def shapes(arguments: Sequence[Argument]) -> Sequence[Json] | None:
     ]
     if (count := prod(map(len, each))) > _MOST_SHAPES:
         raise InvalidValue(
-            f"the args. of the selector have {count:,} combinations of values, and {_MOST_SHAPES} "
-            "is the most; give fewer"
+            f"args. in the selector must have at most {_MOST_SHAPES} combinations of values, "
+            f"got {count:,}; give fewer"
         )
     return [_whole(parts) for parts in product(*each)]
 
@@ -115,7 +114,7 @@ def _readings(text: str) -> Sequence[Json]:
 
 
 def _whole(parts: Sequence[tuple[Sequence[str], Json]]) -> dict[str, Json]:
-    """One object with all values where their paths lead."""
+    """Return one object with all values at their paths."""
     whole: dict[str, Json] = {}
     for path, value in parts:
         at = whole
@@ -130,4 +129,4 @@ def _whole(parts: Sequence[tuple[Sequence[str], Json]]) -> dict[str, Json]:
 
 
 def _nested() -> InvalidValue:
-    return InvalidValue("one args. of the selector lies within another; leave one of them away")
+    return InvalidValue("one args. of the selector is inside another; omit one of them")

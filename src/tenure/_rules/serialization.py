@@ -1,9 +1,4 @@
-"""Python values as JSON and back, by the annotation that says what they are.
-
-JSON's own values pass as they are. Dataclasses, pydantic models, dates, durations, UUIDs,
-decimals and enums are written in their plain form and rebuilt where an annotation names
-them. Nothing is ever rebuilt that the receiving code did not name itself.
-"""
+"""Convert Python values to JSON and back. Only annotated types are rebuilt."""
 
 import dataclasses
 import types
@@ -24,7 +19,7 @@ _SCALARS = {type(None), bool, int, float, str}
 
 
 def dump(value: object, *, depth: int = 0) -> Json:
-    """The value in a form that JSON has; what has none is left for the payload check to refuse."""
+    """Return the value in JSON form; the payload check rejects values without one."""
     if depth > MAX_DEPTH or type(value) in _SCALARS:
         return value
     match value:
@@ -60,20 +55,22 @@ def _dump_object(value: object, depth: int) -> Json:
 
 
 def load(value: Json, kind: Any, *, what: str = "the value") -> Any:
-    """The value rebuilt as its annotation says; PayloadError if it does not fit."""
+    """Rebuild a value using its annotation; raise PayloadError if it doesn't fit."""
     try:
         return _load(value, kind, what)
-    except Exception as error:  # whatever a class raises while it is rebuilt
+    except Exception as error:  # whatever a class raises while being rebuilt
         raise PayloadError(f"{what} does not fit {_named(kind)}: {error}") from error
 
 
 def mismatch(value: object, dumped: Json, kind: Any) -> str | None:
-    """Why a value is not what a plain annotation says (`str`, `datetime`, a dataclass); None if it
-    is, or if only a type checker can tell. The value itself, which may be a secret, is not told."""
+    """Return why a value doesn't fit a plain annotation.
+
+    Omit the value itself, which may be secret.
+    """
     if value is None or type(value) is kind or not isinstance(kind, type):
         return None
     if kind in _PLAIN:
-        # What JSON has no form for is refused as such, with what it has one for.
+        # A value without a JSON form is rejected elsewhere, with a better message.
         fits = isinstance(dumped, _PLAIN[kind]) or not isinstance(dumped, _JSON)
     elif _is_rebuilt(kind) and not isinstance(value, kind):
         try:
@@ -87,10 +84,9 @@ def mismatch(value: object, dumped: Json, kind: Any) -> str | None:
 
 
 def argument_mismatch(value: object, dumped: Json, kind: Any) -> str | None:
-    """Why a value would not fit its annotation once it is stored: `mismatch`, and of unions and
-    generics what a worker will find when it rebuilds them. None also if nobody can tell."""
+    """Return why a value won't fit its annotation once stored; None if it fits."""
     if value is None:
-        return None if _takes_none(kind) else f"None, not {_said(kind)}"
+        return None if _takes_none(kind) else f"None, not {_label(kind)}"
     if isinstance(kind, type):
         return mismatch(value, dumped, kind)
     if kind is None or not isinstance(dumped, _JSON):
@@ -98,12 +94,12 @@ def argument_mismatch(value: object, dumped: Json, kind: Any) -> str | None:
     try:
         _load(dumped, kind, "")
     except Exception:  # noqa: BLE001 - whatever a class raises while it is rebuilt
-        return f"{_a(type(value))}, not {_said(kind)}"
+        return f"{_a(type(value))}, not {_label(kind)}"
     return None
 
 
 def accepted_types(kind: Any) -> frozenset[type]:
-    """The types whose values fit an annotation without another look, for the sake of speed."""
+    """Return types whose values fit an annotation without further checks, for speed."""
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if origin in (Union, types.UnionType):
         return frozenset().union(*map(accepted_types, inner))
@@ -113,7 +109,7 @@ def accepted_types(kind: Any) -> frozenset[type]:
 
 
 def _takes_none(kind: Any) -> bool:
-    """Whether None may be passed; also where that cannot be told."""
+    """Return whether None may be passed; also True if that isn't known."""
     origin = typing.get_origin(kind)
     if origin in (Union, types.UnionType):
         return any(map(_takes_none, typing.get_args(kind)))
@@ -127,7 +123,7 @@ def _takes_none(kind: Any) -> bool:
     return not isinstance(judged, type) or not (judged in _PLAIN or _is_rebuilt(judged))
 
 
-def _said(kind: Any) -> str:
+def _label(kind: Any) -> str:
     return _a(kind) if isinstance(kind, type) else str(kind).replace("typing.", "")
 
 
@@ -173,7 +169,7 @@ def _load(value: Json, kind: Any, what: str) -> Any:
 
 
 _JSON = (str, int, float, list, dict)
-# An int is a float to a type checker.
+# To a type checker, an int is a float.
 _PLAIN: Mapping[Any, Any] = {
     str: str,
     int: int,
@@ -185,7 +181,7 @@ _PLAIN: Mapping[Any, Any] = {
 
 
 def _load_union(value: Json, kinds: Sequence[Any], what: str) -> Any:
-    """As the first member that fits; None only as itself."""
+    """Load as the first member that fits; None only as itself."""
     if value is None and type(None) in kinds:
         return None
     reasons = []
@@ -196,7 +192,7 @@ def _load_union(value: Json, kinds: Sequence[Any], what: str) -> Any:
             return _load(value, kind, what)
         except Exception as error:  # noqa: BLE001 - as above
             reasons.append(str(error))
-    raise TypeError("; ".join(reasons) or f"{value!r} is none of them")
+    raise TypeError("; ".join(reasons) or f"{value!r} fits no member")
 
 
 def _load_generic(value: Json, origin: Any, inner: Sequence[Any], what: str) -> Any:
@@ -219,13 +215,13 @@ def _load_generic(value: Json, origin: Any, inner: Sequence[Any], what: str) -> 
 
 def _shaped(value: Json, shape: type) -> Any:
     if not isinstance(value, shape):
-        raise TypeError(f"{value!r} is no {'object' if shape is dict else 'list'}")
+        raise TypeError(f"{value!r} is not {'an object' if shape is dict else 'a list'}")
     return value
 
 
 def _load_dataclass(value: Json, kind: type, what: str) -> Any:
     if not isinstance(value, dict):
-        raise TypeError(f"{value!r} is no object")
+        raise TypeError(f"{value!r} is not an object")
     hints = _hints(kind)
     fields = {f.name for f in dataclasses.fields(kind) if f.init}
     if unknown := value.keys() - fields:
@@ -239,7 +235,7 @@ def _hints(kind: type) -> Mapping[str, Any]:
 
 
 def _is_model(kind: type) -> bool:
-    """Whether it is a pydantic model; told by its methods, so that pydantic stays optional."""
+    """Detect pydantic models by their methods, so pydantic stays optional."""
     return hasattr(kind, "model_validate") and hasattr(kind, "model_dump")
 
 

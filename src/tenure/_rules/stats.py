@@ -1,4 +1,4 @@
-"""Rollups, histograms, counters and totals."""
+"""Rollups, histograms and totals."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,8 +10,8 @@ from tenure._model.attempt import AttemptOutcome
 from tenure._model.stats import DurationStats, Stats, StatsBucket, Total, Totals
 from tenure.errors import InvalidValue
 
-# Seconds. A bucket holds what is below its bound and not below the one before; the last one holds
-# the rest. Counts are stored by their place here: never change a bound.
+# Seconds. A bucket holds values from the previous bound up to, but not including, its own; the last
+# holds the rest. Counts are stored by position: never change a bound.
 BOUNDS = (
     *(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0),
@@ -20,8 +20,7 @@ BUCKETS = len(BOUNDS) + 1
 
 
 def quantile(buckets: Sequence[int], share: float) -> float | None:
-    """The seconds that this share of what was counted stayed below, as if each bucket were filled
-    evenly; None if nothing was counted. Beyond the last bound it is that bound."""
+    """Estimate the seconds that this share of values stays below, if buckets fill evenly."""
     rank = share * sum(buckets)
     below = 0
     lower = 0.0
@@ -34,7 +33,6 @@ def quantile(buckets: Sequence[int], share: float) -> float | None:
 
 
 def added(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...]:
-    """Two counts as one."""
     return tuple(a + b for a, b in zip(one, other, strict=True))
 
 
@@ -43,8 +41,7 @@ MINUTE = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class RollupProgress:
-    """Before `final_to` minutes are whole. Up to `marked_to` they are folded once more when all
-    that was running at the mark has ended; up to `counted_until` they wait for a mark."""
+    """Minutes before `final_to` are final; those up to `marked_to` are refolded after the mark."""
 
     final_to: datetime
     marked_to: datetime
@@ -59,11 +56,7 @@ def moved(
     whole: bool,
     again: datetime | None,
 ) -> tuple[RollupProgress, bool]:
-    """Where folding is after a pass, and whether a mark is to be taken anew.
-
-    The pass folded the minute `folded` for the first time, and, if what the mark waits for is
-    `whole`, the minute `again` for the last time; None: nothing was left to fold.
-    """
+    """Return the progress after folding `folded` and, if `whole`, `again`; and whether to mark."""
     folding = replace(folding, counted_until=closed_to if folded is None else folded + MINUTE)
     if whole:
         final_to = folding.marked_to if again is None else again + MINUTE
@@ -80,14 +73,13 @@ _EMPTY = (0,) * BUCKETS
 
 @dataclass(frozen=True, slots=True)
 class StatsSpan:
-    """A time in whole minutes, in steps of whole minutes; the last step may be short."""
+    """A period in whole minutes and steps; the last step may be short."""
 
     since: datetime
     until: datetime
     step: timedelta
 
     def steps(self) -> Iterator[tuple[datetime, datetime]]:
-        """Each step's beginning and end."""
         at = self.since
         while at < self.until:
             yield at, min(at + self.step, self.until)
@@ -97,34 +89,34 @@ class StatsSpan:
 def span(
     now: datetime, since: datetime | None, until: datetime | None, step: timedelta
 ) -> StatsSpan:
-    """What is asked for, widened to whole minutes: by default the hour up to the last whole one."""
+    """Return the period in whole minutes (default: the hour up to the last whole minute)."""
     until = _minute(now) if until is None else until
     since = until - timedelta(hours=1) if since is None else since
     if since.tzinfo is None or until.tzinfo is None:
-        raise InvalidValue("since and until need a timezone, as in datetime.now(UTC)")
+        raise InvalidValue("since and until must have a time zone; write datetime.now(UTC)")
     if not now - LONGEST <= since < until <= now + LONGEST:
         raise InvalidValue(
-            f"from {since} to {until} cannot be: it ends after it begins, within "
-            f"{LONGEST.days} days of today"
+            f"since must be before until, both within {LONGEST.days} days of today, got {since} "
+            f"to {until}"
         )
     if not MINUTE <= step <= LONGEST or step % MINUTE:
-        raise InvalidValue(f"a step of {step} cannot be: it is whole minutes, one at the least")
+        raise InvalidValue(f"step must be whole minutes, at least one, got {step}")
     since, until = _minute(since), _minute(until + MINUTE - timedelta(microseconds=1))
     if -(-(until - since) // step) > MOST_STEPS:
         raise InvalidValue(
-            f"from {since} to {until} in steps of {step} are more than {MOST_STEPS:,}; "
+            f"from {since} to {until} must be at most {MOST_STEPS:,} steps, got steps of {step}; "
             "take longer steps"
         )
     return StatsSpan(since, until, step)
 
 
 def stats(
-    asked: StatsSpan, rows: Sequence[Mapping[str, Any]], counted_until: datetime | None
+    period: StatsSpan, rows: Sequence[Mapping[str, Any]], counted_until: datetime | None
 ) -> Stats:
-    """The answer, with a tally for each step, also where nothing ended."""
+    """Return the statistics, with a bucket for each step, even if empty."""
     by_step = {row["since"]: row for row in rows}
-    steps = [_tally(since, until, by_step.get(since)) for since, until in asked.steps()]
-    return Stats(_whole(asked, steps), steps, counted_until)
+    steps = [_tally(since, until, by_step.get(since)) for since, until in period.steps()]
+    return Stats(_whole(period, steps), steps, counted_until)
 
 
 def _tally(since: datetime, until: datetime, row: Mapping[str, Any] | None) -> StatsBucket:
@@ -141,10 +133,10 @@ def _tally(since: datetime, until: datetime, row: Mapping[str, Any] | None) -> S
     )
 
 
-def _whole(asked: StatsSpan, steps: Sequence[StatsBucket]) -> StatsBucket:
+def _whole(period: StatsSpan, steps: Sequence[StatsBucket]) -> StatsBucket:
     return StatsBucket(
-        asked.since,
-        asked.until,
+        period.since,
+        period.until,
         {ending: sum(step.outcomes[ending] for step in steps) for ending in AttemptOutcome},
         _joined([step.wait for step in steps]),
         _joined([step.run for step in steps]),
@@ -157,7 +149,6 @@ def _joined(spreads: Sequence[DurationStats]) -> DurationStats:
 
 
 def spread(buckets: Sequence[int], total: timedelta = timedelta(0)) -> DurationStats:
-    """How long what is counted in these buckets took."""
     counts = tuple(int(count) for count in buckets)
     p50, p95, p99 = (_seconds(quantile(counts, share)) for share in (0.5, 0.95, 0.99))
     return DurationStats(sum(counts), total, counts, p50, p95, p99)
@@ -171,16 +162,16 @@ def _minute(at: datetime) -> datetime:
     return at.replace(second=0, microsecond=0)
 
 
-# A minute that is not final by then is added as it is: what commits later is left out, and who
-# watches need not read a day of minutes each time because one transaction is open for a day.
+# A minute that isn't final by then is added as is, without later commits. Otherwise one
+# transaction left open for a day would make each scrape read a day of minutes.
 _PATIENCE = timedelta(hours=1)
-# What is read at once, by who has not asked for long.
+# The most to read at one time after a long pause.
 _STRETCH = timedelta(hours=6)
 
 
 @dataclass(frozen=True, slots=True)
 class TotalsSpan:
-    """What is asked for; before `settled_to` it is added for good."""
+    """The period to read; everything before `settled_to` is final."""
 
     since: datetime
     settled_to: datetime
@@ -195,8 +186,7 @@ def totals_span(
     counted_until: datetime | None,
     final_to: datetime | None,
 ) -> TotalsSpan:
-    """The minutes to read. Without a beginning the last hour: it tells which queues and tasks there
-    are. Where nothing was ever folded, all that comes is to be added."""
+    """Return the minutes to read; without `since`, the last hour, to learn queues and tasks."""
     if counted_until is None:
         at = since or now.replace(second=0, microsecond=0)
         return TotalsSpan(at, at, at, None)
@@ -210,13 +200,13 @@ def totals_span(
     return TotalsSpan(since, max(since, min(final, until)), until, age)
 
 
-def totals(asked: TotalsSpan, rows: Sequence[Mapping[str, Any]]) -> Totals:
-    """The answer, from a row for each queue and task and part."""
+def totals(period: TotalsSpan, rows: Sequence[Mapping[str, Any]]) -> Totals:
+    """Return the totals, from one row per queue, task and part."""
     return Totals(
-        asked.settled_to,
+        period.settled_to,
         [_total(row) for row in rows if row["settled"]],
         [_total(row) for row in rows if not row["settled"]],
-        asked.counts_age,
+        period.counts_age,
     )
 
 

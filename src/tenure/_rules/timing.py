@@ -1,10 +1,4 @@
-"""The ticks of a timing, and a timing as a sentence.
-
-When a schedule's ticks are. Pure: no clock; every instant given and answered is UTC.
-
-What reads cron expressions is loaded when the first one is met: a program without any does not
-wait for it.
-"""
+"""A timing's ticks, and a timing as a sentence. All instants are in UTC."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -15,25 +9,24 @@ from tenure._rules.formatting import interval
 from tenure.config import LONGEST_WAIT
 from tenure.errors import InvalidValue
 
-# Intervals count from here, so that all who ask find the same ticks.
+# Intervals count from here, so all processes compute the same ticks.
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SHORTEST = timedelta(seconds=1)
 
 
 def check(timing: Timing) -> None:
-    """Refuse a timing that names no ticks, with what to write instead (InvalidValue)."""
     given = [name for name in ("cron", "every", "at") if getattr(timing, name) is not None]
     if len(given) != 1:
         raise InvalidValue(
-            f"a schedule says when by one of cron=, every= and at=, not by {' and '.join(given)}"
+            f"give only one of cron=, every= and at=, got {' and '.join(given)}"
             if given
-            else 'a schedule says when: give cron="0 3 * * *", every=timedelta(…) or at=datetime(…)'
+            else 'give one of cron="0 3 * * *", every=timedelta(…) or at=datetime(…)'
         )
     if timing.every is not None:
         _check_every(timing.every, timing.zone)
         return
     if timing.at is not None and timing.at.utcoffset() is None:
-        raise InvalidValue(f"at={timing.at} has no time zone; write tzinfo=UTC or attach one")
+        raise InvalidValue(f"at must have a time zone, got {timing.at}; write tzinfo=UTC")
 
     from tenure._rules.time_zones import zone_named  # noqa: PLC0415 - see above
 
@@ -47,41 +40,39 @@ def check(timing: Timing) -> None:
 def _check_every(every: timedelta, zone: str) -> None:
     if every < SHORTEST:
         raise InvalidValue(
-            f"every={every} is closer than a second; make the ticks 1 s apart at least, and let "
-            "one job do what several would"
+            f"every must be at least 1 s, got {every}; for more, let one job do the work of several"
         )
     if every > LONGEST_WAIT:
-        raise InvalidValue(f"every={every} is too far; {LONGEST_WAIT.days:,} days is the most")
+        raise InvalidValue(f"every must be at most {LONGEST_WAIT.days:,} days, got {every}")
     if zone != "UTC":
         raise InvalidValue(
-            f"an interval counts from 1970 in UTC and knows no zone; leave out {zone!r}, or give "
+            f"an interval counts from 1970 in UTC and has no zone, got {zone!r}; omit it, or give "
             "the time of day by cron="
         )
 
 
 def following(timing: Timing, after: datetime) -> datetime | None:
-    """The first tick after an instant, or None if there is none to come."""
     return next(forward(timing, after), None)
 
 
 def last(timing: Timing, until: datetime) -> datetime | None:
-    """The last tick at or before an instant, or None."""
     return next(backward(timing, until), None)
 
 
 def between(timing: Timing, after: datetime, until: datetime) -> Iterator[datetime]:
-    """The ticks after one instant and up to another, in order. Lazy: a window may hold millions."""
+    """Iterate over the ticks after one instant and up to another.
+
+    It's lazy: there may be millions.
+    """
     end = _utc(until)
     return takewhile(lambda tick: tick <= end, forward(timing, after))
 
 
 def upcoming(timing: Timing, after: datetime, count: int) -> Sequence[datetime]:
-    """The next ticks after an instant, at most so many."""
     return list(islice(forward(timing, after), count))
 
 
 def forward(timing: Timing, after: datetime) -> Iterator[datetime]:
-    """All ticks after an instant, in order."""
     after = _utc(after)
     if timing.cron is not None:
         from tenure._rules import cron, time_zones  # noqa: PLC0415 - see above
@@ -94,7 +85,6 @@ def forward(timing: Timing, after: datetime) -> Iterator[datetime]:
 
 
 def backward(timing: Timing, until: datetime) -> Iterator[datetime]:
-    """All ticks up to an instant, the last one first."""
     until = _utc(until)
     if timing.cron is not None:
         from tenure._rules import cron, time_zones  # noqa: PLC0415 - see above
@@ -107,14 +97,13 @@ def backward(timing: Timing, until: datetime) -> Iterator[datetime]:
 
 
 def _intervals(every: timedelta, number: int, step: int) -> Iterator[datetime]:
-    """The ticks of an interval from the one of this number on."""
     while (tick := _nth(every, number)) is not None:
         yield tick
         number += step
 
 
 def _nth(every: timedelta, number: int) -> datetime | None:
-    """The tick of this number, if the calendar goes so far."""
+    """Return the tick with this number, if the calendar goes that far."""
     try:
         return EPOCH + number * every
     except OverflowError:
@@ -123,21 +112,24 @@ def _nth(every: timedelta, number: int) -> datetime | None:
 
 def _at(timing: Timing) -> datetime:
     if timing.at is None:
-        raise InvalidValue("a schedule says when by one of cron=, every= and at=; this has none")
+        raise InvalidValue("give one of cron=, every= and at=")
     return _utc(timing.at)
 
 
 def _utc(instant: datetime) -> datetime:
-    """The instant in UTC. One without a zone would be read in this machine's."""
+    """Convert to UTC.
+
+    Reject a naive time, which would be interpreted in this machine's time zone.
+    """
     if instant.utcoffset() is None:
-        raise InvalidValue(f"{instant} has no time zone; write tzinfo=UTC or attach one")
+        raise InvalidValue(f"the instant must have a time zone, got {instant}; write tzinfo=UTC")
     return instant.astimezone(UTC)
 
 
 def describe_timing(timing: Timing) -> str:
-    """When its ticks are: `At 03:00 every day`, `Every 5 minutes`, `Once`."""
+    """Describe when a timing ticks: `At 03:00 every day`, `Every 5 minutes`, `Once`."""
     if timing.cron is not None:
-        from tenure._rules import cron  # noqa: PLC0415 - who has none need not load it
+        from tenure._rules import cron  # noqa: PLC0415 - see above
 
         return cron.read(timing.cron).rule.explain()
     return "Once" if timing.every is None else f"Every {interval(timing.every)}"

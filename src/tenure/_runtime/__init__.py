@@ -1,1 +1,1 @@
-"""One process that runs jobs: claim, run, renew, settle."""
+"""One process that runs jobs: claims, runs, renews and settles them."""

@@ -1,4 +1,4 @@
-"""Claims jobs: alone for a dangerous suspect, and over a second connection for a backlog."""
+"""Claim jobs, using a second connection for backlogs, and isolate suspects."""
 
 import logging
 import random
@@ -29,11 +29,11 @@ _LONGEST_JITTER = 0.05
 
 
 class Isolation:
-    """When a process holds one suspect and nothing else, and when it makes room for one.
+    """Decide when a process may hold only a single suspect, and when it makes room for one.
 
-    A suspect that takes down more than its own process is claimed only by a process that holds
-    nothing (rule 8). A busy process never does by itself, so it stops claiming for a while if such
-    a job waits.
+    A suspect that takes down more than its own process can be claimed only by a process that holds
+    no other jobs (rule 8). A busy process always holds some jobs, so it stops claiming for a while
+    when such a suspect is waiting.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Isolation:
         self._store = store
         self._held_leases = held_leases
         self._queues = queues
-        # Where a job cannot have a process of its own, every suspect must be alone.
+        # Without handler processes, every suspect has to run alone.
         self._alone_from = ALONE_FROM if has_processes else 0
         self._lease = defaults.lease.total_seconds()
         self._free_at = boottime()
@@ -56,7 +56,7 @@ class Isolation:
 
     @property
     def forbids_claims(self) -> bool:
-        """Whether nothing may be claimed now: a suspect is alone here, or is to be."""
+        """Whether claims must wait for a suspect that runs alone here or is about to."""
         if not len(self._held_leases):
             return False
         suspects = list(self._held_leases.suspects)
@@ -65,8 +65,7 @@ class Isolation:
         return boottime() < self._makes_room_until
 
     def limit(self, wanted: int) -> int:
-        """The number of worker losses from which on a claim leaves suspects to others, while so
-        many jobs are asked for already."""
+        """Return how many worker losses make a claim skip a suspect, given the jobs requested."""
         if wanted or len(self._held_leases):
             return self._alone_from
         self._free_at = boottime()
@@ -74,8 +73,7 @@ class Isolation:
         return MAX_WORKER_LOSSES
 
     async def check_for_suspects(self, link: AsyncRunner) -> None:
-        """After a lease without a moment that was free, see whether a suspect waits for one, and
-        make room for up to a lease; then work goes on for a lease at least."""
+        """If a suspect is waiting, pause claims for up to one lease, at most every two leases."""
         now = boottime()
         if now < self._free_at + self._lease or not len(self._held_leases):
             return
@@ -86,7 +84,7 @@ class Isolation:
 
 
 class Claimer(Service):
-    """Asks the store for work, never for more than can begin soon."""
+    """Claim jobs, but never more than can start soon."""
 
     name = "claimer"
 
@@ -142,23 +140,20 @@ class Claimer(Service):
         self.claimed: int = 0
 
     def wake(self, queue: str = "") -> None:
-        """There may be something in this queue, or in any; what is about schedules is not."""
         if queue == SCHEDULES_CHANGED:
             return
         if not queue or self._everything or queue in self._queues:
             if queue and self._everything:
-                # The list of all queues may be long in coming.
+                # Reading all queue names can be slow.
                 self._lanes.add([queue])
             self._woken = True
             self.run_soon()
 
     def slot_freed(self) -> None:
-        """A slot is free; of interest only if all were taken."""
         if self._starved:
             self.run_soon()
 
     async def tick(self) -> int:
-        """One claim; after one that was not filled, sleep until more may be due."""
         capacity = self._capacity()
         self._starved = capacity <= 0
         if self._starved:
@@ -167,13 +162,13 @@ class Claimer(Service):
         await self._spread(woken)
         await self._learn_names()
         self._woken = False
-        # Lanes that were empty are left out while claims are filled; before a sleep, none is.
+        # Empty lanes are skipped while claims come back full, but always read before sleeping.
         lanes = self._lanes.next_lanes(woken=woken or not self._filled)
         claims = await self._claim_above(lanes, capacity, self._link)
         self._misses = 0 if claims.jobs else self._misses + woken
         self.empty_claims = 0 if claims.jobs else self.empty_claims + 1
         if not claims.jobs:
-            self._have_swept()
+            self._request_rescue()
         if self._filled:
             self._report_backlog()
             return len(claims.jobs)
@@ -181,8 +176,6 @@ class Claimer(Service):
         return 1
 
     async def claim_again(self, link: ClosableRunner) -> int:
-        """One more claim by another connection, beside the one that is on its way: only for a
-        backlog, and as large as claims are. Others' claims are passed over as ever."""
         capacity = self._capacity()
         if not self._filled or self._limited or self._lanes.has_skipped or capacity < MAX_CLAIM:
             return 0
@@ -190,7 +183,6 @@ class Claimer(Service):
         return len(claims.jobs)
 
     def _capacity(self) -> int:
-        """How many jobs may be asked for, beside those that were and have not come yet."""
         if self.isolation.forbids_claims:
             return 0
         capacity = self._dispatcher.capacity(coming=self._coming, limited=self._limited)
@@ -199,7 +191,6 @@ class Claimer(Service):
     async def _claim_above(
         self, lanes: list[Lane], count: int, link: ClosableRunner
     ) -> ClaimResult:
-        """A claim above the floors, which move by what it finds."""
         try:
             within = self._first_claim if self._lanes.has_untried(lanes) else None
             claims = await self._claim(lanes, count, link, within=within)
@@ -211,17 +202,16 @@ class Claimer(Service):
         self._lanes.record_claim(lanes, claims, wanted=count)
         if claims.skipped_queues:
             self._dispatcher.release_queue(claims.skipped_queues)
-        # There is more, too, where a suspect came alone or was passed over.
+        # More jobs are also waiting if a suspect was claimed alone or skipped.
         left = len(claims.jobs) > 0 and claims.found > len(claims.jobs)
         self._filled = left or claims.found >= count
         return claims
 
     async def _skip(self, lanes: list[Lane], link: ClosableRunner) -> list[Lane]:
-        """Leave what a claim could not walk over in time to the scan, which begins now; the lanes
-        of the next claim."""
+        """Let a scan read the rows that a claim couldn't get past, and return the next lanes."""
         _, now = await link.run(self._store.leases.next_due(lanes))
         self._lanes.skip(lanes, now)
-        # Said once: it may recur until the scans are through.
+        # Log this only once: it may recur until the scans are done.
         level = logging.DEBUG if self._has_warned else logging.WARNING
         self._has_warned = True
         log.log(
@@ -234,8 +224,11 @@ class Claimer(Service):
         self._report_backlog()
         return self._lanes.next_lanes(woken=True)
 
-    def _have_swept(self) -> None:
-        """Found nothing: perhaps there is a lease that has run out. At most once per poll."""
+    def _request_rescue(self) -> None:
+        """Request a sweep of expired leases, because the queue looks empty.
+
+        At most once per poll.
+        """
         if boottime() >= self._sweep_at:
             self._sweep_at = boottime() + self._poll
             for notify in self._events.queue_empty:
@@ -254,7 +247,7 @@ class Claimer(Service):
         patient: bool = False,
         within: timedelta | None = None,
     ) -> ClaimResult:
-        asked_at = boottime()
+        sent_at = boottime()
         op = self._store.leases.claim(
             lanes,
             count=count,
@@ -268,26 +261,26 @@ class Claimer(Service):
             kept=self._held_leases.at_risk if self._limited else (),
         )
         with self._asking(count, link, patient=patient):
-            claims = await link.run(self._holding(op, asked_at))
+            claims = await link.run(self._holding(op, sent_at))
             self._dispatcher.start_claimed()
         self.claims += 1
         self.claimed += len(claims.jobs)
         self._limited = claims.limited
         for notify in self._events.rescued:
             notify(claims.rescued)
+        for bad in claims.unreadable:
+            log.warning("claimer: job unreadable, now a dead letter, %s", bad)
         return claims
 
-    def _holding(self, op: Op[ClaimResult], asked_at: float) -> Op[ClaimResult]:
-        """The claim, and its leases held as soon as the answer is here, on whatever thread that is:
-        a handler that blocks the loop must not keep them from being renewed (rule 7)."""
+    def _holding(self, op: Op[ClaimResult], sent_at: float) -> Op[ClaimResult]:
+        # Runs where the response arrives: a blocked loop must not delay renewals (rule 7).
         claims = yield from op
-        self._dispatcher.hold(claims, asked_at)
+        self._dispatcher.hold(claims, sent_at)
         return claims
 
     @contextmanager
     def _asking(self, count: int, link: ClosableRunner, *, patient: bool) -> Iterator[None]:
-        """Count what is asked for until it is answered: against the slots, but for a scan, which
-        may take long and finds little; and always against what can be held."""
+        # A scan can be slow and finds little, so it doesn't count against slots.
         coming = 0 if patient else count
         beside = link is not self._link
         self._wanted += count
@@ -302,14 +295,12 @@ class Claimer(Service):
             self.slot_freed()
 
     async def scan(self, link: ClosableRunner) -> int:
-        """Look below the floors, for what was committed late or locked when they passed; by another
-        connection, for it may take long, and claims go on meanwhile. What they have left no slot
-        for is given back."""
+        """Claim jobs below the floors that were committed late or locked; may be slow."""
         began = boottime()
         if began < self._scan_at or (self._filled and not self._lanes.has_skipped):
             return 0
         claimed = 0
-        await self._learn_names_patiently(link)
+        await self._learn_names_slowly(link)
         capacity, lanes = self._capacity(), self._lanes.next_scan_lanes()
         try:
             if lanes and capacity > 0:
@@ -320,7 +311,7 @@ class Claimer(Service):
                     self._dispatcher.release_surplus(limited=self._limited)
                     self.empty_claims = 0
         finally:
-            # One that failed took its time too.
+            # Failed scans take time too.
             took = timedelta(seconds=boottime() - began)
             behind = self._lanes.has_skipped
             wait = scan_delay(took, processes=self._settings.peer_count, behind=behind)
@@ -329,13 +320,11 @@ class Claimer(Service):
 
     @property
     def until_scan(self) -> float:
-        """How long until it is time to look below the floors; a poll while claims are filled."""
         if self._filled and not self._lanes.has_skipped:
             return self._poll
         return max(self._scan_at - boottime(), _SHORTEST_SLEEP)
 
     async def _sleep(self) -> None:
-        """Until a wakeup, a free slot, the next time at which something is due, or the poll."""
         if self._woken:
             return
         wait = self._poll * random.uniform(0.8, 1.2)  # noqa: S311 - spreads load
@@ -347,14 +336,13 @@ class Claimer(Service):
         await self.sleep(wait)
 
     async def _spread(self, woken: bool) -> None:
-        """Come a little later to what others were faster at lately."""
+        """Back off with jitter after losing the race for recent wakeups."""
         if woken and self._misses > 1:
             limit = min(_LONGEST_JITTER, 0.001 * 2 ** min(self._misses, 10))
             await self.sleep(random.uniform(0, limit))  # noqa: S311 - spreads load
 
     async def _learn_names(self) -> None:
-        """Where every queue is served: which ones there are, asked at most once a second. Where
-        that takes long, because dead entries are in front of each name, the scan asks."""
+        # At most once per second. If dead index entries make this slow, the scan reads the names.
         if not self._everything or self._names_slow or boottime() < self._names_at:
             return
         began = boottime()
@@ -370,7 +358,7 @@ class Claimer(Service):
             self._names_slow, self._names_at, self._scan_at = True, 0.0, 0.0
             self._report_backlog()
 
-    async def _learn_names_patiently(self, link: ClosableRunner) -> None:
+    async def _learn_names_slowly(self, link: ClosableRunner) -> None:
         if not self._names_slow or boottime() < self._names_at:
             return
         began = boottime()
@@ -385,11 +373,10 @@ class Claimer(Service):
 
 
 class BacklogClaimer(Service):
-    """Does for the claimer what must not keep it waiting, over a connection of its own.
+    """While there is a backlog, claim over a second connection. Also scan below the floors.
 
-    A second claim is on its way while the first one's jobs are read. Without it the server waits
-    while this process reads what it claimed, and this process waits while the server claims. It
-    also looks below the floors, which may take long.
+    With only one claim in flight, the server would wait while this process reads the claimed jobs,
+    and this process would wait while the server claims more.
     """
 
     name = "claimer 2"
@@ -403,7 +390,6 @@ class BacklogClaimer(Service):
         events.backlog.append(self.run_soon)
 
     async def tick(self) -> int:
-        """One more claim, if there is a backlog; else a scan, once it is time for one."""
         await self._claimer.isolation.check_for_suspects(self._link)
         claimed = await self._claimer.claim_again(self._link) or await self._claimer.scan(
             self._link

@@ -1,7 +1,7 @@
-"""Confirms jobs before they begin, for those whose next loss must be known.
+"""Record that a job is about to start, if its next loss must be counted.
 
-A job that was lost before, or that fails on loss, starts only after the store knows of it. A fresh
-job pays no statement. Jobs that wait are confirmed together.
+This applies to jobs that were lost before and to jobs that fail on loss. Other jobs need no
+statement.
 """
 
 import asyncio
@@ -17,12 +17,10 @@ _BATCH = 500
 
 
 class Confirmer(Service):
-    """Confirms claims, in batches. Lives on the loop that runs handlers."""
-
     name = "confirmer"
 
     def __init__(self, store: Store, link: ClosableRunner) -> None:
-        # A job that waits here past its lease's deadline would end the whole child.
+        # If a job waited here past its lease deadline, the whole child would be killed.
         super().__init__(
             timedelta(seconds=1), retry=timedelta(seconds=0.05), longest=timedelta(seconds=0.2)
         )
@@ -31,20 +29,22 @@ class Confirmer(Service):
         self._waiting: dict[HeldLease, asyncio.Future[bool]] = {}
 
     def confirm(self, held: HeldLease) -> asyncio.Future[bool]:
-        """Answer once the store knows that the job begins; False if it may not begin."""
+        """Return a future that resolves to True once the start is recorded.
+
+        It resolves to False if the job must not start.
+        """
         future = self._waiting[held] = asyncio.get_running_loop().create_future()
         self.run_soon()
         return future
 
     async def tick(self) -> int:
-        """Confirm what waits; what may not begin any more is answered without a statement."""
         now = boottime()
         for held in [held for held in self._waiting if not held.may_begin(now)]:
             self._answer(held, confirmed=False)
         batch = list(self._waiting)[:_BATCH]
         if not batch:
             return 0
-        asked_at = boottime()
+        sent_at = boottime()
         answers = await self._link.run(
             self._store.leases.confirm(
                 [held.lease for held in batch],
@@ -53,7 +53,7 @@ class Confirmer(Service):
         )
         for held, confirmed in zip(batch, answers, strict=True):
             if confirmed:
-                held.extend(asked_at)
+                held.extend(sent_at)
             self._answer(held, confirmed=confirmed and held.may_begin(boottime()))
         return len(batch)
 
@@ -63,7 +63,6 @@ class Confirmer(Service):
             future.set_result(confirmed)
 
     async def close(self) -> None:
-        """Answer what still waits, and close the connection."""
         for held in list(self._waiting):
             self._answer(held, confirmed=False)
         await self._link.close()

@@ -1,4 +1,4 @@
-"""Counters of a child, in memory that its parent can read, also after the child was killed."""
+"""A child's counters, in shared memory that its parent can read even after killing the child."""
 
 import json
 import mmap
@@ -16,30 +16,26 @@ from tenure._runtime.events import RuntimeEvents
 from tenure._runtime.held_leases import HeldLease
 from tenure._services.base import Service
 
-# Written into the half that is not in force, and then put in force by one byte: whoever reads
-# finds a whole one, also of a child that was killed while it wrote.
+# Written to the inactive half, then activated with one byte, so a reader always finds a complete
+# copy, even if the child was killed while writing.
 _HALF = 512 * 1024
 _SIZE = 8 + 2 * _HALF
 _LENGTH = struct.Struct("=I")
 
 
 class SharedCounters:
-    """One child's sheet. Written by the child, read by the parent."""
-
     def __init__(self, fd: int) -> None:
         self._memory = mmap.mmap(fd, _SIZE)
         self._last: dict[str, Any] = {}
 
     @staticmethod
     def make() -> int:
-        """The descriptor of new shared memory, to be inherited by the child. What is not written to
-        takes no room."""
         fd = os.memfd_create("tenure-sheet")
         os.ftruncate(fd, _SIZE)
         return fd
 
     def write(self, counts: dict[str, Any]) -> None:
-        """Put these counts in the place of the last ones; too many to fit leave the last."""
+        """Replace the last counts; ignore counts that don't fit."""
         text = json.dumps(counts, ensure_ascii=False).encode(errors="replace")
         if len(text) > _HALF - _LENGTH.size:
             return
@@ -50,11 +46,10 @@ class SharedCounters:
         self._memory[0] = half
 
     def read(self) -> dict[str, Any]:
-        """The last counts; empty before the first."""
         at = 8 + self._memory[0] * _HALF
         [length] = _LENGTH.unpack_from(self._memory, at)
         text = self._memory[at + _LENGTH.size : at + _LENGTH.size + min(length, _HALF)]
-        # It is broken only if two were written while this was read.
+        # The copy is invalid only if two were written during this read.
         with suppress(ValueError):
             self._last = json.loads(text) if length else self._last
         return self._last
@@ -64,14 +59,13 @@ class SharedCounters:
 
 
 _PAUSE = timedelta(seconds=1)
-# So many tasks are counted by their names, the first that came; the others together.
+# The first 100 tasks are counted by name, the rest together.
 _MOST_TASKS = 100
 OTHERS = "(others)"
 
 
 class WorkerCounters:
-    """Counts what begins and ends here. From the thread that runs handlers, but for rescues, which
-    the service thread does too; a number may be read from any."""
+    """Count attempts on the thread that runs handlers, and rescues also on the service thread."""
 
     def __init__(self) -> None:
         self.started: Counter[str] = Counter()
@@ -81,7 +75,6 @@ class WorkerCounters:
         self._tasks: set[str] = set()
 
     def subscribe_to(self, events: RuntimeEvents) -> None:
-        """Count these events from now on."""
         events.started.append(self.start)
         events.completed.append(self.complete)
         events.succeeded.append(self.succeed)
@@ -99,17 +92,14 @@ class WorkerCounters:
         self.started[self._name(held.job.task)] += 1
 
     def complete(self, held: HeldLease) -> None:
-        """A job was completed by its handler's own transaction, or by reaching its target."""
         self.ended[self._name(held.job.task), "completed"] += 1
 
     def succeed(self, jobs: Sequence[HeldLease]) -> None:
-        """Jobs were completed, without a result."""
         for held in jobs:
             self.ended[self._name(held.job.task), "completed"] += 1
             self.lost += held.lease_state.lost
 
     def settle(self, held: HeldLease, ended: SettleRequest, answer: SettleResult) -> None:
-        """A running period has ended in the store, or had ended there before."""
         refused = answer.answer is SettleStatus.REFUSED
         loss = ended.settlement.loss
         if refused or held.lease_state.lost or (loss is not None and loss is not Loss.BEGUN):
@@ -119,7 +109,6 @@ class WorkerCounters:
             self.ended[self._name(held.job.task), ending] += 1
 
     def rescue(self, jobs: Sequence[RescuedLease]) -> None:
-        """Leases that had run out were ended here."""
         self.rescued += len(jobs)
 
     def counts(self) -> dict[str, Any]:
@@ -135,10 +124,9 @@ class WorkerCounters:
 
 
 class CountersWriter(Service):
-    """Writes the counts of its process on its sheet. On the service thread: a blocked loop is not
-    to look like one that does nothing."""
+    # Runs on the service thread, so a blocked loop doesn't look idle.
 
-    name = "tallier"
+    name = "counters"
 
     def __init__(self, sheet: SharedCounters, counts: Callable[[], dict[str, Any]]) -> None:
         super().__init__(_PAUSE)

@@ -1,4 +1,4 @@
-"""Brings claimed jobs to a way to run them, as slots become free, and their ends to the settler."""
+"""Start claimed jobs as slots free up, and pass their outcomes to the settler."""
 
 import asyncio
 import contextlib
@@ -43,14 +43,12 @@ _AFTER_NO_START = timedelta(seconds=10)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executors:
-    """The ways to run a handler that there are here; `process` only under a parent."""
-
     loop: Executor
     thread: Executor
     process: Executor | None
 
     def executor_for(self, held: HeldLease) -> Executor:
-        """The way for this job: a suspect's is a process, whatever its task says."""
+        """Choose the executor: always a process for a suspect, regardless of its task."""
         if self.process is not None and (held.task.process or held.suspect):
             return self.process
         return self.loop if held.task.is_async else self.thread
@@ -63,7 +61,7 @@ class Executors:
 
 @dataclass(slots=True)
 class WorkerSettings:
-    """What the worker has learnt that others want to know: its row, the claimer, the backoff."""
+    """Values that the worker learns at run time and shares among its services."""
 
     unknown_tasks: dict[str, None] = field(default_factory=dict)
     backoff: Backoff = field(default_factory=Backoff)
@@ -72,7 +70,7 @@ class WorkerSettings:
 
 
 class Dispatcher:
-    """The slots of one process, and what waits for them. Lives on the loop that runs handlers."""
+    """One process's slots and the jobs waiting for them, on the loop that runs handlers."""
 
     def __init__(
         self,
@@ -98,7 +96,7 @@ class Dispatcher:
         self._defaults = defaults
         self._events = events
         self._terms = lru_cache(maxsize=256)(partial(leasing.lease_times, defaults=defaults))
-        # Where claims arrive on another thread, this is the loop that starts them.
+        # The loop that starts jobs claimed on another thread.
         self._loop = loop
         self._thread = threading.get_ident()
         self._claimed: deque[list[HeldLease]] = deque()
@@ -115,22 +113,19 @@ class Dispatcher:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing runs and nothing waits to."""
         return not self._running and not self._ready and not self._claimed
 
     async def until_idle(self) -> None:
-        """Return once nothing runs and nothing waits to."""
         while not self.idle:
             self._ended_one.clear()
             await self._ended_one.wait()
 
     def capacity(self, *, coming: int, limited: bool) -> int:
-        """How many jobs may be claimed now: free slots, and the prefetch where it is allowed, less
-        what is on its way."""
+        """Return how many jobs may be claimed: free slots plus prefetch, minus pending claims."""
         ahead = self._ahead(limited=limited)
         waiting = len(self._ready) + coming - (self._slots - self._running)
         if waiting > claiming.refill_at(ahead):
-            # Large claims now and then, instead of a small one for every slot that is free.
+            # Make fewer, larger claims instead of a small one for each free slot.
             return 0
         return min(ahead - waiting, claiming.MAX_CLAIM)
 
@@ -140,41 +135,38 @@ class Dispatcher:
             return 0
         return claiming.prefetch_limit(self._rate.per_second(now))
 
-    def take(self, claims: ClaimResult, asked_at: float) -> None:
-        """Take up what was claimed, and start as much of it as there are slots for."""
-        self.hold(claims, asked_at)
+    def take(self, claims: ClaimResult, sent_at: float) -> None:
+        self.hold(claims, sent_at)
         self.start_claimed()
 
-    def hold(self, claims: ClaimResult, asked_at: float) -> None:
-        """Hold what was claimed, so that it is renewed from now on. From any thread: the loop may
-        be blocked, and starts it when it moves again."""
-        taken, strangers = [], []
+    def hold(self, claims: ClaimResult, sent_at: float) -> None:
+        """Hold claimed jobs for renewal. Callable from any thread: the loop may be blocked."""
+        taken, unknown = [], []
         for claimed in claims.jobs:
             task = self._tasks.get(claimed.job.task)
             if task is None:
-                strangers.append(claimed)
+                unknown.append(claimed)
             else:
                 terms = self._terms(claimed.lease.ttl, stop_within=task.stop_within)
-                taken.append(HeldLease(claimed, task, terms, asked_at))
+                taken.append(HeldLease(claimed, task, terms, sent_at))
         self._held_leases.add(*taken)
         if taken:
             self._claimed.append(taken)
         if threading.get_ident() == self._thread:
-            self._leave_all_to_others(strangers)
-        elif self._loop is not None and (taken or strangers):
+            self._release_all_unknown(unknown)
+        elif self._loop is not None and (taken or unknown):
             with contextlib.suppress(RuntimeError):  # the loop is closed: the process is ending
-                self._loop.call_soon_threadsafe(self._arrived, strangers)
+                self._loop.call_soon_threadsafe(self._arrived, unknown)
 
-    def _arrived(self, strangers: Sequence[ClaimedJob]) -> None:
-        self._leave_all_to_others(strangers)
+    def _arrived(self, unknown: Sequence[ClaimedJob]) -> None:
+        self._release_all_unknown(unknown)
         self.start_claimed()
 
     def start_claimed(self) -> None:
-        """Start as much of what was claimed as there are slots for. Let no suspect and no job on
-        its last attempt wait here behind others' work."""
+        """Start claimed jobs; suspects and jobs on their last attempt never wait for a slot."""
         if not self._claimed:
             return
-        impatient = []
+        urgent = []
         while self._claimed:
             for held in self._claimed.popleft():
                 job = held.job
@@ -183,22 +175,22 @@ class Dispatcher:
                     continue
                 self._ready.append(held)
                 if held.suspect or job.attempt >= job.max_attempts:
-                    impatient.append(held)
+                    urgent.append(held)
         if self._retired:
-            # This claim was on its way when the worker was told to stop.
+            # The worker started shutting down while this claim was in flight.
             self.release_all()
         self._start()
-        self._release_impatient(impatient)
+        self._release_urgent(urgent)
 
-    def _leave_all_to_others(self, strangers: Sequence[ClaimedJob]) -> None:
-        for claimed in strangers:
-            self._leave_to_others(claimed)
+    def _release_all_unknown(self, unknown: Sequence[ClaimedJob]) -> None:
+        for claimed in unknown:
+            self._release_unknown(claimed)
 
-    def _leave_to_others(self, claimed: ClaimedJob) -> None:
-        """Give back a job of a task that is not known here: a newer release will know it."""
+    def _release_unknown(self, claimed: ClaimedJob) -> None:
+        """Release a job whose task isn't registered here, for a worker on a newer release."""
         if claimed.job.task not in self._settings.unknown_tasks:
             log.warning(
-                "no task %r is known here; it is left to others",
+                "task %r is not registered here, leaving its jobs to other workers",
                 claimed.job.task,
                 extra=log_fields(claimed.job),
             )
@@ -215,7 +207,7 @@ class Dispatcher:
         while self._ready and self._running < self._slots and not self._retired:
             held = self._ready.popleft()
             now = boottime()
-            # The watcher may not have looked yet, if this process or its loop stood still.
+            # The watchdog may not have checked yet if this process or its loop stalled.
             if not held.may_begin(now):
                 self._end(held, Released(), None, now)
                 continue
@@ -226,15 +218,14 @@ class Dispatcher:
                 and self._confirmer is not None
                 and executor is not self._executors.process
             ):
-                # It keeps its slot while it waits. A process executor confirms once it has a
-                # process.
+                # The job keeps its slot while it waits. The process executor does its own
+                # confirming.
                 held.mark(Phase.AWAITING_PROCESS)
                 self._confirmer.confirm(held).add_done_callback(partial(self._confirmed, held))
             else:
                 self._start_in(executor, held, now)
 
     def _confirmed(self, held: HeldLease, confirmed: asyncio.Future[bool]) -> None:
-        """The store knows that this job begins, or it may not begin."""
         if confirmed.result() and not self._retired:
             self._start_in(self._executors.executor_for(held), held, boottime())
             return
@@ -243,26 +234,29 @@ class Dispatcher:
 
     def _start_in(self, executor: Executor, held: HeldLease, now: float) -> None:
         if executor is self._executors.process:
-            # Its time begins when there is a process, for which it may have to wait.
+            # The job may have to wait for a process; its timeout starts once it has one.
             held.mark(Phase.AWAITING_PROCESS)
         else:
             held.begin(Phase.STARTED, now)
         try:
             held.running = executor.start(held, self._ended)
         except (OSError, RuntimeError) as error:
-            # No more threads or descriptors: somebody else may have some. After a pause: this
-            # process would claim it again at once, and again.
+            # This process is out of threads or descriptors, but others may not be. Pause, or it
+            # would claim the job again immediately.
             log.error(
-                "job %s cannot be started here: %s", held.job.id, error, extra=log_fields(held.job)
+                "job %s could not start, released: %s",
+                held.job.id,
+                error,
+                extra=log_fields(held.job),
             )
             self._running -= 1
             held.started_at = None
-            why = Error("CannotStart", f"no thread could be started for its handler: {error}")
+            why = Error("CannotStart", f"no thread for its handler: {error}")
             outcome = Released(error=why, after=_AFTER_NO_START)
             self._end(held, outcome, None, boottime())
             return
         if held.stopping is not None:
-            # Asked to stop by the service thread between the two lines above.
+            # The service thread requested a stop between the two lines above.
             held.running.stop(held.stopping)
         for notify in self._events.started:
             notify(held)
@@ -284,14 +278,13 @@ class Dispatcher:
             notify()
 
     def _end(self, held: HeldLease, outcome: Outcome, excerpt: str | None, now: float) -> None:
-        """Hand a running period that is over to the settler, unless it settled itself. A defect in
-        judging it is a failure: the lease would be renewed for ever otherwise."""
+        # Internal errors become failures: otherwise the lease would be renewed forever.
         held.end(now)
         try:
             self._judge(held, outcome, excerpt)
-        except Exception as defect:  # noqa: BLE001 - it is told below, and settled
+        except Exception as defect:  # noqa: BLE001 - logged and settled
             log.exception(
-                "%s: an end could not be judged; the attempt failed",
+                "task %s: could not determine the outcome, attempt failed",
                 held.job.task,
                 extra=log_fields(held.job),
             )
@@ -308,7 +301,7 @@ class Dispatcher:
             if isinstance(outcome, Failed):
                 error = self._settings.redactor.error(outcome.error, of=held.job)
                 log.warning(
-                    "job %s was completed by its transaction, and then its handler failed: %s\n%s",
+                    "job %s completed in its transaction, then its handler raised: %s\n%s",
                     held.job.id,
                     error.message,
                     error.trace,
@@ -328,10 +321,13 @@ class Dispatcher:
             backoff=self.retry_after(held) if isinstance(outcome, Failed) else timedelta(0),
         )
         if isinstance(outcome, Failed):
-            # Why arguments do not fit is told by quoting them; the attempt has it all.
+            # The message quotes the arguments, so only the attempt stores it.
             unread = outcome.reason == "invalid_arguments"
             error = self._settings.redactor.error(outcome.error, of=held.job, whole=unread)
             _report(held, error, settlement)
+            # Dead letters are grouped and listed by the signature, so it holds no secret.
+            stored = replace(settlement.error or outcome.error, signature=error.signature)
+            settlement = replace(settlement, error=stored)
         follow_ups = held.lease_state.follow_ups if succeeded else []
         self._settler.put(
             held,
@@ -342,54 +338,47 @@ class Dispatcher:
         )
 
     def _unsettled(self, held: HeldLease, outcome: Outcome) -> Outcome:
-        """The outcome with what the handler's process cannot know: whether it had begun."""
+        """Add what the handler's process can't know: whether the attempt had started."""
         if isinstance(outcome, Released) and held.begun:
             return replace(outcome, begun=True)
         if isinstance(outcome, Lost):
             log.warning(
-                "job %s was lost: %s",
-                held.job.id,
-                outcome.error.message,
-                extra=log_fields(held.job),
+                "job %s lost: %s", held.job.id, outcome.error.message, extra=log_fields(held.job)
             )
         return outcome
 
     def retry_after(self, held: HeldLease) -> timedelta:
-        """How long its job waits if this attempt fails."""
         return self._waits(held.task.backoff or self._settings.backoff, held)
 
     def _waits(self, policy: Backoff, held: HeldLease) -> timedelta:
         chance = random.random()  # noqa: S311 - spreads retries
         return lifecycle.delay(policy, attempt=held.job.attempt, chance=chance)
 
-    def _release_impatient(self, impatient: Sequence[HeldLease]) -> None:
-        waiting = [held for held in impatient if held in self._ready]
+    def _release_urgent(self, urgent: Sequence[HeldLease]) -> None:
+        waiting = [held for held in urgent if held in self._ready]
         if waiting:
             self._no_prefetch_until = boottime() + 5 * self._defaults.poll.total_seconds()
             for held in waiting:
                 self.release(held)
 
     def release(self, held: HeldLease) -> None:
-        """Release a job that has not started."""
         if held in self._ready:
             self._ready.remove(held)
             self._end(held, Released(), None, boottime())
             self._ended_one.set()
 
     def release_surplus(self, *, limited: bool) -> None:
-        """Release what came last and waits beyond what may be claimed ahead."""
+        """Release the newest waiting jobs beyond the prefetch limit."""
         surplus = len(self._ready) - self._ahead(limited=limited)
         for held in list(self._ready)[len(self._ready) - surplus :] if surplus > 0 else ():
             self.release(held)
 
     def release_queue(self, queues: Collection[str]) -> None:
-        """Release what has not started and came from these queues, which are paused or limited."""
         for held in list(self._ready):
             if held.job.queue in queues or EVERY_QUEUE in queues:
                 self.release(held)
 
     def stop_taking_work(self) -> None:
-        """Start nothing any more, and release what has not started."""
         self._retired = True
         self.release_all()
 
@@ -399,7 +388,6 @@ class Dispatcher:
 
 
 def _is_plain(held: HeldLease) -> bool:
-    """Whether nothing but the end of the handler is to be stored."""
     state = held.lease_state
     return held.job.key is None and not (
         state.settled or state.completed_in_caller_transaction or state.follow_ups
@@ -407,10 +395,9 @@ def _is_plain(held: HeldLease) -> bool:
 
 
 def _report(held: HeldLease, error: Error, settlement: Settlement) -> None:
-    """Say in the log that an attempt failed, why, and what comes next."""
-    then = "it is among the dead letters now"
+    then = "now a dead letter"
     if settlement.after is not None:
-        then = f"again in {settlement.after.total_seconds():.0f} s"
+        then = f"retrying in {settlement.after.total_seconds():.0f} s"
     log.warning(
         "job %s (%s): attempt %d of %d failed: %s: %s; %s\n%s",
         held.job.id,

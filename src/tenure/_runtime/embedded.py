@@ -1,7 +1,7 @@
-"""Working inside another program: the same services and rules, without a parent.
+"""Run a worker inside another program, with the same services and rules but without a parent.
 
-Nobody ends a handler that neither heeds its cancel nor lets this process run, so the promise
-that other effects are stopped before the lease ends does not hold here.
+Without a parent, nothing can kill a handler that ignores cancellation or blocks this process. Its
+effects outside the database may continue after its lease has ended.
 """
 
 import os
@@ -32,7 +32,6 @@ async def inside(
     name: str | None,
     schedules: bool,
 ) -> AsyncIterator[None]:
-    """Work on this event loop as long as the block lasts; then drain."""
     finish_loading(app)
     await app.engine.arun(app.engine.store.schema.check())
     options = RuntimeOptions(
@@ -56,14 +55,13 @@ async def inside(
 
 
 def presences(app: WorkerHost) -> Sequence[WorkerState]:
-    """How the workers that run here for this app fare; offline is one that holds no lease any
-    more because its service thread has ended."""
+    """Return the states of this app's workers here; offline once their service thread has ended."""
     return [runtime.presence for runtime in _RUNNING.get(app, ())]
 
 
 def _report_unstoppable(held: HeldLease, why: StopReason) -> None:
     log.error(
-        "job %s does not stop (%s), and there is no parent to end it here",
+        "job %s did not stop (%s), and no parent process can end it",
         held.job.id,
         why.value,
         extra=log_fields(held.job),

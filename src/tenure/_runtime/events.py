@@ -1,4 +1,4 @@
-"""The events of one process that runs jobs, and two subscribers: listeners and the log."""
+"""Events from one process that runs jobs. They have two subscribers: listeners and the log."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ _RETURNS: dict[AttemptOutcome, JobEventName] = {
     AttemptOutcome.SNOOZED: "snoozed",
     AttemptOutcome.RELEASED: "released",
 }
-# What an ending is by itself, before where its job went.
+# The event for the outcome itself; the event for the job's new state follows.
 _FIRST: dict[AttemptOutcome, JobEventName] = {
     AttemptOutcome.TIMED_OUT: "timed_out",
     AttemptOutcome.LOST: "lost",
@@ -42,12 +42,13 @@ OnSignal = Callable[[], None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RuntimeEvents:
-    """The callbacks of each event. A service that is given them calls them in a plain loop.
+    """The callbacks for each event, called in order.
 
-    `completed`: the handler's own transaction completed the job, or it reached its target.
-    `succeeded`: the store has completed jobs whose handlers left neither a result nor a log.
-    `settled`: the store has ended a running period in any other way, or had ended it before.
-    `queue_empty`: a claim found nothing. `backlog`: there is more than one claim can take.
+    - `completed`: the handler's own transaction completed the job, or the job reached its target.
+    - `succeeded`: the store completed jobs that have no result and no log.
+    - `settled`: the store ended an attempt in any other way, or had already ended it.
+    - `queue_empty`: a claim found nothing.
+    - `backlog`: there are more jobs than one claim can take.
     """
 
     started: list[OnHeld] = field(default_factory=list)
@@ -62,21 +63,20 @@ class RuntimeEvents:
 
 @cache
 def event_names(state: State, ending: AttemptOutcome) -> Sequence[JobEventName]:
-    """The events of a running period that ended so and left its job in this state."""
+    """Return the events for an attempt's outcome and its job's new state."""
     last = _ENDS.get(state) or _RETURNS.get(ending)
     names: list[JobEventName] = [_FIRST[ending]] if ending in _FIRST else []
     return names if last is None else [*names, last]
 
 
 class EventEmitter:
-    """Delivers events to the app's listeners. From any thread; never waits."""
+    """Deliver events to the app's listeners, from any thread, without waiting."""
 
     def __init__(self, listeners: Listeners, *, worker: str) -> None:
         self._listeners = listeners
         self._worker = worker
 
     def subscribe_to(self, events: RuntimeEvents) -> None:
-        """Deliver these events from now on."""
         events.started.append(self.started)
         events.completed.append(self.completed)
         events.succeeded.append(self.succeeded)
@@ -84,7 +84,6 @@ class EventEmitter:
         events.rescued.append(self.rescued)
 
     def worker(self, name: WorkerEventName, queues: Sequence[str], slots: int) -> None:
-        """This process works from now on, begins to stop, or has run its last job."""
         self._listeners.deliver(
             WorkerEvent(
                 name=name,
@@ -97,15 +96,13 @@ class EventEmitter:
 
     def started(self, held: HeldLease) -> None:
         if "started" in self._listeners:
-            self._tell("started", held.job, State.RUNNING)
+            self._deliver("started", held.job, State.RUNNING)
 
     def completed(self, held: HeldLease) -> None:
-        """A job was completed by its handler's own transaction, or by reaching its target."""
         if "completed" in self._listeners:
-            self._tell("completed", held.job, State.COMPLETED, duration=held.took)
+            self._deliver("completed", held.job, State.COMPLETED, duration=held.took)
 
     def succeeded(self, jobs: Sequence[HeldLease]) -> None:
-        """Jobs were completed, without a result."""
         if "completed" in self._listeners:
             for held in jobs:
                 job = held.job
@@ -119,13 +116,12 @@ class EventEmitter:
                 )
 
     def settled(self, held: HeldLease, ended: SettleRequest, answer: SettleResult) -> None:
-        """A running period of this process has ended in the store. Refused, it had ended before,
-        and whoever ended it has told; given back before it began, it was none."""
+        # A rejected attempt ended earlier, and the process that ended it delivered the event.
         if not self._listeners or answer.answer is SettleStatus.REFUSED:
             return
         state = answer.state or ended.settlement.state
         if state is State.FAILED and ended.settlement.state is State.COMPLETED:
-            # The store could not take its result.
+            # The store rejected its result.
             ended = sanitized(ended)
             if ended.settlement.state is State.COMPLETED:
                 ended = as_unstorable(ended, "the store refused the result")
@@ -150,8 +146,7 @@ class EventEmitter:
         attempt: int,
         took: timedelta | None = None,
     ) -> None:
-        """A running period has ended, and left its job in this state."""
-        # Enums are looked up slowly, and nearly all ends are this one.
+        # Enum lookups are slow, and nearly all attempts end like this.
         usual = settlement is COMPLETED and state is State.COMPLETED
         for name in _USUAL if usual else event_names(state, settlement.ending):
             if name in self._listeners:
@@ -164,7 +159,6 @@ class EventEmitter:
                 self._listeners.deliver(event)
 
     def rescued(self, jobs: Sequence[RescuedLease]) -> None:
-        """Leases that had run out were ended here."""
         if not self._listeners:
             return
         for job in jobs:
@@ -173,9 +167,9 @@ class EventEmitter:
                 names.append(_ENDS[job.state])
             for name in names:
                 if name in self._listeners:
-                    self._tell(name, job, job.state, reason=job.reason)
+                    self._deliver(name, job, job.state, reason=job.reason)
 
-    def _tell(
+    def _deliver(
         self,
         name: JobEventName,
         job: JobRow | RescuedLease,
@@ -194,7 +188,7 @@ class EventEmitter:
 
 
 def log_successes(events: RuntimeEvents) -> None:
-    """Log each job that completes or is cancelled. The settler logs failures everywhere."""
+    """Log each job that completes or is cancelled. Failures are logged elsewhere."""
     events.completed.append(_log_completed)
     events.succeeded.append(_log_succeeded)
     events.settled.append(_log_settled)

@@ -1,4 +1,4 @@
-"""The executor protocol, and the outcome of a return or an exception."""
+"""The executor protocol, and the outcome of a handler that returned or raised."""
 
 import asyncio
 import traceback
@@ -36,20 +36,19 @@ from tenure.job import AsyncJob, Job, LeaseState
 from tenure.task import Definition
 
 _AFTER_A_LOSS = timedelta(seconds=1)
-# More than is stored, so that a log shows more; but not without end. Hiding secrets in 5 MB takes
-# seconds of the event loop, and the handlers on it would run out of time.
+# More than is stored, so logs can show more. Still limited: redacting 5 MB blocks the event loop
+# for seconds, and its handlers would time out.
 _LONGEST_MESSAGE = 2 * MAX_MESSAGE
 _LONGEST_TRACE = 2 * MAX_TRACE
-OUTAGE = Error("Outage", "stopped because its lease could not be renewed; given back")
-DRAINED = Error("Drained", "stopped because its worker was shutting down; given back")
+OUTAGE = Error("Outage", "stopped because its lease could not be renewed")
+DRAINED = Error("Drained", "stopped because its worker was shutting down")
 
 
 class InvalidArguments(PayloadError):
-    """A job's arguments no longer fit its handler. The payload is kept."""
+    """The job's arguments don't fit its handler. The payload is kept."""
 
 
 def outcome_of_return(result: object) -> Outcome:
-    """The outcome of a handler that returned."""
     if result is None:
         return SUCCEEDED
     try:
@@ -57,24 +56,22 @@ def outcome_of_return(result: object) -> Outcome:
             return Succeeded(serialization.dump(result.result), result.reason)
         return Succeeded(serialization.dump(result))
     except Exception as error:  # noqa: BLE001 - a property of the user's object
-        return Failed(_told(error), retryable=False, reason="unstorable")
+        return Failed(_describe(error), retryable=False, reason="unstorable")
 
 
 def fit_to_send(outcome: Outcome) -> Outcome:
-    """The outcome itself, or a failure in its place if its result is too large to be stored: the
-    child could not even read it."""
+    """Return the outcome, or a failure if its result is too large to send to the child."""
     if isinstance(outcome, Succeeded) and outcome.result is not None:
         try:
             encode(outcome.result, limit=MAX_RESULT, what="the results")
         except PayloadError as error:
-            return Failed(_told(error), retryable=False, reason="unstorable")
+            return Failed(_describe(error), retryable=False, reason="unstorable")
     return outcome
 
 
 def outcome_of_exception(
     error: BaseException, task: Definition, why: StopReason | None, limit: timedelta | None
 ) -> Outcome:
-    """The outcome of a handler that raised; after it was asked to stop, it was stopped."""
     try:
         return _judged(error, task, why, limit)
     except BaseException as defect:  # noqa: BLE001 - no defect may keep a slot and a lease
@@ -82,9 +79,11 @@ def outcome_of_exception(
 
 
 def outcome_of_internal_error(defect: BaseException, task: Definition) -> Outcome:
-    """The outcome where judging the end has failed itself: it is told, and tried again."""
-    log.error("%s: an end could not be judged; the attempt failed", task.name, exc_info=defect)
-    return Failed(_told(defect))
+    """Log an internal error and return a failure that is retried."""
+    log.error(
+        "task %s: could not determine the outcome, attempt failed", task.name, exc_info=defect
+    )
+    return Failed(_describe(defect))
 
 
 def _judged(
@@ -92,33 +91,33 @@ def _judged(
 ) -> Outcome:
     match error:
         case InvalidArguments():
-            return Failed(_told(error), retryable=False, reason="invalid_arguments")
+            return Failed(_describe(error), retryable=False, reason="invalid_arguments")
         case TargetReached():
             return Succeeded(reason="target_reached")
         case Cancel():
             return Cancelled(str(error) or "handler")
         case GiveUp():
-            return Failed(_told(error), retryable=False)
+            return Failed(_describe(error), retryable=False)
         case Snooze(pause=pause):
             return Snoozed(pause)
         case Retry(after=after):
-            return Failed(_told(error), after=after)
+            return Failed(_describe(error), after=after)
         case _ if why is not None:
             return outcome_of_stop(why, limit)
         case LeaseLost():
-            # If it is lost, this is refused; if it is not, the job must not spin.
+            # If the lease is really lost, the store rejects this. Otherwise it keeps the job from
+            # spinning.
             return Snoozed(_AFTER_A_LOSS)
         case asyncio.CancelledError() | Stopped():
             return Failed(Error(type(error).__name__, "cancelled, but not by the worker"))
         case _:
-            return Failed(_told(error), retryable=not isinstance(error, task.give_up_on))
+            return Failed(_describe(error), retryable=not isinstance(error, task.give_up_on))
 
 
 def outcome_of_stop(why: StopReason, limit: timedelta | None) -> Outcome:
-    """The outcome of a handler that ended because it was stopped."""
     match why:
         case StopReason.TIMEOUT:
-            after = f"after {limit.total_seconds():g} s" if limit else "when its time was up"
+            after = f"after {limit.total_seconds():g} s" if limit else "at its timeout"
             return Failed(Error("TimedOut", f"stopped {after}"), timed_out=True)
         case StopReason.CANCEL:
             return Cancelled()
@@ -128,10 +127,10 @@ def outcome_of_stop(why: StopReason, limit: timedelta | None) -> Outcome:
             return Released(error=DRAINED)
 
 
-def _told(error: BaseException) -> Error:
-    """The error in words, cut; an exception whose own words fail is told by its type."""
+def _describe(error: BaseException) -> Error:
+    """Describe an exception within limits; use only its type if the message can't be read."""
     kind = "unknown"
-    # Whatever is raised here: a SystemExit would end the thread or the loop that judges.
+    # Catch everything: a SystemExit would end this thread or loop.
     try:
         kind = str(type(error).__qualname__)
         message = str(error)
@@ -142,7 +141,7 @@ def _told(error: BaseException) -> Error:
 
 
 def _end_of(trace: str) -> str:
-    """The end of a trace, from the beginning of a line on if there is one."""
+    """Return the end of a traceback, starting at a line break if possible."""
     if len(trace) <= _LONGEST_TRACE:
         return trace
     end = trace[-_LONGEST_TRACE:]
@@ -154,17 +153,17 @@ OnFinished = Callable[[HeldLease, Outcome, str | None], None]
 
 
 class Executor(Protocol):
-    """One way to run handlers."""
+    """Runs handlers on the loop, in threads or in processes."""
 
     def start(self, held: HeldLease, on_finished: OnFinished) -> RunningHandler:
-        """Begin to run the job's handler; its end is told on the event loop."""
+        """Start the job's handler; `on_finished` is called on the event loop."""
 
     async def close(self) -> None:
-        """Let go of threads or processes."""
+        """Release threads or processes."""
 
 
 class HandlerCall:
-    """One call of a handler, ready to be made; InvalidArguments if its arguments do not fit."""
+    """One call to a handler; raises InvalidArguments if the arguments don't fit."""
 
     __slots__ = (
         "_is_async", "_middleware", "excerpt", "function", "handle", "named", "positional"
@@ -186,7 +185,6 @@ class HandlerCall:
         lease_state.log = self.excerpt.text
 
     def __call__(self) -> Any:
-        """Call the handler, inside the middleware that goes around it."""
         if not self._middleware:
             return self.function(*self.positional, **self.named)
         call = partial(self.function, *self.positional, **self.named)

@@ -1,4 +1,4 @@
-"""Says that the worker is there, and how it fares; brings back what was set at run time."""
+"""Send heartbeats with the worker's state and read the runtime settings."""
 
 import resource
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ _STATM = Path("/proc/self/statm")
 
 
 class Heartbeat(Service):
-    """Beats. On the service thread, so that a blocked loop is reported while it is blocked."""
+    """Send heartbeats on the service thread, so a blocked loop is reported in time."""
 
     name = "presence"
 
@@ -54,7 +54,7 @@ class Heartbeat(Service):
         self.last_heartbeat_at = 0.0
 
     async def tick(self) -> int:
-        """One heartbeat; now and then a look at settings and neighbours."""
+        """Send one heartbeat; every sixth time, also read settings and count peers."""
         await self._send_heartbeat()
         if self._heartbeat_count % _LOOK_AROUND_EVERY == 0:
             changed = await self._link.run(self._store.settings.changed())
@@ -89,7 +89,6 @@ class Heartbeat(Service):
             self._on_drain()
 
     def _count_peers(self, workers: Sequence[WorkerRow]) -> int:
-        """How many processes share the scans of these queues."""
         fresh = 3 * self._defaults.heartbeat_interval + timedelta(seconds=1)
         mine = set(self._me.queues)
         return sum(
@@ -100,7 +99,6 @@ class Heartbeat(Service):
         )
 
     async def sign_off(self) -> None:
-        """The last heartbeat; then the connection is closed."""
         self.state = WorkerState.OFFLINE
         try:
             await self._send_heartbeat()
@@ -109,7 +107,7 @@ class Heartbeat(Service):
 
 
 def _memory() -> int | None:
-    """The bytes that this process has in memory; None where the system does not say."""
+    """Return this process's resident memory in bytes, if known."""
     try:
         return int(_STATM.read_text().split()[1]) * resource.getpagesize()
     except (OSError, ValueError, IndexError):

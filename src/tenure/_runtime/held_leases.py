@@ -1,6 +1,6 @@
-"""The leases this process holds, from claim to settle: what every service looks at.
+"""The leases that this process holds, from claim to settle.
 
-Read and written from the loop that runs handlers and from the service thread, under one lock.
+The handlers' event loop and the service thread both use them, under one lock.
 """
 
 import threading
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 class StopReason(Enum):
-    """Why a handler is asked to stop; a later one takes the place of an earlier one."""
+    """Why a handler must stop; a later member overrides an earlier one."""
 
-    CANCEL = "a cancel was requested"
-    TIMEOUT = "its time is up"
-    DRAIN = "the worker is draining"
-    LEASE = "its lease is lost or at risk"
+    CANCEL = "cancel requested"
+    TIMEOUT = "timed out"
+    DRAIN = "worker draining"
+    LEASE = "lease lost or at risk"
 
     @property
     def rank(self) -> int:
@@ -36,24 +36,21 @@ class StopReason(Enum):
 
 
 class RunningHandler(Protocol):
-    """A handler that runs, however it does."""
+    """A handler running on the loop, in a thread or in a process."""
 
     def stop(self, why: StopReason) -> None:
-        """Ask it to end now. From any thread; does not wait."""
+        """Request a stop from any thread, without waiting."""
 
     def cancel_requested(self) -> None:
-        """Let the handler see that a cancel was requested."""
+        """Make the cancel request visible to the handler."""
 
     def kill(self) -> bool:
-        """End it by force, if that can be done without ending the whole child."""
+        """Kill the handler; return False if only ending the whole child would stop it."""
 
 
 class HeldLease:
-    """One lease and the running period it stands for."""
-
     __slots__ = (
         "_board",
-        "asked_at",
         "cancel_seen_at",
         "confirm",
         "ended_at",
@@ -63,9 +60,10 @@ class HeldLease:
         "phase",
         "renew_at",
         "running",
+        "sent_at",
         "slot_index",
         "started_at",
-        "stop_asked_at",
+        "stop_sent_at",
         "stopping",
         "suspect",
         "task",
@@ -76,7 +74,7 @@ class HeldLease:
     )  # fmt: skip
 
     def __init__(
-        self, claimed: ClaimedJob, task: Definition, terms: LeaseTimes, asked_at: float
+        self, claimed: ClaimedJob, task: Definition, terms: LeaseTimes, sent_at: float
     ) -> None:
         job = claimed.job
         self.job: JobRow = job
@@ -94,29 +92,25 @@ class HeldLease:
         self.timeout_at: float = NEVER
         self.cancel_seen_at: float = NEVER
         self.stopping: StopReason | None = None
-        self.stop_asked_at: float = NEVER
+        self.stop_sent_at: float = NEVER
         self.slot_index: int | None = None
         self._board: LeaseBoard | None = None
-        self.asked_at: float = asked_at
-        self.renew_at: float = asked_at + terms.renew_after
-        self.trusted_until: float = asked_at + terms.trusted_for
+        self.sent_at: float = sent_at
+        self.renew_at: float = sent_at + terms.renew_after
+        self.trusted_until: float = sent_at + terms.trusted_for
 
-    def extend(self, asked_at: float) -> None:
-        """Trust the lease anew: it was asked for at this instant, and granted.
-
-        A renewal and a report may cross; the store's expiry is that of the later one at least.
-        """
-        asked_at = self.asked_at = max(asked_at, self.asked_at)
-        self.renew_at = asked_at + self.terms.renew_after
-        self.trusted_until = asked_at + self.terms.trusted_for
+    def extend(self, sent_at: float) -> None:
+        # A renewal and a report may overlap: the store's expiry is at least the later of the two.
+        sent_at = self.sent_at = max(sent_at, self.sent_at)
+        self.renew_at = sent_at + self.terms.renew_after
+        self.trusted_until = sent_at + self.terms.trusted_for
         if self._board is not None:
             with self._board.lock:
                 if self.slot_index is not None:
                     self._board.extend(self.slot_index, self.must_end_at)
 
     def begin(self, phase: Phase, now: float) -> None:
-        """Note that the handler begins now, in this phase; its time runs from here. From the
-        loop's thread, which alone takes places back."""
+        # Only on the loop's thread, the only one that frees places.
         self.started_at = now
         limit = self.time_limit
         self.timeout_at = NEVER if limit is None else now + limit.total_seconds()
@@ -129,11 +123,9 @@ class HeldLease:
         return self.started_at is not None
 
     def may_begin(self, now: float) -> bool:
-        """Whether the lease can still be trusted, and nothing has asked the job to stop."""
         return self.stopping is None and now < self.trusted_until
 
     def end(self, now: float) -> None:
-        """Note that the running period is over; its lease has yet to be settled."""
         if self.ended_at is None:
             self.ended_at = now
         self.phase = Phase.ENDED
@@ -142,18 +134,18 @@ class HeldLease:
 
     @property
     def took(self) -> timedelta | None:
-        """How long the attempt ran; None if it had not begun, or has not ended."""
+        """How long the attempt ran; None if it hasn't started or hasn't ended."""
         if self.started_at is None or self.ended_at is None:
             return None
         return timedelta(seconds=self.ended_at - self.started_at)
 
     @property
     def must_end_at(self) -> float:
-        """When the parent ends it, if nothing else has."""
+        """When the parent kills the child because of this lease."""
         return self.trusted_until + self.terms.stop_within
 
     def show(self, board: LeaseBoard) -> None:
-        """Put the lease where the parent sees it. With the board's lock."""
+        """Put the lease on the board for the parent to see. Requires the board's lock."""
         self._board = board
         job = self.job
         self.slot_index = board.put(
@@ -161,15 +153,14 @@ class HeldLease:
         )
 
     def mark(self, phase: Phase) -> None:
-        """Note how far it has come, also where the parent sees it. From the loop's thread, which
-        alone takes places back."""
+        # Only on the loop's thread, the only one that frees places.
         self.phase = phase
         if self._board is not None and self.slot_index is not None:
             self._board.mark(self.slot_index, phase)
 
     def time_out(self, retry_after: timedelta) -> None:
-        """Note that it should have ended and has not, and how long its job is to wait then. From
-        the service thread: by now the place may be another's."""
+        # Runs on the service thread, so it takes the lock: the place may now belong to another
+        # lease.
         self.phase = Phase.TIMED_OUT
         if self._board is not None:
             with self._board.lock:
@@ -177,19 +168,19 @@ class HeldLease:
                     self._board.time_out(self.slot_index, retry_after)
 
     def let_go(self) -> None:
-        """Take the lease off the board: it is settled. With the board's lock."""
-        # They refer to each other, and would stay until the next garbage collection.
+        """Remove the settled lease from the board. Requires the board's lock."""
+        # Breaks a reference cycle that would last until the next garbage collection.
         self.lease_state.extended = ignore_extension
         if self._board is not None and self.slot_index is not None:
             self._board.clear(self.slot_index)
             self.slot_index = None
 
     def stop(self, why: StopReason, now: float) -> None:
-        """Ask the handler to stop, once for each reason."""
+        """Request a stop, at most once per reason."""
         if self.stopping is why or (self.stopping or why).rank > why.rank:
             return
         self.stopping = why
-        self.stop_asked_at = now
+        self.stop_sent_at = now
         if why is StopReason.LEASE:
             self.lease_state.lost = True
         if self.running is not None:
@@ -213,7 +204,6 @@ class HeldLeases:
 
     @property
     def capacity(self) -> int:
-        """How many more leases can be held."""
         return 1_000_000 if self._board is None else self._board.capacity
 
     @property
@@ -222,12 +212,11 @@ class HeldLeases:
 
     @property
     def at_risk(self) -> list["Lease"]:
-        """The leases that may be over in the store and that this process has yet to give back."""
+        """Return leases that may have expired but that this process hasn't released yet."""
         now = boottime()
         return [held.lease for held in self if now >= held.trusted_until]
 
     def add(self, *taken: HeldLease) -> None:
-        """Take up leases that were just claimed."""
         with self._lock, self._board_lock:
             for held in taken:
                 if self._board is not None:
@@ -237,7 +226,6 @@ class HeldLeases:
                     self.suspects.add(held)
 
     def drop(self, *settled: HeldLease) -> None:
-        """Let go of leases that are settled."""
         with self._lock, self._board_lock:
             for held in settled:
                 if self._held.pop((held.lease.job_id, held.lease.token), None) is not None:

@@ -1,4 +1,4 @@
-"""What a runtime needs of an app, so that it need not know `Tenure`."""
+"""The interface through which the runtime uses an app."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -11,7 +11,7 @@ from tenure.config import Defaults
 
 
 class WorkerHost(Protocol):
-    """What a runtime needs of an app. `Tenure` has it; the runtime does not know `Tenure`."""
+    """The part of `Tenure` that the runtime uses, so it doesn't have to import it."""
 
     hooks: Hooks
     tasks: Registry
@@ -24,7 +24,7 @@ class WorkerHost(Protocol):
 
     @property
     def listen(self) -> bool | None:
-        """Whether workers LISTEN; None: unless a pooler is in between."""
+        """Whether workers LISTEN; None means yes, unless there's a pooler in between."""
 
     @property
     def program(self) -> str:
@@ -32,15 +32,14 @@ class WorkerHost(Protocol):
 
     @property
     def version(self) -> Sequence[int]:
-        """Which release of the program this is."""
+        """The program's release."""
 
     def load_tasks(self) -> None:
-        """Load the modules with tasks."""
+        """Load the modules that define tasks."""
 
 
 def finish_loading(app: WorkerHost) -> None:
-    """Load the modules with the app's tasks; refuse middleware that cannot go around its tasks, and
-    a program or a version that schedules cannot be declared by."""
+    """Load the app's tasks; reject an invalid middleware, program or version."""
     app.load_tasks()
     app.hooks.check(app.tasks.kinds)
     _ = app.program, app.version

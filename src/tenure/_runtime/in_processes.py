@@ -1,7 +1,7 @@
-"""Runs handlers in processes of their own, for `process=True` and for suspects.
+"""Run handlers in their own processes, for `process=True` and for suspects.
 
-Such a handler can be ended for good without its neighbours noticing, and when it takes its
-process down it takes nothing else. The lease stays with the child, which renews and settles it.
+A handler in its own process can be killed without affecting others, and a crash takes down only
+that process. The child holds, renews and settles the lease.
 """
 
 import asyncio
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 _LONGEST_MESSAGE = 64 * 1024 * 1024
 _LAST_WORDS = 1.0
-# A process that dies as soon after another job's end may have died of that one.
+# If a process dies this soon after another job ended, that job may be the cause.
 _AFTERMATH = 1.0
 _IDLE = 60.0
 _SUSPECTS_PER_CORE = 2
 _AFTER_NO_START = timedelta(seconds=10)
-# Why a handler's process ended, as it is counted: it was not needed, it could not load the app, its
-# handler had to stop, or it died by itself.
+# Why a handler's process ended, as counted by a metric: not needed, could not load the app,
+# stopped with its handler, or died.
 ENDS = (
     *("idle", "replaced", "closed", "refused"),
     *(why.name.lower() for why in StopReason),
@@ -47,13 +47,16 @@ ENDS = (
 
 
 class CannotStart(Exception):
-    """A process ended before it could run anything: no fault of the job's."""
+    """A process ended before running the handler. This isn't the job's fault."""
 
 
 class ProcessExecutor:
-    """Handlers in processes, which are kept for the next job for up to a minute. Few start at a
-    time, and few suspects run at a time: after a crash all its neighbors are suspects, and a
-    process for each would take the memory of what runs here. The others wait, renewed."""
+    """Run handlers in processes. Each process is kept for up to a minute to run the next job.
+
+    Only a few processes start at a time, and only a few suspects run at a time. After a crash,
+    every job that was running becomes a suspect, and starting a process for each of them could
+    exhaust memory. While jobs wait, their leases are renewed.
+    """
 
     def __init__(
         self,
@@ -63,8 +66,7 @@ class ProcessExecutor:
         confirm: "Callable[[HeldLease], Awaitable[bool]] | None" = None,
     ) -> None:
         self._command = command
-        # As they are now, when the app is loaded: a handler that runs here may change both, and no
-        # process could load the app after that.
+        # Copied now, because a handler may change both, and then no process could load the app.
         self._environment = dict(os.environ)
         self._directory = _directory()
         self._keep = keep
@@ -74,11 +76,10 @@ class ProcessExecutor:
         self._starts = asyncio.Semaphore(max(1, cores // 2))
         self._suspects = asyncio.Semaphore(_SUSPECTS_PER_CORE * cores)
         self._tasks: set[asyncio.Task[None]] = set()
-        # How many processes have ended, by why. A process is counted once, when it is gone.
+        # Ended processes by reason, each counted once.
         self.ended: Counter[str] = Counter(dict.fromkeys(ENDS, 0))
 
     def start(self, held: HeldLease, on_finished: OnFinished) -> "ProcessRun":
-        """Begin to run the handler in an idle process, or a new one."""
         running = ProcessRun(held, asyncio.get_running_loop())
         task = asyncio.create_task(self._run(running, on_finished))
         self._tasks.add(task)
@@ -86,7 +87,6 @@ class ProcessExecutor:
         return running
 
     async def _run(self, running: "ProcessRun", on_finished: OnFinished) -> None:
-        """Run one job, a suspect when it is its turn."""
         if not running.held.suspect:
             await self._run_in_turn(running, on_finished)
             return
@@ -118,20 +118,20 @@ class ProcessExecutor:
                 held.begin(Phase.IN_PROCESS, boottime())
                 outcome, excerpt = await process.run(held)
         except TimeoutError:
-            # It was to stop before there was a process for it.
+            # It had to stop before a process became available.
             outcome = _not_begun(held)
         except CannotStart as error:
             log.error(
-                "job %s: %s; it is tried again later, uncharged",
+                "job %s: %s; trying again later, attempt not charged",
                 held.job.id,
                 error,
                 extra=log_fields(held.job),
             )
-            # Released, not snoozed: no handler ran, so a suspect stays one.
+            # Released, not snoozed: no handler ran, so a suspect remains a suspect.
             outcome = Released(error=Error("CannotStart", str(error)), after=_AFTER_NO_START)
         except (OSError, ValueError, asyncio.IncompleteReadError) as error:
             log.warning(
-                "the process of job %s broke: %s", held.job.id, error, extra=log_fields(held.job)
+                "job %s: its process failed: %s", held.job.id, error, extra=log_fields(held.job)
             )
         except Exception as defect:  # noqa: BLE001 - no defect may keep a slot and a lease
             outcome = execution.outcome_of_internal_error(defect, held.task)
@@ -140,9 +140,9 @@ class ProcessExecutor:
         stopped, over_at = held.stopping, boottime()
         try:
             if running.process is not None:
-                # What was stopped may have left something behind that it had started.
+                # A stopped handler may have left subprocesses behind.
                 broken = outcome is None or stopped is not None
-                # What a limited handler leaves would count against the next one.
+                # Memory this handler still uses would count against the next one.
                 broken = broken or held.task.memory is not None
                 why = _why_over(held, stopped, outcome)
                 await self._put_back(running.process, broken=broken, why=why)
@@ -154,7 +154,6 @@ class ProcessExecutor:
             on_finished(held, outcome, excerpt)
 
     async def _may_begin(self, held: HeldLease) -> bool:
-        """Whether the job may begin now, and the store knows that where it must."""
         if not held.confirm or self._confirm is None:
             return True
         return await self._confirm(held)
@@ -168,12 +167,11 @@ class ProcessExecutor:
             asyncio.get_running_loop().call_later(_IDLE, self._end_idle)
 
     async def _end(self, process: "_HandlerProcess", why: str | None) -> None:
-        """End a process, and count its end. None: it has died, and its exit code says why."""
+        """End a process and count it; no `why` means that it died on its own."""
         await process.end()
         self.ended[why or process.died_of] += 1
 
     def _end_idle(self) -> None:
-        """End the processes that have had nothing to do for a minute."""
         until = boottime() - _IDLE
         for process in [process for process in self._idle if process.idle_from <= until]:
             self._idle.remove(process)
@@ -182,8 +180,7 @@ class ProcessExecutor:
             ending.add_done_callback(self._tasks.discard)
 
     async def _free(self, held: HeldLease) -> "_HandlerProcess":
-        """A process that has nothing to do: one that is there, or has become free until there is
-        leave to start one. TimeoutError if the job is to stop by then."""
+        """Return an idle or new process; TimeoutError if the job must stop first."""
         process = self._take_idle(held)
         if process is None:
             async with self._starts:
@@ -193,9 +190,12 @@ class ProcessExecutor:
         return process
 
     def _take_idle(self, held: HeldLease) -> "_HandlerProcess | None":
-        """An idle process, once those that have died meanwhile are let go. A job that was suspect
-        before gets none that may yet die of the job before it: its own deaths are counted. A first
-        suspect takes any, for there may be many of them and most are innocent."""
+        """Return an idle process, and drop any that have died.
+
+        If a job is a suspect for the second time, it never gets a process that the previous job may
+        still kill, because that death would be blamed on the suspect. A first-time suspect can get
+        any process: there may be many of them, and most are innocent.
+        """
         for dead in [process for process in self._idle if process.gone]:
             self._idle.remove(dead)
             dead.close()
@@ -212,14 +212,14 @@ class ProcessExecutor:
         try:
             process = await self._start()
         except Exception as error:
-            # No descriptors, no memory, no more processes: whatever it is, no handler has run.
-            raise CannotStart(f"no process could be started for its handler: {error}") from error
+            # Out of descriptors, memory or processes: no handler has run.
+            raise CannotStart(f"no process for its handler: {error}") from error
         loaded: bool | None = None
         try:
             loaded = await process.loaded()
         finally:
             if not loaded:
-                # None: its job was to stop while it loaded.
+                # None: the job had to stop while the process was loading the app.
                 await self._end(process, "closed" if loaded is None else "refused")
         if not loaded:
             raise CannotStart("the process for its handler could not load the app")
@@ -252,8 +252,6 @@ class ProcessExecutor:
 
 
 class _HandlerProcess:
-    """One process that runs handlers, one at a time."""
-
     def __init__(
         self,
         process: asyncio.subprocess.Process,
@@ -266,37 +264,35 @@ class _HandlerProcess:
         self._outlived = asyncio.create_task(self._end_group())
         self.ended = False
         self.idle_from = -math.inf
-        # Read once per process: per job it took longer than running a short handler.
+        # Read once per process: reading it for each job took longer than a short handler.
         self.kills_before = out_of_memory_kills()
 
     @property
     def code(self) -> int | None:
-        """How it ended, once it has: an exit code, or a signal's number below zero."""
         return self._process.returncode
 
     @property
     def out_of_memory(self) -> bool:
-        """Whether the kernel has killed it for want of memory."""
         return self.code == -signal.SIGKILL and out_of_memory_kills() > self.kills_before
 
     @property
     def died_of(self) -> str:
-        """What ended it, as it is counted, where no one here meant it to end."""
+        """The reason to count for a process that died on its own."""
         if self.out_of_memory:
             return "out_of_memory"
         return "signal" if (self.code or 0) < 0 else "exit"
 
     async def loaded(self) -> bool:
-        """Return once the process has loaded the app; False if it ended before."""
-        with contextlib.suppress(OSError):  # it was cut off: gone as well
+        """Return once the process has loaded the app; False if it ended first."""
+        with contextlib.suppress(OSError):  # a broken connection: it has ended
             return bool(await self._reader.readline())
         return False
 
     async def run(self, held: HeldLease) -> tuple[Outcome | None, str | None]:
-        """Run one job; None if the process died under it."""
+        """Run one job; None if the process died while running it."""
         self.send(process_protocol.run(held.job, held.lease))
         if held.lease_state.cancel_requested:
-            # Asked while it waited for this process.
+            # The cancel was requested while the job was waiting for this process.
             self.send({"cancel": True})
         while line := await self._reader.readline():
             message = process_protocol.decode(line)
@@ -308,25 +304,21 @@ class _HandlerProcess:
         return None, None
 
     def send(self, message: dict[str, object]) -> None:
-        """Tell the process something, if it still listens."""
         if not self._writer.is_closing():
             self._writer.write(process_protocol.encode(message))
 
     @property
     def gone(self) -> bool:
-        """Whether it has ended, with its group."""
         return self._outlived.done()
 
     def kill(self) -> None:
-        """End the process now, with the programs that the handler has started: they are in its
-        group."""
+        """Kill the process and its group, including programs the handler started."""
         self.ended = True
-        # Not by the Process itself: that would reap it, and asyncio's own wait would miss it.
+        # Not Process.kill(): it may reap the process, and asyncio's own wait would miss the exit.
         if self._process.returncode is None:
             os_process.kill(self._process.pid)
 
     async def end(self) -> None:
-        """End the process, and wait until it is gone."""
         self.kill()
         self.close()
         await asyncio.shield(self._outlived)
@@ -335,18 +327,16 @@ class _HandlerProcess:
         self._writer.close()
 
     async def _end_group(self) -> None:
-        """Once the process is gone, what it forked goes too: it may still have the channel open,
-        and nobody would hear that the process died."""
+        # Wait for the process itself: a forked copy may keep the channel open after it dies.
         await self._process.wait()
-        # The number is free once the group is: only one of our own session is meant.
+        # The group's number may be reused once it is gone: kill only groups in our own session.
         if self._process.pid in os_process.groups(os.getsid(0)):
             os_process.kill(self._process.pid)
-        # What is in a session of its own stays: what the process itself said is here by then.
+        # A copy in its own session survives, so close the channel after the last messages arrive.
         asyncio.get_running_loop().call_later(_LAST_WORDS, self._writer.transport.abort)
 
 
 def _directory() -> str | None:
-    """The directory of this process; None if it is gone."""
     try:
         return str(Path.cwd())
     except OSError:
@@ -354,15 +344,14 @@ def _directory() -> str | None:
 
 
 def _not_begun(held: HeldLease) -> Outcome:
-    """The outcome of a job for which there was no process before it had to stop, or that may not
-    begin any more."""
+    """Return the outcome of a job that had to stop before it started."""
     if held.stopping is None:
         return Released()
     return execution.outcome_of_stop(held.stopping, held.time_limit)
 
 
 def _why_over(held: HeldLease, stopped: StopReason | None, outcome: Outcome | None) -> str | None:
-    """Why a process ends that is not kept after this outcome; None if it died by itself."""
+    """Return why a process isn't reused after this outcome, or None if it died on its own."""
     if stopped is not None:
         return stopped.name.lower()
     if outcome is None:
@@ -372,8 +361,7 @@ def _why_over(held: HeldLease, stopped: StopReason | None, outcome: Outcome | No
 
 
 def _lost(process: "_HandlerProcess | None", died_at: float) -> Lost:
-    """The outcome of a handler whose process died. It was alone there, so its own death it is; but
-    for one that came on the heels of another job, whose remains may have caused it."""
+    # The job ran there alone, so it caused the loss, unless another job had just ended there.
     if process is None or process.code is None:
         return Lost(Loss.OWN, Error("ProcessDied", "its own process died"))
     how = formatting.describe(process.code)
@@ -387,8 +375,6 @@ def _lost(process: "_HandlerProcess | None", died_at: float) -> Lost:
 
 
 class ProcessRun:
-    """A handler that runs in a process of its own."""
-
     def __init__(self, held: HeldLease, loop: asyncio.AbstractEventLoop) -> None:
         self.held = held
         self.process: _HandlerProcess | None = None
@@ -396,15 +382,13 @@ class ProcessRun:
         self._loop = loop
 
     def stop(self, why: StopReason) -> None:
-        """Have the process raise into the handler; if there is none yet, wait for none."""
+        """Have the process stop the handler. Without a process, stop waiting for one."""
         self._later(lambda process: process.send({"stop": why.name}), give_up=True)
 
     def cancel_requested(self) -> None:
-        """Tell the process, whose handle has a flag of its own."""
         self._later(lambda process: process.send({"cancel": True}))
 
     def kill(self) -> bool:
-        """End the process: the handler has ended when it is gone."""
         self._later(lambda process: process.kill(), give_up=True)
         return True
 
@@ -413,8 +397,8 @@ class ProcessRun:
             if self.process is not None:
                 act(self.process)
             elif give_up and self.patience is not None:
-                with contextlib.suppress(RuntimeError):  # it waits no longer
+                with contextlib.suppress(RuntimeError):  # no longer waiting
                     self.patience.reschedule(self._loop.time())
 
-        with contextlib.suppress(RuntimeError):  # the loop is gone, and its processes with it
+        with contextlib.suppress(RuntimeError):  # the loop and its processes are gone
             self._loop.call_soon_threadsafe(now)

@@ -1,7 +1,7 @@
-"""The leases a child holds, in memory that it shares with its parent.
+"""The leases that a child holds, in memory that it shares with its parent.
 
-When the child dies, or does not get to run, the board is all that the parent knows of it:
-which leases it held, which had started, and by when each must have been stopped.
+If the child dies or stalls, the board shows the parent which leases the child held, which jobs had
+started, and when each handler had to stop.
 """
 
 import math
@@ -18,13 +18,13 @@ from typing import NamedTuple
 from tenure._model.ids import JobId, Token, WorkerId
 from tenure._model.lease import Lease
 
-# The heartbeats of the event loop and the service thread; how many jobs have run. Then the places.
+# Heartbeats from the event loop and the service thread, and the number of jobs run. Places follow.
 _HEADER = struct.Struct("=ddd")
-# Job, token, length of the lease, the instant by which it must have ended, how long its job waits
-# if that is its end, the instant at which it started or ended, the attempt and its limit, phase.
-# A place is written while its phase is FREE, so that it is whole before it counts.
-# What changes later is stored as one aligned word: `pack_into` zeroes before it writes, and a
-# parent that looked just then would see a deadline long past.
+# Job, token, lease length, the time by which the handler must have ended, the retry delay if it
+# times out, when it started or ended, attempt, maximum attempts, phase.
+# A place is written while its phase is FREE, so it is complete before it counts.
+# Later changes are one aligned store: `pack_into` zeroes before it writes, and a parent reading
+# in between would see a deadline long past.
 _PLACE = struct.Struct("=qqddddhhi")
 _LOOP_HEARTBEAT, _SERVICE_HEARTBEAT, _JOBS = 0, 1, 2
 _FIRST_DOUBLE = _HEADER.size // 8
@@ -35,8 +35,7 @@ NEVER = math.inf
 
 
 class Phase(IntEnum):
-    """How far a lease has come. What is `apart` runs in a process of its own, for which it was
-    `waiting`; what is `timed out` should have ended, and has not."""
+    """A lease's progress. TIMED_OUT: the handler should have ended but is still running."""
 
     FREE = 0
     UNSTARTED = 1
@@ -61,32 +60,30 @@ class BoardEntry:
     stop_at: float
     attempt: int
     limit: int
-    # For one that is timed out: the child knows the task's backoff, and the parent does not.
+    # For TIMED_OUT: the parent doesn't know the task's backoff.
     retry_after: timedelta = timedelta(0)
-    # When its phase last became STARTED, APART or ENDED; 0 before that.
+    # When its phase became STARTED, IN_PROCESS or ENDED; 0 before that.
     since: float = 0.0
 
 
 class BoardSummary(NamedTuple):
-    """What a parent needs to know of a child several times per second."""
-
-    # The instant by which the first handler that still runs must have ended.
+    # The earliest time by which a running handler must have ended.
     earliest: float = NEVER
-    # Whether a handler is out of time and has not ended.
+    # Whether a handler timed out and is still running.
     stuck: bool = False
-    # The shortest lease that is held, in whichever phase.
+    # The shortest lease in any phase.
     shortest: float = NEVER
 
 
 class BoardHeartbeats(NamedTuple):
-    """When the event loop and the service thread of a child last moved; 0 before their first."""
+    """Last heartbeats of a child's event loop and service thread; 0 before the first."""
 
     loop: float
     service: float
 
 
 class LeaseBoard:
-    """A fixed number of places for leases. Written by the child, read by the parent."""
+    """A fixed number of lease entries, written by the child and read by the parent."""
 
     def __init__(self, fd: int, *, places: int) -> None:
         self.lock: threading.Lock = threading.Lock()
@@ -97,7 +94,6 @@ class LeaseBoard:
 
     @staticmethod
     def make(*, places: int) -> int:
-        """The descriptor of new shared memory, to be inherited by the child."""
         fd = os.memfd_create("tenure-board")
         os.ftruncate(fd, _HEADER.size + places * _PLACE.size)
         return fd
@@ -107,7 +103,7 @@ class LeaseBoard:
         return len(self._free)
 
     def put(self, lease: Lease, *, stop_at: float, attempt: int, limit: int) -> int:
-        """Note a lease that has not started; answers with its place."""
+        """Add a lease that hasn't started; return its place."""
         place = self._free.pop()
         at = _HEADER.size + place * _PLACE.size
         ttl = lease.ttl.total_seconds()
@@ -124,34 +120,29 @@ class LeaseBoard:
             limit,
             Phase.FREE,
         )
-        # Last, so that no entry is read half written.
+        # Last, so a half-written entry is never read.
         self._ints[place * _PHASE_STRIDE + _PHASE] = Phase.UNSTARTED
         return place
 
     def mark(self, place: int, phase: Phase) -> None:
-        """Note how far the lease has come."""
         self._ints[place * _PHASE_STRIDE + _PHASE] = phase
 
     def begin(self, place: int, phase: Phase, now: float) -> None:
-        """Note that its handler begins now, in this phase."""
-        # Before the phase, so that a dated phase is never read with an older date.
+        # Before the phase, so a phase is never read with an older time.
         self._doubles[place * _STRIDE + _SINCE] = now
         self._ints[place * _PHASE_STRIDE + _PHASE] = phase
 
     def end(self, place: int, now: float, *, begun: bool) -> None:
-        """Note that it has ended now, and count it if its handler had begun."""
         self._doubles[place * _STRIDE + _SINCE] = now
         if begun:
             self._doubles[_JOBS] += 1
         self._ints[place * _PHASE_STRIDE + _PHASE] = Phase.ENDED
 
     def time_out(self, place: int, retry_after: timedelta) -> None:
-        """Note that it should have ended and has not, and how long its job is to wait then."""
         self._doubles[place * _STRIDE + _RETRY_AFTER] = retry_after.total_seconds()
         self.mark(place, Phase.TIMED_OUT)
 
     def extend(self, place: int, stop_at: float) -> None:
-        """Note the new instant by which the lease must have ended."""
         self._doubles[place * _STRIDE + _STOP_AT] = stop_at
 
     def clear(self, place: int) -> None:
@@ -159,7 +150,6 @@ class LeaseBoard:
         self._free.append(place)
 
     def entries(self, worker: WorkerId) -> Iterator[BoardEntry]:
-        """The leases on the board, as the parent reads them."""
         for place in _PLACE.iter_unpack(self._memory[_HEADER.size :]):
             job, token, ttl, stop_at, retry_after, since, attempt, limit, phase = place
             if phase != Phase.FREE:
@@ -168,7 +158,6 @@ class LeaseBoard:
                 yield BoardEntry(lease, Phase(phase), stop_at, attempt, limit, wait, since)
 
     def summary(self) -> BoardSummary:
-        """Read all places once: the parent does so several times per second."""
         earliest, stuck, shortest = NEVER, False, NEVER
         for place in _PLACE.iter_unpack(self._memory[_HEADER.size :]):
             phase = place[8]
@@ -188,12 +177,10 @@ class LeaseBoard:
 
     @property
     def jobs(self) -> int:
-        """How many jobs have begun and ended here."""
         return int(self._doubles[_JOBS])
 
     @property
     def heartbeats(self) -> BoardHeartbeats:
-        """When the child's two threads last moved."""
         return BoardHeartbeats(self._doubles[_LOOP_HEARTBEAT], self._doubles[_SERVICE_HEARTBEAT])
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What a handler logs: the last of it kept for its attempt, each record with its job's fields."""
+"""Capture each attempt's last log lines, and add the job's fields to its log records."""
 
 import contextlib
 import logging
@@ -19,13 +19,13 @@ _FORMAT = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s", "
 
 
 class LogTail:
-    """The end of what was logged in a job, up to a limit."""
+    """A job's last log lines, up to a limit."""
 
     __slots__ = ("_limit", "_lines", "_size", "check", "job")
 
     def __init__(self, job: JobRow, limit: int = MAX_LOG) -> None:
         self.job = job
-        # A handler that is to stop is stopped by its next log call, if not before.
+        # Stops a handler at its next log call if it must stop.
         self.check: Callable[[], None] | None = None
         # Most handlers log nothing.
         self._lines: deque[str] | None = None
@@ -33,7 +33,6 @@ class LogTail:
         self._limit = limit
 
     def add(self, line: str) -> None:
-        """Note a line, and forget old ones that no longer fit."""
         line = line[-self._limit :]
         lines = self._lines
         if lines is None:
@@ -44,7 +43,6 @@ class LogTail:
             self._size -= len(lines.popleft()) + 1
 
     def text(self) -> str | None:
-        """What is kept, or None if nothing was logged."""
         return "\n".join(list(self._lines)) if self._lines else None
 
 
@@ -52,36 +50,31 @@ CURRENT: ContextVar[LogTail] = ContextVar("tenure_excerpt")
 
 
 class LogTailHandler(logging.Handler):
-    """Gives every record that is logged inside a job that job's fields, and notes it with the job's
-    excerpt."""
+    """Add the job's fields to each record logged inside a job, and capture its text."""
 
     never_waits = True
 
     def handle(self, record: logging.LogRecord) -> bool:
-        """Note the record, without the lock that `logging` takes around this: a handler's thread
-        that was stopped there would leave it locked, for all others."""
+        # Don't take the handler's lock: a stopped thread would leave it locked.
         self.emit(record)
         return True
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Note the record, if it was logged inside a job. In a program that has configured no
-        logging, a warning still goes where it would go without us."""
+        """Capture a record logged inside a job. If no other handler gets it, write it to stderr."""
         excerpt = CURRENT.get(None)
         if excerpt is not None:
             if excerpt.check is not None:
                 excerpt.check()
             for name, value in log_fields(excerpt.job).items():
-                # Not by a factory of records: that would make a field of the handler's own with
-                # the same name an error.
+                # Not with a record factory: a handler's own field with the same name would raise.
                 vars(record).setdefault(name, value)
             with contextlib.suppress(Exception):
                 excerpt.add(_FORMAT.format(record))
-        if not self._has_company(record):
+        if not self._has_other_handler(record):
             _log.write_at_last(record)
 
-    def _has_company(self, record: logging.LogRecord) -> bool:
-        """Whether another handler gets the record too."""
-        # Not by getLogger, which takes a lock that a stopped handler may have left locked.
+    def _has_other_handler(self, record: logging.LogRecord) -> bool:
+        # Not getLogger: it takes a lock that a stopped thread may have left locked.
         known = logging.Logger.manager.loggerDict.get(record.name)
         logger: logging.Logger | None = logging.getLogger()
         if isinstance(known, logging.Logger):
@@ -94,20 +87,20 @@ class LogTailHandler(logging.Handler):
 
 
 _handler = LogTailHandler()
-_keepers = 0
+_users = 0
 
 
 @contextlib.contextmanager
 def capture_logs() -> Iterator[None]:
-    """Keep excerpts as long as this lasts, here or elsewhere in the process."""
-    global _keepers  # noqa: PLW0603 - the root logger is one for all
+    """Capture the logs of this process's jobs inside the block."""
+    global _users  # noqa: PLW0603 - the root logger is one for all
     root = logging.getLogger()
-    # Before all others, so that they find the fields.
+    # First, so the other handlers see the fields.
     root.handlers = [_handler, *(other for other in root.handlers if other is not _handler)]
-    _keepers += 1
+    _users += 1
     try:
         yield
     finally:
-        _keepers -= 1
-        if not _keepers:
+        _users -= 1
+        if not _users:
             root.removeHandler(_handler)

@@ -1,7 +1,7 @@
-"""Runs `async def` handlers on the event loop.
+"""Run `async def` handlers on the event loop.
 
-A handler that has to wait has a task to itself. Those that end without waiting share one, which
-goes from one to the next: making a task takes longer than most of them do.
+A handler that awaits something gets its own task. Handlers that end without waiting share one,
+because most of them finish faster than a task can be created.
 """
 
 import asyncio
@@ -24,13 +24,13 @@ from tenure.job import CURRENT
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# After so long a task leaves what is left to the next one, behind all else that the loop has to do.
+# After this long, a task leaves the remaining handlers to a new task, so other work gets a turn.
 _TURN = 0.005
 LoopOutcome = tuple[Outcome, str | None]
 
 
 class LoopExecutor:
-    """Handlers on the loop. One that never awaits blocks all others."""
+    """Run handlers on the loop. A handler that never awaits blocks all others."""
 
     def __init__(self, engine: Engine, hooks: Hooks) -> None:
         self._engine = engine
@@ -41,21 +41,19 @@ class LoopExecutor:
         self._task: asyncio.Task[None] | None = None
 
     def start(self, held: HeldLease, on_finished: OnFinished) -> "LoopRun":
-        """Begin to run the handler, behind those that were begun before."""
         running = LoopRun(self._loop, held, on_finished)
         self._begun.append(running)
         self._have_run()
         return running
 
     def _have_run(self) -> None:
-        """See to it that a task comes for what has begun, if none is on its way."""
+        """Create a task for queued handlers unless one is pending."""
         if self._task is None and self._begun:
-            # A context of its own: this may be called from within a handler's, at its end.
+            # A new context: this may be called from a handler's context.
             self._task = self._loop.create_task(self._run(), context=Context())
 
     async def _run(self) -> None:
-        """Run handlers until one waits, or the turn is over. The next task is called first, for
-        it must come while this one waits."""
+        # Create the next task first, because it must run while this one waits.
         task, self._task = self._task, None
         until = time.monotonic() + _TURN
         try:
@@ -71,7 +69,6 @@ class LoopExecutor:
             self._have_run()
 
     async def _handle(self, held: HeldLease) -> LoopOutcome:
-        """Call one handler, to its end."""
         call: HandlerCall | None = None
         outcome: Outcome
         try:
@@ -79,22 +76,20 @@ class LoopExecutor:
             CURRENT.set(call.handle)
             log_capture.CURRENT.set(call.excerpt)
             outcome = execution.outcome_of_return(await call())
-        except BaseException as error:  # noqa: BLE001 - whatever it was, it ended the handler
+        except BaseException as error:  # noqa: BLE001 - anything can end a handler
             outcome = execution.outcome_of_exception(
                 error, held.task, held.stopping, held.time_limit
             )
         if os.getpid() != self._pid:
-            # A copy that the handler forked comes back from it: the job is not the copy's.
+            # A forked copy of the process returned from the handler, but it doesn't own the job.
             os._exit(0)
         return outcome, call.excerpt.text() if call else None
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: the loop holds no resources."""
 
 
 class LoopRun:
-    """A handler that runs on the loop."""
-
     __slots__ = ("_loop", "_on_finished", "_rest", "_stopped", "_task", "held")
 
     def __init__(
@@ -108,9 +103,9 @@ class LoopRun:
         self.held = held
 
     def run(self, handler: Coroutine[Any, Any, LoopOutcome]) -> bool:
-        """Run the handler until it waits for the first time. True if it ended without waiting."""
+        """Run the handler until it first waits; return True if it ended without waiting."""
         held = self.held
-        # Asked to while another blocked the loop, it may come before the call that stops it.
+        # A stop requested while the loop was blocked may arrive after this.
         if self._stopped or held.stopping is not None:
             handler.close()
             why = execution.outcome_of_exception(
@@ -129,7 +124,6 @@ class LoopRun:
         return False
 
     async def resume(self, task: asyncio.Task[None]) -> None:
-        """Run the rest of a handler that waits, in this task."""
         if self._rest is None:
             raise AssertionError("the handler does not wait")
         self._task = task
@@ -138,8 +132,7 @@ class LoopRun:
         self._on_finished(self.held, outcome, excerpt)
 
     def stop(self, why: StopReason) -> None:  # noqa: ARG002 - the outcome says why
-        """Cancel it, or do not let it begin."""
-        with contextlib.suppress(RuntimeError):  # the loop is gone, and the handler with it
+        with contextlib.suppress(RuntimeError):  # the loop and the handler are gone
             self._loop.call_soon_threadsafe(self._stop)
 
     def _stop(self) -> None:
@@ -148,16 +141,15 @@ class LoopRun:
             self._task.cancel()
 
     def cancel_requested(self) -> None:
-        """Its handle reads the same flag."""
+        """Do nothing: the handle reads the same flag."""
 
     def kill(self) -> bool:
-        """A handler that does not heed its cancel cannot be ended alone."""
+        """Return False: only ending the child stops a handler that ignores cancellation."""
         return False
 
 
 class _ResumedCoroutine:
-    """What is left of a coroutine that has made its first step, each step in its own context: a
-    task has one context for all that it runs."""
+    """The rest of a coroutine after its first step, in the coroutine's own context."""
 
     def __init__(
         self, first: Any, coroutine: Coroutine[Any, Any, LoopOutcome], context: Context
@@ -172,12 +164,12 @@ class _ResumedCoroutine:
         while True:
             try:
                 answer = yield waits_for
-            except BaseException as error:  # noqa: BLE001 - a cancel, which is the coroutine's
-                step, word = self._coroutine.throw, error
+            except BaseException as error:  # noqa: BLE001 - a cancel, for the coroutine
+                step, value = self._coroutine.throw, error
             else:
-                step, word = self._coroutine.send, answer
+                step, value = self._coroutine.send, answer
             try:
-                waits_for = run(step, word)
+                waits_for = run(step, value)
             except StopIteration as end:
                 result: LoopOutcome = end.value
                 return result

@@ -1,4 +1,4 @@
-"""Runs `def` handlers in threads. A handler that must end gets `Stopped` raised into its thread."""
+"""Run `def` handlers in threads. To stop a handler, `Stopped` is raised in its thread."""
 
 import asyncio
 import contextlib
@@ -21,8 +21,7 @@ from tenure.job import CURRENT
 
 
 class ThreadExecutor:
-    """Handlers in threads, as many as there are slots at the most. What has ended is told to the
-    loop together: waking it takes longer than many a handler does."""
+    # Report finished handlers in groups: waking the loop takes longer than many handlers run.
 
     def __init__(self, engine: Engine, hooks: Hooks, *, slots: int) -> None:
         self._engine = engine
@@ -37,7 +36,6 @@ class ThreadExecutor:
         self._threads = 0
 
     def start(self, held: HeldLease, on_finished: OnFinished) -> "ThreadRun":
-        """Begin to run the handler in a thread."""
         if self._running >= self._threads and self._threads < self._slots:
             name = f"tenure-job_{self._threads}"
             threading.Thread(target=self._work, name=name, daemon=True).start()
@@ -48,22 +46,21 @@ class ThreadExecutor:
         return running
 
     def _work(self) -> None:
-        """Run handlers one after another, in one thread."""
         while (begun := self._begun.get()) is not None:
             running, on_finished = begun
-            # A context of its own, so that what one job sets is not there for the next.
+            # A new context, so one job's variables don't leak into the next.
             outcome, log = Context().run(self._run, running)
             if os.getpid() != self._pid:
-                # A copy that the handler forked comes back from it: the job is not the copy's.
+                # A forked copy of the process returned from the handler, but doesn't own the job.
                 os._exit(0)
             self._ended.append((on_finished, running.held, outcome, log))
             if not self._rung:
                 self._rung = True
-                with contextlib.suppress(RuntimeError):  # the loop is gone, and nobody listens
+                with contextlib.suppress(RuntimeError):  # the loop is gone
                     self._loop.call_soon_threadsafe(self._report_finished)
 
     def _report_finished(self) -> None:
-        """Tell what has ended. What ends from here on rings again."""
+        """Report finished handlers; later ones schedule this again."""
         self._rung = False
         while self._ended:
             on_finished, held, outcome, log = self._ended.popleft()
@@ -84,7 +81,7 @@ class ThreadExecutor:
                 outcome = execution.outcome_of_return(call())
             finally:
                 running.leave()
-        except BaseException as error:  # noqa: BLE001 - whatever it was, it ended the handler
+        except BaseException as error:  # noqa: BLE001 - anything can end a handler
             outcome = execution.outcome_of_exception(
                 error, held.task, held.stopping, held.time_limit
             )
@@ -92,43 +89,40 @@ class ThreadExecutor:
         return outcome, call.excerpt.text() if call else None
 
     async def close(self) -> None:
-        """Take no more work. A thread that does not end is left to the end of the process."""
+        """End idle threads; a thread that is still running ends with the process."""
         for _ in range(self._threads):
             self._begun.put(None)
 
 
 class ThreadRun:
-    """A handler that runs in a thread."""
-
     def __init__(self, held: HeldLease) -> None:
         self.held = held
         self.interrupt: Interrupt = Interrupt()
 
     def enter(self) -> None:
-        """From here on the thread can be raised into; at once, if it was to be before."""
+        """Allow interrupts of this thread; raise immediately if a stop was requested."""
         self.interrupt.enter()
         if self.held.stopping is not None:
             raise Stopped(self.held.stopping.value)
 
     def leave(self) -> None:
-        """From here on it cannot."""
         self.interrupt.leave()
 
     def stop(self, why: StopReason) -> None:  # noqa: ARG002 - the outcome says why
-        """Have it raised into the thread, once, and cut off the SQL that it waits for."""
+        """Raise `Stopped` in the thread, and abort the SQL statement it is waiting for."""
         self.interrupt.request()
         _cut_off(self.held.lease_state.connection)
 
     def cancel_requested(self) -> None:
-        """Its handle reads the same flag."""
+        """Do nothing: the handle reads the same flag."""
 
     def kill(self) -> bool:
-        """A thread cannot be ended alone."""
+        """Return False: a thread can't be killed on its own."""
         return False
 
 
 def _cut_off(connection: object) -> None:
-    """Shut the socket of the job's transaction: its thread waits there, out of reach."""
+    """Shut down the job's transaction socket, which its thread is waiting on in C code."""
     with contextlib.suppress(Exception):
         fileno = connection.fileno()  # type: ignore[attr-defined]
         with socket.socket(fileno=os.dup(fileno)) as copy:

@@ -1,8 +1,4 @@
-"""Process groups and memory, as the kernel reports them.
-
-Memory: how much a process takes or may take, and whether the kernel has ended processes for want
-of it, which a SIGKILL alone does not say.
-"""
+"""Process groups and memory, as the kernel reports them."""
 
 import contextlib
 import os
@@ -14,7 +10,6 @@ from pathlib import Path
 
 
 def groups(session: int) -> set[int]:
-    """The groups that there are in a session."""
     group_ids = set()
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -26,17 +21,17 @@ def groups(session: int) -> set[int]:
 
 
 def kill(group: int) -> None:
-    """End a group as one, so that none of it can fork meanwhile. What is another user's stays."""
+    """Kill a whole group with one signal, so no member can fork in between."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
 
 
-# The container's own count first: the machine's includes kills in other containers.
+# Try the container's count first: the machine's includes other containers.
 _COUNTS = Path("/sys/fs/cgroup/memory.events"), Path("/proc/vmstat")
 
 
 def out_of_memory_kills() -> int:
-    """How many processes the out-of-memory killer has ended so far; 0 where that is not known."""
+    """Return how many processes the out-of-memory killer has killed; 0 if unknown."""
     for path in _COUNTS:
         with suppress(OSError, ValueError):
             for line in path.read_text().splitlines():
@@ -47,7 +42,7 @@ def out_of_memory_kills() -> int:
 
 
 def resident(pid: int) -> int:
-    """How many bytes of memory a process takes; 0 if it is gone."""
+    """Return a process's resident memory in bytes; 0 if it is gone."""
     with suppress(OSError, ValueError, IndexError):
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
     return 0
@@ -55,12 +50,12 @@ def resident(pid: int) -> int:
 
 @contextmanager
 def limited(most: int | None) -> Iterator[None]:
-    """Let this process have no more than so many bytes of its own as long as this lasts.
+    """Limit this process's private memory to `most` bytes inside the block.
 
-    By RLIMIT_DATA, which counts what is private and writable: the kernel refuses more, and Python
-    raises MemoryError in the handler that asked. RLIMIT_AS would count address space that is only
-    reserved, which many libraries do by the gigabyte; a watch over resident memory would have to
-    kill, and would come too late for what grows fast.
+    RLIMIT_DATA limits private writable memory. When the limit is reached, the kernel refuses to
+    allocate more, and the handler gets a MemoryError. RLIMIT_AS would also count address space that
+    libraries merely reserve, often gigabytes. If we monitored resident memory instead, we'd have to
+    kill the process, and might be too late if its memory grows quickly.
     """
     if most is None:
         yield

@@ -1,6 +1,7 @@
-"""What a child and the process of one handler say to each other: JSON, one message per line.
+"""The messages between a child and a handler's process: JSON, one message per line.
 
-No pickle: a message holds plain values, and each side rebuilds only what it names itself.
+We don't use pickle. Messages contain only plain values, and each side only constructs types that
+its own code names.
 """
 
 import json
@@ -45,13 +46,12 @@ def decode(line: bytes) -> dict[str, Any]:
 
 
 def run(row: JobRow, lease: Lease) -> dict[str, Json]:
-    """To the process: run this job under this lease. In the order of the fields, each as it is:
-    going by their annotations took longer than running a short handler."""
+    # Fields are sent in order and unconverted: using annotations took longer than running a short
+    # handler.
     return {"run": _values(row), "lease": [lease.claimed_by.hex, lease.ttl.total_seconds()]}
 
 
 def read_run(message: dict[str, Any]) -> tuple[JobRow, Lease]:
-    """The job and the lease of a `run`."""
     owner, ttl = message["lease"]
     worker = WorkerId(UUID(owner))
     raw = dict(zip(_FIELDS, message["run"], strict=True))
@@ -61,7 +61,6 @@ def read_run(message: dict[str, Any]) -> tuple[JobRow, Lease]:
 
 
 def ended(outcome: Outcome, log: str | None, lease_state: LeaseState) -> dict[str, Json]:
-    """To the child: the handler has ended so."""
     return {
         "ended": type(outcome).__name__,
         "outcome": None if outcome is SUCCEEDED else serialization.dump(outcome),
@@ -73,7 +72,7 @@ def ended(outcome: Outcome, log: str | None, lease_state: LeaseState) -> dict[st
 
 
 def read_ended(message: dict[str, Any], lease_state: LeaseState) -> tuple[Outcome, str | None]:
-    """The outcome and log of an `ended`; what the handler did through its handle is noted."""
+    """Read the outcome and log from an `ended` message; update the lease state."""
     lease_state.settled = message["settled"]
     lease_state.completed_in_caller_transaction = message["completed_in_caller_transaction"]
     lease_state.follow_ups = [serialization.load(job, NewJob) for job in message["follow_ups"]]

@@ -1,6 +1,6 @@
-"""Inside the process of a handler: takes jobs from the child, one at a time, and runs them.
+"""Run jobs inside a handler's process, one at a time.
 
-The main thread runs handlers; another reads what the child says meanwhile.
+The main thread runs the handlers, and another thread reads messages from the child.
 """
 
 import asyncio
@@ -34,8 +34,6 @@ _LAST_LINES = 1.0
 
 
 class HandlerRunner:
-    """Runs the handlers that the child sends, one at a time, in the main thread."""
-
     def __init__(
         self, tasks: Registry, engine: Engine, hooks: Hooks, channel: socket.socket
     ) -> None:
@@ -51,22 +49,21 @@ class HandlerRunner:
         self._cancel: Any = None
 
     def run(self) -> None:
-        """Run what is sent until the child is gone."""
         self._send({"ready": True})
         threading.Thread(target=self._read, daemon=True).start()
         while True:
             row, lease = process_protocol.read_run(self._jobs.get())
-            # A context of its own, so that what one job sets is not there for the next.
+            # A new context, so one job's variables don't leak into the next.
             ended = Context().run(self._handle, row, lease)
             if os.getpid() != self._pid:
-                # A copy that the handler forked comes back from it: the job is not the copy's.
+                # A forked copy of the process returned from the handler, but doesn't own the job.
                 os._exit(0)
-            # It may be killed as soon as the child knows.
+            # The child may kill this process as soon as it gets this.
             _log.flush(_LAST_LINES)
             self._send(ended)
 
     def _read(self) -> None:
-        """Take jobs and words about the running one; the end of the child is the end of us."""
+        """Read jobs, stops and cancels; exit when the child is gone."""
         with self._channel.makefile("rb") as lines:
             for line in lines:
                 message = process_protocol.decode(line)
@@ -99,7 +96,7 @@ class HandlerRunner:
             with limited(task.memory):
                 result = self._call(call, task, lease_state)
             outcome = execution.fit_to_send(execution.outcome_of_return(result))
-        except BaseException as error:  # noqa: BLE001 - whatever it was, it ended the handler
+        except BaseException as error:  # noqa: BLE001 - anything can end a handler
             outcome = execution.outcome_of_exception(
                 error, task, self._why, time_limit(task, row.meta)
             )

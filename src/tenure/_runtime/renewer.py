@@ -1,5 +1,8 @@
-"""Renews leases until they are settled. On a thread and a connection of its own (see
-`_services/thread`), so that a handler that blocks the event loop keeps its lease."""
+"""Renew leases until they are settled.
+
+The renewer runs on the service thread and has its own connection. So even if a handler blocks the
+event loop, its lease is still renewed.
+"""
 
 from datetime import timedelta
 
@@ -16,14 +19,14 @@ _BATCH = 1000
 
 
 class Renewer(Service):
-    """Extends what is held, a third of a lease after it was asked for."""
+    """Renew each lease once a third of it has passed."""
 
     name = "renewer"
 
     def __init__(
         self, store: Store, link: ServiceConnection, held_leases: HeldLeases, *, defaults: Defaults
     ) -> None:
-        # A try that failed is made good at once: the trust runs out meanwhile.
+        # Retry immediately: the lease is running out.
         super().__init__(
             defaults.lease / 30, retry=defaults.lease / 300, longest=defaults.lease / 10
         )
@@ -43,48 +46,45 @@ class Renewer(Service):
                 await self._link.open()
             return 0
         due.sort(key=lambda held: held.lease.job_id)
-        asked_at = boottime()
+        sent_at = boottime()
         answers = await self._link.run(
             self._store.leases.renew(
                 [held.lease for held in due], began=[held.begun for held in due]
             )
         )
         for held, answer in zip(due, answers, strict=True):
-            self._answered(held, answer, asked_at)
+            self._answered(held, answer, sent_at)
         return len(due) if len(due) == _BATCH else 0
 
     def _hurry(self) -> None:
-        """Let a renewal take no longer than the shortest lease that is held allows."""
+        """Set the renewal deadline based on the shortest lease held."""
         shortest = min((held.lease.ttl for held in self._held_leases), default=self._lease)
         if shortest != self._shortest:
             self._shortest = shortest
             self._link.set_deadline(deadline(shortest))
 
     def _next_delay(self) -> float:
-        """Until the next lease is due, where that is sooner than the next look; what is due already
-        is locked by somebody, or could not be asked for."""
+        # If a lease is already due for renewal, its row is locked or its last renewal failed.
         least, rest = self._retry, super()._next_delay()
         if self._failures:
             return max(min(rest, self._shortest.total_seconds() / 10), least)
         due = min((held.renew_at for held in self._held_leases if _wanted(held)), default=NEVER)
         return min(rest, max(due - boottime(), least))
 
-    def _answered(self, held: HeldLease, answer: RenewResult, asked_at: float) -> None:
+    def _answered(self, held: HeldLease, answer: RenewResult, sent_at: float) -> None:
         if answer.answer is RenewStatus.RENEWED:
             self.renewed += 1
             # Due after a third of the lease.
-            self.late += asked_at > held.renew_at + held.terms.renew_after / 2
-            held.extend(asked_at)
+            self.late += sent_at > held.renew_at + held.terms.renew_after / 2
+            held.extend(sent_at)
             held.lease_state.cancel_requested |= answer.cancel_requested
         elif answer.answer is RenewStatus.LOST and held.lease_state.completed_in_caller_transaction:
-            # Its own transaction has completed it: nothing is left to renew or to settle.
+            # Its own transaction completed the job: there's nothing to renew or settle.
             held.lease_state.settled = True
         elif answer.answer is RenewStatus.LOST and not (
-            held.phase is Phase.ENDED or held.lease_state.settled  # while this was on its way
+            held.phase is Phase.ENDED or held.lease_state.settled  # in the meantime
         ):
-            log.warning(
-                "job %s: the lease is lost; it is stopped", held.job.id, extra=log_fields(held.job)
-            )
+            log.warning("job %s: lease lost, stopping it", held.job.id, extra=log_fields(held.job))
             held.stop(StopReason.LEASE, boottime())
 
     async def close(self) -> None:
@@ -100,5 +100,5 @@ def _due(held: HeldLease, now: float) -> bool:
 
 
 def deadline(lease: timedelta) -> timedelta:
-    """How long a renewal may take before it is tried on a new connection."""
+    """Return how long a renewal may take before it is retried on a new connection."""
     return min(timedelta(seconds=15), lease / 6)

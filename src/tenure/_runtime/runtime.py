@@ -1,4 +1,4 @@
-"""The services of one process that runs work, put together. Under a parent or by itself."""
+"""Assemble the services of one process that runs jobs, with or without a parent."""
 
 import asyncio
 import os
@@ -40,15 +40,13 @@ from tenure._services.rollup import RollupService
 from tenure._services.thread import ServiceThread, ServiceThreadConnection
 
 _LOOK = 0.01
-# The first may have begun before the last settle was committed; the second has not.
+# The first empty claim may have started before the last settle was committed, but not the second.
 _EMPTY_CLAIMS = 2
 _CLAIM_WITHIN = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeOptions:
-    """How one process that runs work is to be."""
-
     worker: WorkerId
     name: str
     queues: Sequence[str]
@@ -57,11 +55,11 @@ class RuntimeOptions:
     sheet: SharedCounters | None = None
     handler: Sequence[str] | None = None
     schedules: bool = False
-    tells: bool = False
+    log_successes: bool = False
 
 
 class WorkerRuntime:
-    """One process' services: handlers on this loop, what must survive them on a service thread."""
+    """The services of one process: handlers on this loop, leases on a service thread."""
 
     def __init__(
         self,
@@ -157,10 +155,9 @@ class WorkerRuntime:
         )
 
     def _subscribe(self) -> RuntimeEvents:
-        """The events of this process, and who is notified first: the log, the counters, then
-        listeners."""
+        """Create the events; the log is notified first, then counters, then listeners."""
         events = RuntimeEvents()
-        if self._options.tells:
+        if self._options.log_successes:
             log_successes(events)
         if self._options.sheet is not None:
             self._counters.subscribe_to(events)
@@ -168,7 +165,7 @@ class WorkerRuntime:
         return events
 
     def metrics_snapshot(self) -> dict[str, Any]:
-        """What this process has counted, and how it stands; from any of its threads."""
+        """Return this process's counters and gauges, from any thread."""
         ticks, jobs, errors = self._scheduler_thread.fired if self._scheduler_thread else (0, 0, 0)
         failed = Counter({"scheduler": errors})
         for service in list(self._services):
@@ -190,7 +187,7 @@ class WorkerRuntime:
         }
 
     def _build_services(self) -> Sequence[Service]:
-        """The services of the service thread; made there, because a link belongs to its loop."""
+        """Create the service thread's services, on its loop, which owns their connections."""
         engine, store = self._app.engine, self._app.engine.store
         name = f"tenure {self._options.name}"
         renewal_connection = engine.service_connection(
@@ -267,7 +264,6 @@ class WorkerRuntime:
         self._announce("worker_started")
 
     def run_scheduler(self) -> None:
-        """Fire schedules from now on, if this process did not."""
         if self._scheduler_thread is None and not self._retired:
             self._scheduler_thread = SchedulerThread(self._app, self._options.name)
             self._scheduler_thread.start()
@@ -277,17 +273,16 @@ class WorkerRuntime:
 
     @property
     def presence(self) -> WorkerState:
-        """How this process fares; offline once nobody is left to renew its leases."""
+        """This worker's state; offline once the service thread has ended."""
         if self._heartbeat is None or not self._service_thread.alive:
             return WorkerState.OFFLINE
         return self._heartbeat.state
 
     async def until_empty(self) -> None:
-        """Return once nothing is due and nothing runs."""
         while True:
             if not self._dispatcher.idle or len(self._held_leases) or self._claimer.beside:
-                # What runs or is being settled may yet enqueue, and what is being claimed beside
-                # is locked: the claims since then count.
+                # Running jobs may still enqueue others, and a concurrent claim locks rows. Only
+                # count empty claims made after both are done.
                 self._claimer.empty_claims = 0
             elif self._claimer.empty_claims >= _EMPTY_CLAIMS:
                 return
@@ -296,7 +291,7 @@ class WorkerRuntime:
             await asyncio.sleep(_LOOK)
 
     def stop_taking_work(self) -> None:
-        """Take no more work, fire no more schedules, and give back what has not started."""
+        """Stop claiming jobs and running schedules, and release jobs that haven't started."""
         if self._heartbeat is not None:
             self._heartbeat.state = WorkerState.DRAINING
         if not self._retired:
@@ -309,14 +304,14 @@ class WorkerRuntime:
         self._dispatcher.stop_taking_work()
 
     async def drain(self, grace: float) -> bool:
-        """Take no more work, give back what has not started, let the rest end within the grace.
+        """Release jobs that haven't started, and let the others finish within the grace period.
 
-        What has not ended shortly before the grace is over is stopped, and given back when it
-        has ended. False: some handler has not, and its lease is still held.
+        Shortly before that period ends, handlers that are still running are stopped and their jobs
+        released. Returns False if a handler is still running and holds its lease.
         """
         began = boottime()
         self.stop_taking_work()
-        # A claim that was on its way is given back before anything is judged.
+        # Jobs from a claim that was in flight are released first.
         within = min(grace, _CLAIM_WITHIN)
         claiming = (self._claimer, self._backlog_claimer)
         await asyncio.gather(
@@ -333,7 +328,7 @@ class WorkerRuntime:
             async with asyncio.timeout(max(began + grace - boottime(), stop_within)):
                 await self._settler.emptied()
         except TimeoutError:
-            log.warning("draining: not everything could be settled; the leases will run out")
+            log.warning("draining: some results were not stored, their leases will expire")
         return ended
 
     async def _idle_by(self, instant: float) -> bool:
@@ -343,7 +338,7 @@ class WorkerRuntime:
         return self._dispatcher.idle
 
     async def stop(self) -> None:
-        """Stop all services, in reverse, and let listeners hear the last of it."""
+        """Stop all services in reverse order and deliver the last events."""
         if self._scheduler_thread is not None:
             await self._scheduler_thread.stop()
         await self._supervisor.stop_all()

@@ -1,4 +1,4 @@
-"""Settles what has ended: one alone at once, many together while the last batch was on its way."""
+"""Settle ended attempts: a single one immediately, many in a batch."""
 
 import asyncio
 import itertools
@@ -22,14 +22,12 @@ from tenure._store.steps import atomically
 from tenure.errors import Error, InvalidValue, LeaseLost, PayloadError, QueryFailed
 
 _BATCH = 500
-# What is busy is asked again after the first of these, then ever more slowly.
+# Pauses before retrying a locked row.
 _BUSY, _BUSY_LONGEST = 0.05, 1.0
 
 
 @dataclass(slots=True, eq=False)
 class _Item:
-    """One running period that is over, and what is special about it."""
-
     held: HeldLease | None
     ended: SettleRequest
     follow_ups: Sequence[NewJob] = ()
@@ -39,7 +37,6 @@ class _Item:
 
     @property
     def about(self) -> dict[str, str | int]:
-        """The fields of a record about it."""
         if self.held is not None:
             return log_fields(self.held.job)
         return {"job": self.ended.lease.job_id, "token": self.ended.lease.token}
@@ -50,8 +47,11 @@ class _Item:
 
 
 class Settler(Service):
-    """Ends leases in the store. Nothing is forgotten until the store has answered for it: a
-    settle that is sent again is harmless, and one that comes too late is refused."""
+    """Settle leases in the store.
+
+    Each settlement is kept until the store responds. Sending one twice is harmless, and one that
+    arrives too late is rejected.
+    """
 
     name = "settler"
 
@@ -81,13 +81,11 @@ class Settler(Service):
         follow_ups: Sequence[NewJob] = (),
         completed_in_caller_transaction: bool = False,
     ) -> None:
-        """Settle this soon. `completed_in_caller_transaction`: the handler says that its own
-        transaction completed the job."""
+        """Settle soon; if the handler says it completed the job itself, check that."""
         self._add(_Item(held, ended, follow_ups, completed_in_caller_transaction))
 
     def put_completed(self, held: HeldLease) -> None:
-        """Complete a job soon that has no key and whose handler left neither a result nor a log:
-        most jobs. They share one statement and one call of each subscriber."""
+        # For jobs without a key, result or log, which share one statement and one event.
         self._completed.append(held)
         self._empty.clear()
         self.run_soon()
@@ -101,7 +99,6 @@ class Settler(Service):
         await self._empty.wait()
 
     async def tick(self) -> int:
-        """Settle what there is, up to a batch; where all of it is busy, wait for its turn."""
         completed = await self._complete() if self._completed else 0
         now = boottime()
         batch = list(itertools.islice((i for i in self._items if i.again_at <= now), _BATCH))
@@ -121,7 +118,7 @@ class Settler(Service):
             if item.plain:
                 continue
             if not self._answered(item, await self._settle_alone(item)):
-                # A lock was waited for: what has ended meanwhile comes first.
+                # This attempt has already waited for a lock, so newly ended attempts go first.
                 break
             if item.held is not None:
                 self._held_leases.drop(item.held)
@@ -129,7 +126,7 @@ class Settler(Service):
         return completed + len(batch)
 
     async def _complete(self) -> int:
-        """Complete a batch. What the short statement did not end is settled by the general one."""
+        """Complete a batch; the general statement settles what the short one didn't."""
         batch = list(itertools.islice(self._completed, _BATCH))
         leases = [held.lease for held in batch]
         left = await self._link.run(self._store.settlement.complete(leases))
@@ -152,7 +149,6 @@ class Settler(Service):
             self._empty.set()
 
     async def _wait(self, now: float) -> int:
-        """Until the first of what is busy may be asked again, or something else has ended."""
         if self._items:
             await self.sleep(min(item.again_at for item in self._items) - now)
         else:
@@ -160,8 +156,7 @@ class Settler(Service):
         return len(self._items)
 
     def _answered(self, item: _Item, answer: SettleResult) -> bool:
-        """Take note of the store's answer; True if the lease is over. What somebody has locked is
-        asked again behind the others."""
+        """Process the store's response; return False if the row is locked and must be retried."""
         self._items.remove(item)
         if answer.answer is SettleStatus.BUSY:
             pause = min(_BUSY_LONGEST, _BUSY * 2.0 ** min(item.tries, 10))
@@ -171,7 +166,7 @@ class Settler(Service):
         refused = answer.answer is SettleStatus.REFUSED
         if refused:
             log.warning(
-                "job %s: its result came too late and was refused; its lease had ended as %s",
+                "job %s: result refused, its lease had already ended as %s",
                 item.ended.lease.job_id,
                 answer.ending or "unknown",
                 extra=item.about,
@@ -195,8 +190,7 @@ class Settler(Service):
             return SettleResult(SettleStatus.BUSY)
 
     async def _settle_followed(self, item: _Item, ended: SettleRequest) -> SettleResult:
-        """Settle and enqueue what follows, both or neither: nothing follows a result that cannot
-        be stored."""
+        # In one transaction: if a result can't be stored, no follow-up is enqueued.
         fit = sanitized(ended)
         if fit.settlement.state is not ended.settlement.state:
             return await self._settle_one(item, fit)
@@ -206,8 +200,8 @@ class Settler(Service):
         try:
             await self._link.run(atomically(op))
         except LeaseLost:
-            # Sent before without an answer, or lost: the plain form tells which, and keeps the
-            # evidence.
+            # The lease is lost, or this was sent before but got no response. The plain form tells
+            # which, and keeps the result as evidence.
             return await self._settle_one(item, ended)
         except (PayloadError, InvalidValue) as error:
             return await self._settle_one(item, as_unstorable(ended, str(error)))
@@ -223,15 +217,12 @@ class Settler(Service):
         return answer
 
     async def _verify(self, item: _Item, ended: SettleRequest) -> SettleResult:
-        """See whether the transaction that the handler completed its job in was committed."""
         try:
             await self._link.run(self._store.settlement.check(ended.lease))
         except LeaseLost:
             return SettleResult(SettleStatus.REPEATED)
         error = Error(
-            "NotCommitted",
-            "the handler completed its job in a transaction and returned, but the transaction "
-            "was not committed",
+            "NotCommitted", "the handler completed its job in a transaction that was not committed"
         )
         failed = Settlement(State.QUEUED, AttemptOutcome.FAILED, error=error, after=timedelta(0))
         return await self._settle_one(item, SettleRequest(ended.lease, failed, ended.log))
@@ -241,7 +232,7 @@ class Settler(Service):
 
 
 def _report(held: HeldLease, ended: SettleRequest) -> None:
-    """Say in the log that an attempt failed whose handler had returned."""
+    """Log a failed attempt whose handler had returned."""
     error = ended.settlement.error
     message = f"{error.type}: {error.message}" if error else "the store refused its result"
     log.warning(

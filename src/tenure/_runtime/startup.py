@@ -1,4 +1,4 @@
-"""What every process of ours does with its app: waits for a schema that fits, hears wakeups."""
+"""Startup steps for every process: wait for the schema, listen for wakeups."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -23,14 +23,12 @@ def package_version() -> str:
 
 
 def redact_url(url: str) -> str:
-    """Where a database is; whoever connects to it, and by which password, is left out."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 async def wait_for_schema(app: WorkerHost) -> None:
-    """Return once the schema is known to fit; wait while the database is away. SchemaError if it
-    does not fit."""
+    """Wait for the database, then check its schema; raise SchemaError if it doesn't match."""
     while True:
         try:
             await app.engine.arun(app.engine.store.schema.check())
@@ -42,7 +40,7 @@ async def wait_for_schema(app: WorkerHost) -> None:
 
 
 async def run_unless_stopped(stopped: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
-    """Do this, unless told to stop before it is done; whether it was done."""
+    """Run until done or stopped; return whether it finished."""
     doing, stop = asyncio.create_task(work), asyncio.create_task(stopped.wait())
     await asyncio.wait({doing, stop}, return_when=asyncio.FIRST_COMPLETED)
     stop.cancel()
@@ -55,7 +53,7 @@ async def run_unless_stopped(stopped: asyncio.Event, work: Coroutine[Any, Any, N
 
 
 def wakeups(app: WorkerHost, name: str, on_wakeup: Callable[[str], None]) -> Sequence[Service]:
-    """What hears wakeups for this app: the database's, a bell's, both, or nothing."""
+    """Create the services that listen for wakeups, using PostgreSQL, Redis, both or neither."""
     engine = app.engine
     services: list[Service] = []
     if app.listen is not False:

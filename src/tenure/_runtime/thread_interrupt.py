@@ -1,10 +1,10 @@
-"""Raising `Stopped` into a handler's thread, where that leaves nothing locked or half done.
+"""Raise `Stopped` in a handler's thread, at a point where it leaves no lock held.
 
-An exception that is raised from outside arrives between any two steps of Python. Inside `logging`,
-`threading`, `queue` or a driver that may be after a lock was taken and before the code that
-releases it: the lock stays locked for the whole process. So the thread's stack is looked at first,
-again and again until it is at a place of the handler's own. Log calls and calls of the job's handle
-are such places by themselves.
+An asynchronous exception can arrive between any two bytecode instructions. Inside `logging`,
+`threading`, `queue` or a database driver, that may be right after a lock was acquired, before the
+code that releases it. The lock would then stay locked for the rest of the process. So we watch the
+thread's stack and wait until it is in the handler's own code. Log calls and methods of the job's
+handle also check whether to stop.
 """
 
 import contextlib
@@ -21,8 +21,7 @@ _set_async_exc = ctypes.pythonapi.PyThreadState_SetAsyncExc
 _set_async_exc.argtypes = [ctypes.c_ulong, ctypes.py_object]
 
 _AGAIN = 0.01
-# Whose frames mean that a lock may be held or a connection half way. By the first part of a
-# module's name; of Tenure itself by two.
+# Packages whose frames may hold a lock or use a connection; Tenure itself is listed by module.
 _LOCKING = frozenset(
     {
         "_frozen_importlib", "_frozen_importlib_external", "_weakrefset", "aiomysql", "asyncpg",
@@ -37,7 +36,7 @@ _OURS = frozenset(
         "app", "handle", "job",
     }
 )  # fmt: skip
-# What of the runtime may hold a lock: all but the ways to run a handler.
+# Runtime modules that may hold a lock: all except the executors.
 _SERVICES = frozenset(
     f"tenure._runtime.{name}"
     for name in (
@@ -45,33 +44,32 @@ _SERVICES = frozenset(
         "log_capture", "renewer", "settler", "suspects", "watchdog",
     )
 )  # fmt: skip
-# Where every handler is called from: below it there is nothing of the handler's.
+# The callers of every handler: frames below them aren't the handler's.
 _CALLERS = frozenset({"tenure._runtime.on_threads", "tenure._runtime.process_runner"})
-# Frames that may be on top though their module may not: what waits there has a `try` around it,
-# and so have its callers in the same modules.
+# Modules that are safe while waiting: the wait is inside a `try`, and so are its callers.
 _WAITING = {"threading": frozenset({"queue", "threading", "concurrent"})}
 _JOINING = frozenset({"join", "_wait_for_tstate_lock"})
-# psycopg waits for its server here, inside `with lock`; a pool closes a connection that is left so.
+# psycopg waits for the server here, inside `with lock`. A pool closes such a connection.
 _DRIVERS_WAITING = frozenset({"psycopg.waiting", "psycopg.connection", "psycopg._connection_base"})
 
 
 def raise_into(thread: int) -> None:
-    """Raise `Stopped` at the thread's next step of Python; code in C is not reached."""
+    """Raise `Stopped` at the thread's next bytecode step; this can't interrupt C code."""
     _set_async_exc(thread, ctypes.py_object(Stopped))
 
 
 def take_back(thread: int) -> None:
-    """Take back what was raised into the thread and has not arrived."""
+    """Withdraw an exception that hasn't arrived yet."""
     _set_async_exc(thread, ctypes.py_object())
 
 
 def is_safe(frame: FrameType | None) -> bool:
-    """Whether an exception that arrives in this frame leaves no lock of a library locked."""
+    """Whether an exception in this frame leaves no library lock held."""
     if frame is None:
         return False
     allowed = _allowed_below(frame)
     if frame.f_globals.get("__name__") in (*_CALLERS, "contextlib"):
-        # Not in the handler yet, or no more; or between a resource and who is to release it.
+        # Outside the handler, or between acquiring a resource and the code that releases it.
         return False
     at: FrameType | None = frame
     while at is not None:
@@ -89,7 +87,7 @@ def is_safe(frame: FrameType | None) -> bool:
 
 
 def _allowed_below(frame: FrameType) -> frozenset[str]:
-    """The packages whose frames do no harm in a stack with this one on top."""
+    """Return the packages that are safe in a stack with this frame on top."""
     module = str(frame.f_globals.get("__name__"))
     if module in _WAITING and (_in_try_of_wait(frame) or frame.f_code.co_name in _JOINING):
         return _WAITING[module]
@@ -99,13 +97,12 @@ def _allowed_below(frame: FrameType) -> frozenset[str]:
 
 
 def _in_try_of_wait(frame: FrameType) -> bool:
-    """Whether this is `Condition.wait`, past the point from which its lock is taken again in any
-    case: before it the function has no local variable of that name."""
+    """Whether this is `Condition.wait` inside its `try`: `gotit` is only set there."""
     return frame.f_code.co_name == "wait" and "gotit" in frame.f_locals
 
 
 class Interrupt:
-    """Raises `Stopped` into the thread of one handler, once, as soon as that is safe."""
+    """Raise `Stopped` in one handler's thread, once, as soon as that is safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -114,31 +111,27 @@ class Interrupt:
         self._raised = False
 
     def enter(self) -> None:
-        """From here on this thread can be raised into."""
         with self._lock:
             self._thread = threading.get_ident()
 
     def leave(self) -> None:
-        """From here on it cannot: what was raised and has not arrived is taken back."""
         with self._lock:
             thread, self._thread = self._thread, None
             if thread is not None and self._raised:
                 take_back(thread)
 
     def request(self) -> None:
-        """Have it raised. From any thread; does not wait."""
         if not self._wanted:
             self._wanted = True
             _raiser.add(self)
 
     def attempt(self) -> bool:
-        """Raise now if that is safe; answers whether there is nothing more to do."""
+        """Raise now if that is safe; return whether this interrupt is done."""
         with self._lock:
             if self._thread is None or self._raised:
                 return True
-            # Two looks: while the first was judged, the thread may have gone on. From the second
-            # on this thread keeps the GIL, unless the machine itself holds it up for longer than
-            # the switch interval.
+            # Check twice: the thread may have moved during the first check. After the second, this
+            # thread keeps the GIL unless the machine stalls it longer than the switch interval.
             frame = sys._current_frames().get(self._thread)  # noqa: SLF001 - the only way to see it
             at = None if frame is None else frame.f_lasti
             if not is_safe(frame):
@@ -151,8 +144,7 @@ class Interrupt:
             return True
 
     def check(self) -> None:
-        """Raise here, if that is wanted and this is the handler's thread: from a log call, or from
-        a call of the job's handle."""
+        """Raise here if requested, in a log call or a call to the job's handle."""
         if not self._wanted or self._raised or threading.get_ident() != self._thread:
             return
         frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - its own stack
@@ -168,7 +160,7 @@ class Interrupt:
 
 
 class _Raiser:
-    """The thread that looks at handlers which are to stop, until each has been raised into."""
+    """The thread that keeps trying to interrupt each handler until it succeeds."""
 
     def __init__(self) -> None:
         self._new: SimpleQueue[Interrupt] = SimpleQueue()
@@ -185,14 +177,14 @@ class _Raiser:
     def _run(self) -> None:
         wanted: list[Interrupt] = []
         while True:
-            # Each time it comes back from waiting it has just been given the GIL, and keeps it.
+            # After a wait, this thread has just acquired the GIL, and keeps it.
             if wanted:
                 time.sleep(_AGAIN)
             else:
                 wanted.append(self._new.get())
             while not self._new.empty():
                 wanted.append(self._new.get())
-            # One that ends by itself, or whose process ends, is done, too.
+            # A handler that ends on its own is done too.
             with contextlib.suppress(Exception):
                 wanted = [interrupt for interrupt in wanted if not interrupt.attempt()]
 

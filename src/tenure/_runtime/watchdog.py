@@ -1,9 +1,9 @@
-"""Watches over handlers: stops what has run out of time or trust, reports a blocked event loop.
+"""Stop handlers that ran out of time or may lose their lease, and report a blocked event loop.
 
-Runs on the service thread. What a handler does not heed goes down the ladder: cancel flag and
-LeaseLost at its next call, a cancel or an exception, the end of its process, the end of the
-child. What holds the GIL stops this thread too; then the parent, which sees the same deadlines
-in shared memory, ends the child.
+The watchdog runs on the service thread. It escalates step by step: set the cancel flag, raise
+LeaseLost at the handler's next call, cancel the task or raise an exception in the thread, kill the
+handler's process, end the child. Code that holds the GIL blocks this thread too. In that case, the
+parent, which sees the same deadlines in shared memory, kills the child.
 """
 
 import asyncio
@@ -25,8 +25,6 @@ _SHARE = 0.8
 
 
 class Watchdog(Service):
-    """One look at every handler, several times per second."""
-
     name = "watcher"
 
     def __init__(
@@ -50,12 +48,11 @@ class Watchdog(Service):
         self._retry_after = retry_after
         self._on_unstoppable = on_unstoppable
         self._blocked_after = defaults.blocked_after.total_seconds()
-        self._asked_at = NEVER
+        self._ping_sent_at = NEVER
         self._heard_at = NEVER
         self.blocked: dict[str, Any] | None = None
 
     async def tick(self) -> int:
-        """Look at every handler, and at the loop they run on."""
         now = boottime()
         if self._board is not None:
             self._board.record_service_heartbeat(now)
@@ -76,63 +73,59 @@ class Watchdog(Service):
                 held.running.cancel_requested()
         if now >= held.trusted_until and held.stopping is not StopReason.LEASE:
             log.warning(
-                "job %s: its lease could not be renewed; it is stopped",
+                "job %s: lease could not be renewed, stopping it",
                 held.job.id,
                 extra=log_fields(held.job),
             )
             held.stop(StopReason.LEASE, now)
         elif held.stopping in (None, StopReason.CANCEL) and now >= held.timeout_at:
-            log.warning(
-                "job %s: its time is up; it is stopped", held.job.id, extra=log_fields(held.job)
-            )
+            log.warning("job %s: timed out, stopping it", held.job.id, extra=log_fields(held.job))
             held.stop(StopReason.TIMEOUT, now)
         elif held.stopping is None and now >= held.cancel_seen_at + stop_within:
             log.info(
-                "job %s: a cancel was requested; it is stopped",
-                held.job.id,
-                extra=log_fields(held.job),
+                "job %s: cancel requested, stopping it", held.job.id, extra=log_fields(held.job)
             )
             held.stop(StopReason.CANCEL, now)
         elif held.stopping is not None:
-            # For the lease's sake a little earlier, before the parent has to.
+            # For a lease, act slightly earlier, before the parent kills the child.
             share = _SHARE if held.stopping is StopReason.LEASE else 1
-            if now >= held.stop_asked_at + share * stop_within:
+            if now >= held.stop_sent_at + share * stop_within:
                 self._force(held, held.stopping)
 
     def _force(self, held: HeldLease, why: StopReason) -> None:
-        """It has not heeded: end its process if it has one, else the child must end."""
+        """Kill the process of a handler that didn't stop. If it has no process, end the child."""
         running = held.running
         if running is None or running.kill():
-            held.stop_asked_at = NEVER
+            held.stop_sent_at = NEVER
         elif why in (StopReason.LEASE, StopReason.TIMEOUT):
-            held.stop_asked_at = NEVER
+            held.stop_sent_at = NEVER
             if why is StopReason.TIMEOUT:
                 held.time_out(self._retry_after(held))
             self._on_unstoppable(held, why)
 
     def _check_event_loop(self, now: float) -> None:
-        """Ask the loop for a sign of life; report it with its stack while none comes."""
+        """Ping the loop, and report its stack while it doesn't respond."""
         if self._heard_at != NEVER:
             if self.blocked is not None:
-                blocked = self._heard_at - self._asked_at
-                log.info("the event loop moves again, after %.1f s", blocked)
-            self._asked_at, self.blocked = NEVER, None
-        if self._asked_at == NEVER:
-            self._asked_at, self._heard_at = now, NEVER
+                blocked = self._heard_at - self._ping_sent_at
+                log.info("event loop unblocked after %.1f s", blocked)
+            self._ping_sent_at, self.blocked = NEVER, None
+        if self._ping_sent_at == NEVER:
+            self._ping_sent_at, self._heard_at = now, NEVER
             self._on_loop(self._alive)
-        elif now - self._asked_at >= self._blocked_after:
+        elif now - self._ping_sent_at >= self._blocked_after:
             stack = self._stack()
             if self.blocked is None:
                 log.warning(
-                    "the event loop is blocked for %.1f s; leases are kept, but nothing else "
-                    "moves. Move the blocking call to a thread. It is here:\n%s",
-                    now - self._asked_at,
+                    "event loop blocked for %.1f s; leases are renewed, but no async handler runs. "
+                    "Move the blocking call to a thread:\n%s",
+                    now - self._ping_sent_at,
                     stack,
                 )
-            self.blocked = {"seconds": round(now - self._asked_at, 1), "stack": stack}
+            self.blocked = {"seconds": round(now - self._ping_sent_at, 1), "stack": stack}
 
     def _alive(self) -> None:
-        # All that the loop's thread writes here: the rest is the watcher's own.
+        # This is the only thing the loop's thread writes.
         self._heard_at = boottime()
         if self._board is not None:
             self._board.record_loop_heartbeat(self._heard_at)
@@ -140,7 +133,7 @@ class Watchdog(Service):
     def _stack(self) -> str:
         frame = sys._current_frames().get(self._thread)  # noqa: SLF001 - the only way to see it
         stack = traceback.extract_stack(frame)
-        # What lies below the handler's own code is ours and asyncio's.
+        # Frames below the handler's own code belong to us and asyncio.
         ours = [n for n, f in enumerate(stack) if f.filename.endswith("_runtime/on_loop.py")]
         return "".join(traceback.format_list(stack[ours[-1] + 1 if ours else 0 :][-_DEEPEST:]))
 

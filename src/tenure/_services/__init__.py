@@ -1,1 +1,4 @@
-"""Loops that any process may run, one service in one file. Knows the port, never a database."""
+"""Background services that any process may run, one per file.
+
+They depend only on the store's interface, never on a particular database.
+"""

@@ -1,4 +1,4 @@
-"""A service: its loop, its backoff, and the supervisor that starts and stops it."""
+"""A service with its loop and backoff, and the supervisor that starts and stops services."""
 
 import asyncio
 import logging
@@ -17,7 +17,6 @@ _JITTER = 0.2
 
 
 def log_fields(job: JobRow) -> dict[str, str | int]:
-    """The fields of a record in the log that is about this job, for its `extra`."""
     return {
         "job": job.id,
         "attempt": job.attempt,
@@ -28,11 +27,13 @@ def log_fields(job: JobRow) -> dict[str, str | int]:
 
 
 class Service:
-    """One job of the worker. A subclass writes `tick`, which answers how much it did.
+    """A recurring task in a worker.
 
-    After a pass that did something the next one follows at once; after one that did nothing
-    the service rests for `pause`, or until nudged. An error ends no service: what cannot be
-    done now is tried again after `retry`, then ever more slowly, at the slowest every `longest`.
+    Subclasses implement `tick`, which returns how much work it did.
+
+    If a tick did any work, the next one starts immediately. After an idle tick, the service waits
+    for `pause`, or until `run_soon()` is called. An error doesn't end the service: it retries after
+    `retry`, with backoff up to `longest`.
     """
 
     name = "service"
@@ -53,23 +54,21 @@ class Service:
         self.errors: int = 0
 
     async def tick(self) -> int:
-        """One bounded pass."""
+        """Do one bounded pass, and return how much work was done."""
         raise NotImplementedError
 
     async def close(self) -> None:
-        """Let go of what the service holds."""
+        """Release resources."""
 
     def run_soon(self) -> None:
-        """Let the next pass begin at once. From the service's own event loop only."""
+        """Start the next tick immediately. Call only from the service's own event loop."""
         self._nudged.set()
 
     def stop(self) -> None:
-        """Let the loop end after the pass that it is in."""
         self._stopping = True
         self._nudged.set()
 
     async def run(self) -> None:
-        """Pass after pass until stopped."""
         try:
             while not self._stopping:
                 done = await self._attempt()
@@ -79,23 +78,23 @@ class Service:
             await self.close()
 
     async def _attempt(self) -> int:
-        # Cleared before the pass, so that a nudge during it is not forgotten.
+        # Cleared before the tick, so a request made during it counts.
         self._nudged.clear()
         try:
             done = await self.tick()
         except StoreError as error:
             self._failures += 1
             self.errors += 1
-            # Said once: an outage of an hour is one line in the log, not a thousand.
+            # Logged once: an hour-long outage is one line, not a thousand.
             level = logging.WARNING if self._failures == 1 else logging.DEBUG
-            log.log(level, "%s: %s; it tries again", self.name, error)
+            log.log(level, "%s: %s; trying again", self.name, error)
             return 0
         except Exception:
             self._failures += 1
-            log.exception("%s: a pass failed; it goes on", self.name)
+            log.exception("%s: unexpected error, trying again", self.name)
             return 0
         if self._failures:
-            log.info("%s: it works again, after %d tries", self.name, self._failures + 1)
+            log.info("%s: recovered after %d attempts", self.name, self._failures + 1)
         self._failures = 0
         return done
 
@@ -106,7 +105,6 @@ class Service:
         return seconds * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - spreads load
 
     async def sleep(self, seconds: float) -> None:
-        """Wait so long, or until nudged."""
         try:
             async with asyncio.timeout(seconds):
                 await self._nudged.wait()
@@ -127,12 +125,11 @@ class Supervisor:
             self._tasks[service] = asyncio.create_task(service.run(), name=f"tenure {service.name}")
 
     async def stop_all(self) -> None:
-        """Stop the services one by one, the last first."""
         for service in reversed(self._services):
             await self.stop(service)
 
     async def stop(self, service: Service, *, within: float = _WITHIN) -> None:
-        """Stop one service, if it runs; one that does not end is cancelled."""
+        """Stop one service; cancel it if it doesn't end in time."""
         task = self._tasks.pop(service, None)
         if task is None:
             return

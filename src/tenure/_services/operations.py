@@ -1,4 +1,4 @@
-"""Does the chunks of operations as they fall due. Anyone may; another goes on where one ended."""
+"""Run chunks of bulk operations when they are due. Any worker can do this."""
 
 import random
 from datetime import datetime
@@ -9,14 +9,18 @@ from tenure._store.engine import ServiceConnection
 from tenure._store.port import Store
 from tenure.config import Defaults
 
-# The first of many to look does the chunk; the others come when it is done.
+# Spreads workers out, so one runs the chunk and the others find it already done.
 _SPREAD = 0.01
 _SHORTEST_SLEEP = 0.001
 _AFTER_ANOTHER = 0.1
 
 
 class OperationRunner(Service):
-    """Looks over a connection that it shares; works over its own, kept while there is work."""
+    """Run chunks of bulk operations.
+
+    It checks for work over a shared connection. While there is work, it keeps its own connection
+    open.
+    """
 
     name = "advancer"
 
@@ -35,9 +39,9 @@ class OperationRunner(Service):
         self._due_at: float | None = None
 
     async def tick(self) -> int:
-        asked_at = boottime()
+        sent_at = boottime()
         next_at, now = await self._looking.run(self._store.operations.next_due())
-        self._due_at = _due_at(next_at, now, asked_at)
+        self._due_at = _due_at(next_at, now, sent_at)
         if next_at is None:
             await self._working.close()
             return 0
@@ -47,11 +51,10 @@ class OperationRunner(Service):
         if did:
             log.debug("advancer: %d items done", did)
         else:
-            self._due_at = asked_at + _AFTER_ANOTHER
+            self._due_at = sent_at + _AFTER_ANOTHER
         return did
 
     def _next_delay(self) -> float:
-        """Until the next chunk is due, and at most for the usual pause."""
         wait = super()._next_delay()
         if self._failures or self._due_at is None:
             return wait
@@ -59,9 +62,8 @@ class OperationRunner(Service):
         return min(wait, max(self._due_at - boottime(), _SHORTEST_SLEEP) + spread)
 
     async def close(self) -> None:
-        """Close the connection of its own; the other one is another's."""
         await self._working.close()
 
 
-def _due_at(next_at: datetime | None, now: datetime, asked_at: float) -> float | None:
-    return None if next_at is None else asked_at + (next_at - now).total_seconds()
+def _due_at(next_at: datetime | None, now: datetime, sent_at: float) -> float | None:
+    return None if next_at is None else sent_at + (next_at - now).total_seconds()

@@ -1,4 +1,4 @@
-"""Keeps partitions ahead and drops what is past its retention, where the role is the owner's."""
+"""Create upcoming partitions and drop expired ones, provided that our role owns the tables."""
 
 from datetime import timedelta
 
@@ -11,8 +11,6 @@ _NOT_THE_OWNER = "42501"
 
 
 class Pruner(Service):
-    """One upkeep at the start and one an hour."""
-
     name = "pruner"
 
     def __init__(self, store: Store, link: ServiceConnection) -> None:
@@ -21,16 +19,17 @@ class Pruner(Service):
         self._link = link
 
     async def tick(self) -> int:
-        """One upkeep; its connection is not kept for an hour."""
         try:
             upkept = await self._link.run(self._store.maintenance.maintain())
         except QueryFailed as error:
             if error.sqlstate != _NOT_THE_OWNER:
                 raise
-            log.info("pruner: this role owns no tables; run tenure db maintain as the owner")
+            log.info(
+                "pruner: this role does not own the tables; run tenure db maintain as the owner"
+            )
         else:
             if upkept.done:
-                log.info("pruner: %d partitions made or dropped", len(upkept.done))
+                log.info("pruner: %d partitions created or dropped", len(upkept.done))
         finally:
             await self._link.close()
         return 0

@@ -1,4 +1,4 @@
-"""Returns jobs whose lease ran out to their queue, or declares them failed. Anyone may."""
+"""Rescue jobs whose leases have expired. Any worker can requeue them or mark them as failed."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -14,20 +14,18 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 _BATCH = 500
-# A sweep that took as long has waited for a lock on the table: nobody else could renew meanwhile.
+# A sweep this slow waited for a table lock, and no worker could renew during that time.
 _WAITED = 1.0
 
 
 class HeldHere(Protocol):
-    """The leases that this process holds."""
-
     @property
     def at_risk(self) -> Sequence[Lease]:
-        """Those that may be over in the store, and that this process has yet to give back."""
+        """Return leases that may have expired but that this process hasn't released yet."""
 
 
 class Rescuer(Service):
-    """Sweeps expired leases, above a floor; once per lease from zero."""
+    """Rescue expired leases above a floor. Once per lease length, check all of them."""
 
     name = "rescuer"
 
@@ -52,8 +50,8 @@ class Rescuer(Service):
         self._on_rescued = on_rescued
 
     async def tick(self) -> int:
-        """One sweep; none for a third of a lease after one that failed. Whoever could not reach
-        the store had to stop its handlers, and gives their jobs back itself, uncounted."""
+        # Don't sweep for a third of a lease after a failed sweep: a worker that couldn't reach the
+        # store stops its handlers and releases their jobs itself, without counting a loss.
         now = boottime()
         if now < self._sweep_from:
             return 0
@@ -72,17 +70,16 @@ class Rescuer(Service):
             self._from_zero_at = now + self._lease.total_seconds()
             await self._report_overdue()
         if rescues.jobs:
-            log.info("rescuer: %d leases had expired", len(rescues.jobs))
+            log.info("rescuer: ended %d expired leases", len(rescues.jobs))
         if len(rescues.jobs) == _BATCH:
             return _BATCH
         self._floor = rescues.now - self._lag
         return 0
 
     async def _report_overdue(self) -> None:
-        """Say who keeps a lease that is long over from being rescued."""
         for lease in await self._link.run(self._store.leases.overdue(self._lease)):
             log.warning(
-                "job %s: its lease is long over, but its row is locked by pid %s (%s) since %s; "
+                "job %s: lease expired, but its row is locked by pid %s (%s) since %s; "
                 "end that transaction",
                 lease.job_id,
                 lease.pid or "unknown",

@@ -1,4 +1,4 @@
-"""Folds ended attempts into counts per minute. Any number may try; one at a time folds."""
+"""Roll ended attempts up into per-minute counts. Only one worker at a time does this."""
 
 from datetime import timedelta
 
@@ -11,8 +11,6 @@ _MINUTES = 60
 
 
 class RollupService(Service):
-    """Folds what is closed, minute by minute."""
-
     name = "folder"
 
     def __init__(self, store: Store, link: ServiceConnection) -> None:
@@ -21,7 +19,6 @@ class RollupService(Service):
         self._link = link
 
     async def tick(self) -> int:
-        """A bounded number of minutes; the connection is not kept until the next."""
         folded = 0
         try:
             while folded < _MINUTES:

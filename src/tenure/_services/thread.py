@@ -1,7 +1,7 @@
-"""Services on a thread and an event loop of their own, and connections on that loop.
+"""A thread with its own event loop for services, and the connections that live on that loop.
 
-The answer to a claim arrives here. On the handlers' loop it would wait in the socket for as long
-as a handler blocks that loop, and no thread would renew the leases in it (rule 7).
+Responses to claims arrive here. If they arrived on the handlers' loop, a handler that blocks the
+loop would leave them unread in the socket, and nothing would renew the claimed leases (rule 7).
 """
 
 import asyncio
@@ -21,8 +21,6 @@ _LOOK = 0.01
 
 
 class ServiceThread:
-    """Runs services on a thread of its own, from start to stop."""
-
     def __init__(self, make: Callable[[], Sequence[Service]], *, name: str = "service") -> None:
         self._make = make
         self._name = name
@@ -31,19 +29,19 @@ class ServiceThread:
         self._ended = threading.Event()
         self._stop: asyncio.Event | None = None
         self._last_words: Callable[[], Awaitable[None]] | None = None
+        self._links: list[ServiceConnection] = []
         self._thread = threading.Thread(target=self._main, name=f"tenure-{name}", daemon=True)
 
     def start(self) -> None:
-        """Start the thread and return once its services run."""
         self._thread.start()
         self._ready.wait()
 
     def _main(self) -> None:
         try:
             asyncio.run(self._run())
-        except Exception:  # noqa: BLE001 - told, whatever it was
-            # Where nobody renews from here on, the deadlines on the board end this process.
-            log.exception("the %s thread has died", self._name)
+        except Exception:  # noqa: BLE001 - logged
+            # Without renewals, the board's deadlines end this process.
+            log.exception("the %s thread died", self._name)
         finally:
             self._ready.set()
             self._ended.set()
@@ -52,15 +50,25 @@ class ServiceThread:
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(_report)
         self._stop = asyncio.Event()
-        supervisor = Supervisor(self._make())
-        supervisor.start()
-        self._ready.set()
-        await self._stop.wait()
-        await supervisor.stop_all()
-        if self._last_words is not None:
-            with contextlib.suppress(TimeoutError, StoreError):
-                async with asyncio.timeout(_LAST_WORDS):
-                    await self._last_words()
+        try:
+            supervisor = Supervisor(self._make())
+            supervisor.start()
+            self._ready.set()
+            await self._stop.wait()
+            await supervisor.stop_all()
+            if self._last_words is not None:
+                with contextlib.suppress(TimeoutError, StoreError):
+                    async with asyncio.timeout(_LAST_WORDS):
+                        await self._last_words()
+        finally:
+            # These connections are used from other loops, which can't close them once this loop has
+            # ended.
+            for link in self._links:
+                await link.close()
+
+    def keep(self, link: ServiceConnection) -> None:
+        """Close this connection when the thread ends, if it's still open by then."""
+        self._links.append(link)
 
     @property
     def alive(self) -> bool:
@@ -68,20 +76,18 @@ class ServiceThread:
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
-        """The loop of its thread; None before it runs and after it has ended."""
         return None if self._ended.is_set() else self._loop
 
     def call(self, act: Callable[[], None]) -> None:
-        """Have this done on the service thread's loop."""
         if self._loop is not None and not self._ended.is_set():
             self._loop.call_soon_threadsafe(act)
 
     async def stop(self, last_words: Callable[[], Awaitable[None]] | None = None) -> None:
-        """Stop the services, say the last words, end the thread."""
+        """Stop the services, await `last_words`, and then end the thread."""
         self._last_words = last_words
         if self._stop is not None:
             self.call(self._stop.set)
-            # Not by a thread of the loop's executor: handlers may have filled it or shut it down.
+            # Not in the loop's executor: handlers may have filled it or shut it down.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_STOP_WITHIN):
                     while not self._ended.is_set():  # noqa: ASYNC110 - a thread sets it
@@ -89,8 +95,7 @@ class ServiceThread:
 
 
 def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  # noqa: ARG001
-    """Log what asyncio reports, by Tenure's own log: asyncio's would wait for the user's handlers
-    on this thread."""
+    """Send asyncio's error reports to Tenure's log, which never waits for users' log handlers."""
     log.error("service thread: %s", context.get("message"), exc_info=context.get("exception"))
 
 
@@ -98,7 +103,7 @@ T = TypeVar("T")
 
 
 class ServiceThreadConnection:
-    """Performs operations by a link that is made, used and closed on the service thread's loop."""
+    """A connection that belongs to the service thread's loop but can be used from another loop."""
 
     def __init__(self, thread: ServiceThread, make: Callable[[], ServiceConnection]) -> None:
         self._service_thread = thread
@@ -106,7 +111,6 @@ class ServiceThreadConnection:
         self._link: ServiceConnection | None = None
 
     async def run(self, op: Op[T]) -> T:
-        """Perform an operation there and return its answer."""
         return await self._there(self._run(op))
 
     async def close(self) -> None:
@@ -116,6 +120,7 @@ class ServiceThreadConnection:
     async def _run(self, op: Op[T]) -> T:
         if self._link is None:
             self._link = self._make()
+            self._service_thread.keep(self._link)
         return await self._link.run(op)
 
     async def _there(self, work: Coroutine[Any, Any, T]) -> T:

@@ -1,4 +1,7 @@
-"""Hears that there may be something to do. Losing it costs a poll, never a job."""
+"""Listen for wakeups.
+
+A lost wakeup only delays a job until the next poll. The job itself is never lost.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -8,8 +11,6 @@ from tenure._services.base import Service, log
 
 
 class Wakeups(Service):
-    """Listens, to the database or to a bell, and passes on what it hears."""
-
     name = "wakeups"
 
     def __init__(
@@ -39,7 +40,7 @@ class Wakeups(Service):
             if self._failures:
                 log.info("wakeups: listening again")
             self._failures = 0
-            # The first word comes when listening has begun: what was sent before was not heard.
+            # The first item arrives once listening starts. Earlier wakeups may have been missed.
             self._on_wakeup(queue)
 
     def stop(self) -> None:

@@ -1,1 +1,1 @@
-"""The store: where jobs are kept. `port` is the seam, one package per database behind it."""
+"""The store: `port` is its interface, with one package per database."""

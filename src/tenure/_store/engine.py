@@ -1,7 +1,4 @@
-"""One database as the rest of the house sees it: a store, and ways to perform its operations.
-
-A protocol only; `_wiring` says which database stands behind it.
-"""
+"""Protocols for one database: a store, and runners for its operations."""
 
 from __future__ import annotations
 
@@ -23,125 +20,132 @@ T = TypeVar("T")
 
 
 class Runner(Protocol):
-    """Performs operations on one connection, in the sync world."""
+    """Runs operations on one connection."""
 
     def run(self, op: Op[T]) -> T:
-        """Perform an operation and return its answer."""
+        """Run an operation and return its result."""
 
 
 class AsyncRunner(Protocol):
-    """The same in the async world."""
-
-    async def run(self, op: Op[T]) -> T:
-        """Perform an operation and return its answer."""
+    async def run(self, op: Op[T]) -> T: ...
 
 
 class ClosableRunner(AsyncRunner, Protocol):
-    """Performs operations until it is closed."""
-
-    async def close(self) -> None:
-        """Close the connection, if there is one."""
+    async def close(self) -> None: ...
 
 
 class ServiceConnection(ClosableRunner, Protocol):
-    """A connection of one service's own. Made when first needed, and again after it broke."""
+    """A service's own connection, opened on first use and reopened if it breaks."""
 
     def set_deadline(self, deadline: timedelta) -> None:
-        """From now on each statement has so long to be answered."""
+        """Set the deadline for each statement."""
 
     async def open(self) -> None:
-        """Make the connection now, if there is none, so that the first need is not kept waiting."""
+        """Connect now if not connected, so the first operation doesn't wait."""
 
     def listen(self, channel: str, *, anyway: bool = False) -> AsyncIterator[str]:
-        """What arrives on a channel; an empty text at first and now and then, as a sign of life.
-        Ends by Unreachable when the connection breaks. Nothing arrives through a pooler, which is
-        not even tried unless `anyway`."""
+        """Yield payloads, and "" as a heartbeat.
+
+        Behind a pooler, yield nothing unless `anyway` is set.
+        """
 
 
 class Notifier(Protocol):
-    """A way beside the database by which wakeups travel. What it loses costs a poll."""
+    """Delivers wakeups outside the database. A lost wakeup delays a job until the next poll."""
 
     def publish(self, queues: Collection[str]) -> None:
-        """Say that there may be something in these queues; without a wait, without an error."""
+        """Wake these queues' workers, without waiting or raising."""
 
     def listen(self) -> AsyncIterator[str]:
-        """What is rung; an empty text at first and now and then, as a sign of life. Ends by
-        Unreachable when the connection breaks."""
+        """Yield wakeups, and "" as a heartbeat. Raise Unreachable when the connection breaks."""
 
     def check(self) -> None:
-        """Unreachable, with the reason, unless it carries what is rung."""
+        """Raise Unreachable, with the reason, if wakeups don't get through."""
 
     def close(self) -> None:
-        """Say what is left to say, if that can be done at once, and let go."""
+        """Publish pending wakeups if that can be done immediately, and disconnect."""
 
 
 class Engine(Protocol):
-    """One database: what is asked of it, and who performs it."""
+    """One database: its store, and runners for operations."""
 
     @property
     def store(self) -> Store:
-        """The operations there are."""
+        """Return the store's operations."""
 
     @property
     def url(self) -> str:
-        """The database's address, password included: for processes of ours, never for a log."""
+        """Return the database URL with its password.
+
+        Pass it only to our own processes, and never log it.
+        """
 
     @property
-    def schema(self) -> str:
-        """The schema that everything of ours is in."""
+    def schema(self) -> str: ...
 
     @property
     def channel(self) -> str:
-        """The channel of wakeups."""
+        """Return the wakeup channel."""
 
     @property
     def notifier(self) -> Notifier | None:
-        """What carries wakeups beside that channel, if anything does. It is rung after every
-        commit of ours that enqueued."""
+        """Return the notifier that sends wakeups outside the database after our enqueues commit."""
 
     def run(self, op: Op[T], connection: Any = None) -> T:
-        """Run an operation on a connection of our own, or in the transaction of a caller's."""
+        """Run an operation on one of our own connections, or in a caller's transaction."""
 
     async def arun(self, op: Op[T], connection: Any = None) -> T: ...
 
+    def reserve_pool(self, name: str, *, connections: int, waiting: int) -> Engine:
+        """Return this engine with a pool of its own for `run` and `arun`, which no other operation
+        uses up. If more than `waiting` async operations wait for a connection, they fail with
+        Overloaded.
+        """
+
+    def limit_waiting(self, waiting: int) -> None:
+        """Let further async operations fail with Overloaded while this many wait. Call it before
+        the first operation.
+        """
+
     def session(self) -> AbstractContextManager[Runner]:
-        """One connection, made now and closed at the end, that waits as long as it takes: for
-        migrations, and for programs that ask once. Unreachable, with the reason, at once."""
+        """Open one connection without deadlines, for migrations and one-off programs."""
 
     def service_connection(
         self, name: str, *, deadline: timedelta | None = None
     ) -> ServiceConnection:
-        """A connection for one service, with a deadline on each statement."""
+        """Return a connection for one service, with a deadline for each statement."""
 
     def on(self, connection: Any) -> Runner:
-        """A caller's sync connection, whose transaction is joined."""
+        """Return a runner that joins the transaction on a caller's sync connection."""
 
     def aon(self, connection: Any) -> AsyncRunner:
-        """A caller's async connection, whose transaction is joined."""
+        """Return a runner that joins the transaction on a caller's async connection."""
 
     def transaction(self) -> AbstractContextManager[Any]:
-        """A connection with plain settings, inside a READ COMMITTED transaction, for handlers."""
+        """Open a READ COMMITTED transaction with plain settings, for handlers."""
 
     def atransaction(self) -> AbstractAsyncContextManager[Any]: ...
 
     def check_listen(self) -> ListenCheck:
-        """Whether what one connection notifies is heard by another."""
+        """Check whether one connection receives another's notifications."""
 
     def wait(self, job_id: JobId, timeout: float | None) -> JobRow | None:
-        """The job once it has ended, or as it is when the time is up; None if there is none."""
+        """Return the job once it has ended, or its current row when the timeout is reached.
+
+        Returns None if the job doesn't exist.
+        """
 
     async def wait_async(self, job_id: JobId, timeout: float | None) -> JobRow | None:  # noqa: ASYNC109
-        """The same in the async world."""
+        ...
 
     @property
-    def migrations(self) -> Sequence[Migration]:
-        """The migrations of this release, in order."""
+    def migrations(self) -> Sequence[Migration]: ...
 
     def reserve_connections(self, connections: int) -> None:
-        """Let pools grow to so many connections: every handler may need one."""
+        """Let the pools grow to this many connections, because every handler may need one."""
 
     def close(self) -> None:
-        """Close the connections of the sync world."""
+        """Close the sync connections."""
 
     async def aclose(self) -> None:
-        """Close the connections of this event loop."""
+        """Close this event loop's connections."""

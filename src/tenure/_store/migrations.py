@@ -1,4 +1,4 @@
-"""Migrations: which there are, which are due. What they do is the business of each store."""
+"""Find out which migrations exist and which are pending. Each store defines what they do."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _FILE = re.compile(r"(?P<version>\d{3})_(?P<slug>[a-z0-9_]+)\.(?P<way>up|down)\.
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """One direction of a migration. `transaction` is False where the header says so."""
+    """One direction of a migration. Its header sets `transaction` and `breaking`."""
 
     text: str
     transaction: bool
@@ -24,7 +24,7 @@ class Script:
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One step of the schema, there and back."""
+    """One schema migration, up and down."""
 
     version: int
     slug: str
@@ -33,17 +33,16 @@ class Migration:
 
     @property
     def name(self) -> str:
-        """The migration's file name without its direction."""
         return f"{self.version:03}_{self.slug}"
 
 
 def load(directory: "Traversable") -> Sequence[Migration]:
-    """All migrations of a directory in order. A gap, a double or a missing way is a defect."""
+    """Load a directory's migrations. A gap, a duplicate or a missing direction is a bug."""
     scripts: dict[tuple[int, str], dict[str, Script]] = {}
     for file in directory.iterdir():
-        if found := _FILE.fullmatch(file.name):
-            key = int(found["version"]), found["slug"]
-            scripts.setdefault(key, {})[found["way"]] = _script(file.read_text())
+        if match := _FILE.fullmatch(file.name):
+            key = int(match["version"]), match["slug"]
+            scripts.setdefault(key, {})[match["way"]] = _script(file.read_text())
     for (version, slug), ways in sorted(scripts.items()):
         for way in {"up", "down"} - ways.keys():
             raise AssertionError(f"{version:03}_{slug}.{way}.sql is missing")
@@ -59,13 +58,12 @@ def load(directory: "Traversable") -> Sequence[Migration]:
 
 
 def check_version(version: int, known: Sequence[Migration]) -> None:
-    """Refuse a version that this release does not know."""
     if not 0 <= version <= len(known):
-        raise InvalidValue(f"there is no version {version}; this release knows 0 to {len(known)}")
+        raise InvalidValue(f"version {version} does not exist; this release has 0 to {len(known)}")
 
 
 def way(known: Sequence[Migration], *, since: int, to: int) -> Sequence[tuple[Migration, bool]]:
-    """The migrations that lead from one version to another, in order; True is up."""
+    """Return the migrations from one version to another, in order. True means up."""
     check_version(since, known)
     check_version(to, known)
     if since <= to:
@@ -82,18 +80,16 @@ def _script(text: str) -> Script:
     )
 
 
-def check(found: int, *, needed: int, breaking_since: int | None = None) -> None:
-    """Refuse to work with a schema that is too old, or so new that this release cannot know it.
-
-    A schema that is newer is fine as long as nothing in it, since ours, was breaking.
-    """
-    if found < needed:
+def check(version: int, *, needed: int, breaking_since: int | None = None) -> None:
+    """Reject a schema that is too old, or one that is newer and has a breaking migration."""
+    if version < needed:
         raise SchemaTooOld(
-            f"schema is at version {found}, this release needs {needed}; run: tenure db migrate"
+            f"the schema is at version {version}, this release needs {needed}; "
+            "run: tenure db migrate"
         )
     if breaking_since is not None and breaking_since > needed:
         raise SchemaTooNew(
-            f"schema is at version {found} and has a breaking change since {breaking_since}, "
-            f"this release knows {needed}; upgrade tenure, or go back, with the newer "
-            f"release, by: tenure db migrate --to {needed}"
+            f"the schema is at version {version} with a breaking change in {breaking_since}, but "
+            f"this release knows only {needed}; upgrade tenure, or migrate back with the newer "
+            f"release: tenure db migrate --to {needed}"
         )

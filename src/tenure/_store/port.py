@@ -1,11 +1,9 @@
-"""The seam between Tenure and a database: what a store can do, written without I/O.
+"""The interface between Tenure and a database: operations as generators that do no I/O.
 
-An operation is a generator that yields steps and is sent rows; it does no I/O, so it is
-written once and run by a sync or an async session. Which database answers is decided by whoever
-makes the store and the session.
+An operation yields steps and receives rows. So it's written only once, and either a sync or an
+async session can run it. Each method is documented in the corresponding file in `_store/postgres`.
 
-A store has one attribute per part. A method without a docstring here has it in the file of that
-name in `_store/postgres`.
+Longer than 500 lines because one page shows every operation that a store must have.
 """
 
 from __future__ import annotations
@@ -19,13 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime, timedelta
 
-    from tenure._model.access import NewToken, TokenRow
+    from tenure._model.access import KnownToken, NewSession, NewToken, SessionRow, TokenRow
     from tenure._model.attempt import AttemptRow
     from tenure._model.audit import AuditPage, AuditRow, By
     from tenure._model.diagnostics import (
         LockedJob,
         NotifyQueue,
         OverdueMaintenance,
+        RoleSetting,
         SchemaDrift,
         ServerInfo,
         VacuumIssues,
@@ -45,9 +44,11 @@ if TYPE_CHECKING:
     )
     from tenure._model.operation import (
         Changes,
+        Erasure,
         ItemOutcome,
         Membership,
         NewBackfill,
+        NewErasure,
         NewOperation,
         OperationItem,
         OperationRow,
@@ -62,10 +63,11 @@ if TYPE_CHECKING:
         LateSchedule,
         System,
     )
-    from tenure._model.queue import Lane, QueueRow
+    from tenure._model.queue import Lane, QueueRow, QueueUsage
     from tenure._model.results import (
         CancelStatus,
         DeleteStatus,
+        FreeResult,
         JobPage,
         JobSource,
         MaintenanceReport,
@@ -98,18 +100,17 @@ if TYPE_CHECKING:
 
 
 class JobStore(Protocol):
-    """Jobs: enqueue and read."""
-
     def enqueue(
         self, jobs: Sequence[NewJob], *, wake: bool = True
     ) -> Op[Sequence[EnqueueResult]]: ...
-    def enqueue_pipelined(self, batches: Iterable[UniformBatch]) -> Op[Sequence[EnqueueResult]]:
-        """Put batches of jobs without a key into their queues, one behind the other; answers for
-        all of them in the order asked. To be performed atomically: what the batches' own iterator
-        raises is raised after some of them were sent."""
+    def enqueue_pipelined(self, batches: Iterable[UniformBatch]) -> Op[Sequence[EnqueueResult]]: ...
 
     def get(self, job_id: JobId) -> Op[JobRow | None]: ...
+    def get_many(
+        self, ids: Sequence[JobId], *, largest: int | None = None
+    ) -> Op[Sequence[JobRow]]: ...
     def wait(self, job_id: JobId) -> Op[JobRow | None]: ...
+    def queues_of(self, ids: Sequence[JobId]) -> Op[Mapping[JobId, str]]: ...
     def attempts(self, job_id: JobId) -> Op[Sequence[AttemptRow]]: ...
     def last_attempts(self, ids: Sequence[JobId]) -> Op[Sequence[AttemptRow]]: ...
     def items(
@@ -118,8 +119,6 @@ class JobStore(Protocol):
 
 
 class JobSearchStore(Protocol):
-    """Lists of jobs, and the search by selector."""
-
     def list(
         self,
         state: State,
@@ -129,9 +128,9 @@ class JobSearchStore(Protocol):
         signature: str | None = None,
         count: int = 50,
         place: PageCursor | None = None,
-    ) -> Op[JobPage]:
-        """Jobs in one state, newest first. What is searched per page is bounded. Only dead letters
-        have the `signature` of an error."""
+        granted: Sequence[str] | None = None,
+        largest: int | None = None,
+    ) -> Op[JobPage]: ...
 
     def search(
         self,
@@ -140,13 +139,13 @@ class JobSearchStore(Protocol):
         count: int,
         window: int,
         places: Mapping[JobSource, JobId] | None = None,
-    ) -> Op[SearchPage]:
-        """The jobs that a selector means, newest first, among `window` rows of all piles;
-        `places` is the last page's `next`."""
+        granted: Sequence[str] | None = None,
+        largest: int | None = None,
+    ) -> Op[SearchPage]: ...
 
 
 class JobCommandStore(Protocol):
-    """What operators do to jobs; each with its audit row in the same transaction."""
+    """Operators' job commands, each in one transaction with its audit row."""
 
     def cancel(self, ids: Sequence[JobId], by: By) -> Op[Sequence[CancelStatus]]: ...
     def revoke(self, ids: Sequence[JobId], by: By) -> Op[Sequence[bool]]: ...
@@ -156,11 +155,10 @@ class JobCommandStore(Protocol):
     def discard(self, ids: Sequence[JobId], by: By) -> Op[Sequence[bool]]: ...
     def move(self, ids: Sequence[JobId], changes: Changes, by: By) -> Op[Sequence[bool]]: ...
     def delete(self, ids: Sequence[JobId], by: By) -> Op[Sequence[DeleteStatus]]: ...
+    def free_key(self, task: str, key: str, by: By) -> Op[FreeResult]: ...
 
 
 class LeaseStore(Protocol):
-    """Leases: claim, renew, report progress, guard, rescue."""
-
     def claim(
         self,
         lanes: Sequence[Lane],
@@ -174,12 +172,7 @@ class LeaseStore(Protocol):
         unknown_tasks: Sequence[str] = (),
         suspects: int = 3,
         kept: Sequence[Lease] = (),
-    ) -> Op[ClaimResult]:
-        """Claim due jobs from lanes in order. `limited` is a hint from the last answer;
-        `patient` is for a scan from zero, which may take long; `within` is for one that must not,
-        and fails as a timeout then; `unknown_tasks` are tasks that the worker does not know and
-        leaves to others. Suspects come with fewer worker losses than `suspects`; `kept` are the
-        caller's own leases, which no claim rescues."""
+    ) -> Op[ClaimResult]: ...
 
     def next_due(self, lanes: Sequence[Lane]) -> Op[tuple[datetime | None, datetime]]: ...
     def suspect_waits(self, queues: Sequence[str], worker_losses: int) -> Op[bool]: ...
@@ -200,10 +193,7 @@ class LeaseStore(Protocol):
         message: str | None = None,
         also: Sequence[NewJob] = (),
         log: str | None = None,
-    ) -> Op[ProgressResult]:
-        """Record a report and extend the lease; LeaseLost if it is lost or over. The report that
-        reaches the job's target also settles it, with what follows from it and what it logged, in
-        the same transaction."""
+    ) -> Op[ProgressResult]: ...
 
     def guard(self, lease: Lease) -> Op[None]: ...
     def confirm(
@@ -220,12 +210,8 @@ class LeaseStore(Protocol):
 
 
 class SettlementStore(Protocol):
-    """How running periods end."""
-
     def settle(self, ended: Sequence[SettleRequest]) -> Op[Sequence[SettleResult]]: ...
-    def complete(self, leases: Sequence[Lease]) -> Op[Sequence[Lease]]:
-        """Complete jobs without a key whose handlers left neither a result nor a log, as most do.
-        Returns the leases that it did not end: `settle` finds out why."""
+    def complete(self, leases: Sequence[Lease]) -> Op[Sequence[Lease]]: ...
 
     def check(self, lease: Lease) -> Op[None]: ...
     def settle_within(
@@ -236,18 +222,16 @@ class SettlementStore(Protocol):
         also: Sequence[NewJob] = (),
         log: str | None = None,
         hurried: bool = False,
-    ) -> Op[None]:
-        """End one running period as the last statements of a caller's transaction, and enqueue
-        what follows from it; LeaseLost, and the caller must roll back, if the lease is no longer
-        the job's. `hurried` gives up on a lock soon, where nobody waits for this one alone."""
+    ) -> Op[None]: ...
 
 
 class QueueStore(Protocol):
-    """What operators set for queues; each with its audit row in the same transaction."""
+    """Operators' queue settings, each in one transaction with its audit row."""
 
     def pause(self, name: str, by: By, *, until: datetime | None = None) -> Op[QueueRow]: ...
     def resume(self, name: str, by: By) -> Op[QueueRow]: ...
     def limit(self, name: str, limit: int | None, by: By) -> Op[QueueRow]: ...
+    def set_quotas(self, name: str, quotas: Mapping[str, float], by: By) -> Op[QueueRow]: ...
     def configure(
         self, name: str, by: By, *, lease: timedelta | None, max_attempts: int | None
     ) -> Op[QueueRow]: ...
@@ -255,15 +239,13 @@ class QueueStore(Protocol):
 
 
 class SettingStore(Protocol):
-    """What operators set for the whole installation, with audit rows."""
-
     def set(self, name: str, value: Json, by: By) -> Op[None]: ...
     def reset(self, name: str, by: By) -> Op[None]: ...
     def changed(self) -> Op[Mapping[str, Json]]: ...
 
 
 class WorkerStore(Protocol):
-    """Workers' presence. No lease depends on it."""
+    """Worker presence. No lease depends on it."""
 
     def register(self, worker: NewWorker) -> Op[None]: ...
     def heartbeat(
@@ -275,9 +257,9 @@ class WorkerStore(Protocol):
 
 
 class AuditStore(Protocol):
-    """What operators did."""
-
-    def record(self, by: By, action: str, targets: Sequence[str]) -> Op[None]: ...
+    def record(
+        self, by: By, action: str, targets: Sequence[str], *, after: Json = None
+    ) -> Op[None]: ...
     def list(
         self, target: str, *, count: int = 100, before: int | None = None
     ) -> Op[Sequence[AuditRow]]: ...
@@ -295,13 +277,11 @@ class AuditStore(Protocol):
 
 
 class ScheduleStore(Protocol):
-    """Schedules. A name that no schedule has is an InvalidValue."""
+    """Schedules. An unknown name raises InvalidValue."""
 
     def declare(
         self, program: str, version: Sequence[int], schedules: Sequence[NewSchedule]
-    ) -> Op[DeclareResult]:
-        """Bring a program's schedules to what its code says, in one transaction: write those that
-        differ, retire those that it no longer has; nothing that a newer version wrote."""
+    ) -> Op[DeclareResult]: ...
 
     def create(self, schedule: NewSchedule, by: By) -> Op[ScheduleRow]: ...
     def update(self, schedule: NewSchedule, by: By) -> Op[ScheduleRow]: ...
@@ -310,24 +290,17 @@ class ScheduleStore(Protocol):
     def resume(self, name: str, by: By) -> Op[ScheduleRow]: ...
     def delete(self, name: str, by: By) -> Op[ScheduleRow]: ...
     def run(self, name: str, by: By, *, key: str | None = None) -> Op[EnqueueResult]: ...
-    def get(self, name: str, *, lock: bool = False) -> Op[ScheduleRow | None]:
-        """The schedule of this name, or None; locked until the transaction's end, if it is to be
-        changed from what it is."""
+    def get(self, name: str, *, lock: bool = False) -> Op[ScheduleRow | None]: ...
 
-    def list(self, *, after: str = "", count: int = 100) -> Op[Sequence[ScheduleRow]]: ...
+    def list(
+        self, *, after: str = "", count: int = 100, granted: Sequence[str] | None = None
+    ) -> Op[Sequence[ScheduleRow]]: ...
 
 
 class TickStore(Protocol):
-    """Ticks of schedules."""
-
     def fire(
         self, *, count: int = 100, floor: datetime | None = None, unread: Collection[str] = ()
-    ) -> Op[FireResult]:
-        """Account for what is due of up to `count` schedules: each tick makes its job or a row
-        that says why not, and the schedule's next time moves on, in one transaction. Any number
-        may fire at once; a schedule that another one is at is passed over. What has been due
-        since before `floor` is left to a pass without one. A schedule that cannot be read here
-        is told and left to others, as are those in `unread`."""
+    ) -> Op[FireResult]: ...
 
     def list(
         self, name: str, *, before: datetime | None = None, count: int = 50
@@ -335,28 +308,27 @@ class TickStore(Protocol):
 
 
 class OperationStore(Protocol):
-    """Operations and their items. An id that no operation has is an InvalidValue."""
+    """Operations and their items. An unknown id raises InvalidValue."""
 
-    def start(self, new: NewOperation, by: By, *, keep: bool = True) -> Op[OperationRow]:
-        """Freeze the members of an operation, in one transaction with its row, which says how many
-        they are. Without `keep` they are only counted: for a rehearsal."""
+    def start(self, new: NewOperation, by: By, *, keep: bool = True) -> Op[OperationRow]: ...
 
-    def start_backfill(self, new: NewBackfill, by: By, *, keep: bool = True) -> Op[OperationRow]:
-        """Freeze those of a schedule's ticks that have no job, as the members of an operation that
-        makes it for each."""
+    def start_backfill(
+        self, new: NewBackfill, by: By, *, keep: bool = True
+    ) -> Op[OperationRow]: ...
 
     def next_due(self) -> Op[tuple[datetime | None, datetime]]: ...
-    def run_chunk(self) -> Op[int]:
-        """Do one chunk of the operation that has been due the longest: its items, their outcomes
-        and its next time in one transaction; answers how many. Any number may advance at once; an
-        operation that another one is at is passed over."""
+    def run_chunk(self) -> Op[int]: ...
 
-    def steer(self, operation_id: int, wanted: OperationState, by: By) -> Op[OperationRow]:
-        """Pause, resume (`running`) or abort; once it is answered, no chunk goes on under the old
-        state. InvalidValue if it has ended."""
+    def steer(self, operation_id: int, wanted: OperationState, by: By) -> Op[OperationRow]: ...
 
     def get(self, operation_id: int) -> Op[OperationRow | None]: ...
-    def list(self, *, before: int | None = None, count: int = 50) -> Op[Sequence[OperationRow]]: ...
+    def list(
+        self,
+        *,
+        before: int | None = None,
+        count: int = 50,
+        granted: Sequence[str] | None = None,
+    ) -> Op[Sequence[OperationRow]]: ...
     def items(
         self,
         operation_id: int,
@@ -364,28 +336,64 @@ class OperationStore(Protocol):
         outcome: ItemOutcome | None = None,
         after: int = 0,
         count: int = 100,
-    ) -> Op[tuple[Sequence[OperationItem], int | None]]:
-        """An operation's items in their order, behind a place, and where the next page begins,
-        None at the end alone. What is searched per page is bounded."""
+    ) -> Op[tuple[Sequence[OperationItem], int | None]]: ...
 
     def of_job(self, job_id: JobId, *, count: int = 100) -> Op[Sequence[Membership]]: ...
 
 
+class ErasureStore(Protocol):
+    """Erasures: operations that leave nothing of the jobs they name."""
+
+    def start(self, new: NewErasure, by: By) -> Op[Erasure]: ...
+
+
 class TokenStore(Protocol):
-    """Access tokens, and the answers to requests with an idempotency key."""
+    """Access tokens, and the responses to requests with an idempotency key."""
 
     def create(self, new: NewToken, by: By) -> Op[TokenRow]: ...
-    def find(self, digest: str) -> Op[TokenRow | None]: ...
+    def find(self, digest: str) -> Op[KnownToken | None]: ...
+    def set_quotas(self, token_id: int, quotas: Mapping[str, float], by: By) -> Op[bool]: ...
     def touch(self, ids: Sequence[int]) -> Op[int]: ...
     def list(
-        self, *, before: int | None = None, count: int = 100, active: bool = False
+        self,
+        *,
+        before: int | None = None,
+        count: int = 100,
+        active: bool = False,
+        parent: int | None = None,
     ) -> Op[Sequence[TokenRow]]: ...
-    def revoke(self, ids: Sequence[int], by: By) -> Op[Sequence[bool]]: ...
+    def revoke(
+        self, ids: Sequence[int], by: By, *, children: bool = True, parent: int | None = None
+    ) -> Op[Sequence[bool]]: ...
     def once(self, actor: str, key: str, digest: str, op: Op[Json]) -> Op[tuple[Json, bool]]: ...
 
 
+class SignInStore(Protocol):
+    """Dashboard sessions and one-time sign-in codes."""
+
+    def open(self, new: NewSession, by: By) -> Op[SessionRow]: ...
+    def find(self, digest: str) -> Op[tuple[SessionRow, str | None] | None]: ...
+    def touch(self, session_id: int) -> Op[bool]: ...
+    def list(
+        self,
+        *,
+        before: int | None = None,
+        count: int = 100,
+        active: bool = False,
+        token: int | None = None,
+        session: int | None = None,
+    ) -> Op[Sequence[SessionRow]]: ...
+    def end(
+        self, ids: Sequence[int], by: By, *, action: str, token: int | None = None
+    ) -> Op[Sequence[bool]]: ...
+    def create_code(
+        self, digest: str, token: int, lifetime: timedelta, by: By
+    ) -> Op[datetime | None]: ...
+    def use_code(self, digest: str) -> Op[str | None]: ...
+
+
 class StatsStore(Protocol):
-    """Counts of what has ended and of what is there. None goes through an unbounded set."""
+    """Statistics and counts. None of them reads an unbounded set."""
 
     def roll_up(self) -> Op[int]: ...
     def over_time(
@@ -397,11 +405,10 @@ class StatsStore(Protocol):
         until: datetime | None = None,
         step: timedelta,
     ) -> Op[Stats]: ...
-    def totals(self, since: datetime | None = None) -> Op[Totals]:
-        """What ended from an instant on, by queue and task, from the counts per minute; without
-        one, the last hour, which tells from when on to ask."""
+    def totals(self, since: datetime | None = None) -> Op[Totals]: ...
 
     def depths(self, *, most: int = COUNTED) -> Op[Sequence[Depth]]: ...
+    def usage(self, queues: Sequence[str], *, most: int) -> Op[QueueUsage]: ...
     def failed_groups(
         self,
         *,
@@ -414,7 +421,7 @@ class StatsStore(Protocol):
 
 
 class OverviewStore(Protocol):
-    """Figures for whoever looks at all of it at once. None goes through an unbounded set."""
+    """Figures for the overview. None of them reads an unbounded set."""
 
     def lateness(self) -> Op[LateWork]: ...
     def storage(self) -> Op[Storage]: ...
@@ -431,10 +438,15 @@ class OverviewStore(Protocol):
 
 
 class InspectionStore(Protocol):
-    """What people and the doctor look at. None of it goes through an unbounded set."""
+    """Facts for people and for `tenure doctor`. None of them reads an unbounded set."""
 
     def leases(
-        self, *, worker: WorkerId | None = None, queue: str | None = None, count: int = 100
+        self,
+        *,
+        worker: WorkerId | None = None,
+        queue: str | None = None,
+        count: int = 100,
+        granted: Sequence[str] | None = None,
     ) -> Op[Sequence[LeaseRow]]: ...
     def throughput(self, queues: Sequence[str], *, minutes: int = 30) -> Op[Throughput]: ...
     def recent_runs(
@@ -443,6 +455,8 @@ class InspectionStore(Protocol):
     def system(self) -> Op[System]: ...
     def server_info(self) -> Op[ServerInfo]: ...
     def rights(self, role: str) -> Op[Sequence[str]]: ...
+    def excess_rights(self) -> Op[Mapping[str, Sequence[str]]]: ...
+    def role_settings(self) -> Op[Sequence[RoleSetting]]: ...
     def schema_drift(self) -> Op[Sequence[SchemaDrift]]: ...
     def overdue_maintenance(self) -> Op[OverdueMaintenance]: ...
     def notify_queue(self) -> Op[NotifyQueue]: ...
@@ -453,18 +467,12 @@ class InspectionStore(Protocol):
 
 
 class MaintenanceStore(Protocol):
-    """Partitions and retention."""
-
-    def maintain(self) -> Op[MaintenanceReport]:
-        """Make the partitions ahead, drop what is past its retention. Needs the owner's role and
-        a connection outside any transaction."""
+    def maintain(self) -> Op[MaintenanceReport]: ...
 
     def clear(self) -> Op[None]: ...
 
 
 class SchemaStore(Protocol):
-    """The version of the schema."""
-
     def version(self) -> Op[tuple[int, int | None]]: ...
     def check(self) -> Op[None]: ...
     def migrate(self, *, to: int | None = None) -> Op[Sequence[str]]: ...
@@ -472,7 +480,10 @@ class SchemaStore(Protocol):
 
 @dataclass(frozen=True)
 class Store:
-    """What a store can do, by its parts. Each method describes an operation; a runner runs it."""
+    """A store's operations, grouped by topic.
+
+    Each method returns an operation for a runner to run.
+    """
 
     jobs: JobStore
     job_queries: JobSearchStore
@@ -486,7 +497,9 @@ class Store:
     schedules: ScheduleStore
     ticks: TickStore
     operations: OperationStore
+    erasures: ErasureStore
     tokens: TokenStore
+    sign_ins: SignInStore
     stats: StatsStore
     overview: OverviewStore
     inspection: InspectionStore

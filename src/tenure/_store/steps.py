@@ -1,4 +1,4 @@
-"""The steps of an operation: queries, raw SQL, pipelines, transaction marks."""
+"""An operation's steps: queries, raw SQL, pipelines, transaction marks."""
 
 from __future__ import annotations
 
@@ -17,18 +17,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 P = ParamSpec("P")
 Row: TypeAlias = Mapping[str, Any]
-# Each by its columns' names, or a tuple where the query wants one.
+# Rows by column name, or tuples if the query requests them.
 Rows: TypeAlias = Sequence[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One statement of the store by its name, with its parameters by theirs.
-
-    `no_timeout` has no deadline; `in_transaction` means something only inside a transaction;
-    `as_tuples` wants
-    rows as tuples in the statement's order, where they come by the hundred.
-    """
+    """A statement, by name. `no_timeout` turns off its deadline, and `as_tuples` returns tuples."""
 
     name: str
     params: Mapping[str, object]
@@ -39,9 +34,9 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class RawSql:
-    """One statement that the store itself worked out: partitions, migrations. Never user input.
+    """SQL that the store built itself.
 
-    `session` leaves something in the session beyond its transaction.
+    `session` means it changes more than the current transaction.
     """
 
     text: str
@@ -50,11 +45,9 @@ class RawSql:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """Queries of one name that need nothing of each other's answers: sent one behind the other,
-    where the session can without waiting in between. The answer is the rows of each.
+    """Independent queries with the same name, sent without waiting in between.
 
-    For the inside of a transaction: by themselves, they would be one or several of them, as the
-    session sends them.
+    Use it inside a transaction.
     """
 
     name: str
@@ -62,7 +55,7 @@ class Pipeline:
 
 
 class TransactionMark(Enum):
-    """The edges of a transaction; inside another one, or a caller's, of a part of it."""
+    """A transaction's boundaries; inside another transaction, a savepoint's."""
 
     BEGIN = "BEGIN"
     COMMIT = "COMMIT"
@@ -75,7 +68,7 @@ Op: TypeAlias = Generator[Step, Rows, T]
 
 
 def atomically(op: Op[T]) -> Op[T]:
-    """The same operation as one transaction: all of it, or nothing if it raises."""
+    """Run an operation as one transaction. If it raises, nothing is stored."""
     yield TransactionMark.BEGIN
     try:
         answer = yield from op
@@ -87,7 +80,7 @@ def atomically(op: Op[T]) -> Op[T]:
 
 
 def atomic(describe: Callable[P, Op[T]]) -> Callable[P, Op[T]]:
-    """The operations that a method describes, each as one transaction."""
+    """Run the operation that a method returns as one transaction."""
 
     @wraps(describe)
     def as_transaction(*args: P.args, **kwargs: P.kwargs) -> Op[T]:
@@ -97,8 +90,7 @@ def atomic(describe: Callable[P, Op[T]]) -> Callable[P, Op[T]]:
 
 
 def stepwise(op: Op[T], perform: Callable[[Step], Op[Rows]]) -> Op[T]:
-    """The same operation with other steps: in the place of each, those that `perform` makes of
-    it."""
+    """Replace each step of an operation with the steps that `perform` returns for it."""
     try:
         step = next(op)
         while True:

@@ -1,7 +1,8 @@
-"""What an operator can see and do: one method per verb, sync, with an async twin for each.
+"""Operator commands: inspect and manage jobs, queues, schedules and workers.
 
-A command, a route and a page are spellings of these methods. Every change takes who and why
-(`By`), and is in the audit by its own transaction. What the methods take and give is here too.
+The command line, the HTTP API and the dashboard all call these methods. Each has an async version
+whose name is prefixed with `a`. Every change takes a `By` and writes to the audit log in the same
+transaction.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +14,7 @@ from tenure._model.audit import By
 from tenure._model.diagnostics import Finding
 from tenure._model.job import State
 from tenure._model.operation import Changes, Filter
-from tenure._rules.access import allows, covers, visible
+from tenure._rules.access import allows, allows_task, covers, role_scopes, visible
 from tenure._rules.formatting import compact, measured
 from tenure._rules.liveness import accepts_jobs_from, health, is_paused, live
 from tenure._rules.operations import selected, selector_of
@@ -26,6 +27,7 @@ from tenure._rules.timing import describe_timing
 from tenure._store.engine import Engine
 from tenure.admin._commands import SubGroup
 from tenure.admin.doctor import Doctor
+from tenure.admin.erasure import ErasureCommands
 from tenure.admin.installation import (
     Audit,
     Queues,
@@ -35,10 +37,12 @@ from tenure.admin.installation import (
     Workers,
 )
 from tenure.admin.jobs import EnqueuedMany, FailedGroups, JobList, JobRequest, Jobs
+from tenure.admin.keys import DeduplicationKeys
 from tenure.admin.operations import ItemList, Operations
 from tenure.admin.schedules import Run, Schedules, preview_timing
 from tenure.admin.schema import Schema, SchemaStatus, roles, sql
 from tenure.admin.search import WINDOWS, JobSearch
+from tenure.admin.sessions import OpenedSession, Sessions, SessionTerms, SignInCode
 from tenure.admin.stats import OverviewCommands, StatsCommands
 from tenure.admin.tokens import CreatedToken, Tokens
 
@@ -50,6 +54,7 @@ __all__ = [
     "By",
     "Changes",
     "CreatedToken",
+    "DeduplicationKeys",
     "EnqueuedMany",
     "FailedGroups",
     "Filter",
@@ -58,6 +63,7 @@ __all__ = [
     "JobRequest",
     "JobSearch",
     "Jobs",
+    "OpenedSession",
     "Operations",
     "Queues",
     "Redactor",
@@ -66,12 +72,16 @@ __all__ = [
     "Schedules",
     "Schema",
     "SchemaStatus",
+    "SessionTerms",
+    "Sessions",
     "Setting",
+    "SignInCode",
     "State",
     "Tokens",
     "Workers",
     "accepts_jobs_from",
     "allows",
+    "allows_task",
     "compact",
     "connect",
     "covers",
@@ -83,6 +93,7 @@ __all__ = [
     "measured",
     "parse_selector",
     "preview_timing",
+    "role_scopes",
     "roles",
     "selected",
     "selector_of",
@@ -93,16 +104,34 @@ __all__ = [
 ]
 
 
-class Admin(StatsCommands, OverviewCommands, SystemCommands, Doctor):
-    """What an operator can do to one database: commands on jobs, queues, workers and the rest."""
+class Admin(StatsCommands, OverviewCommands, SystemCommands, ErasureCommands, Doctor):
+    """Operator commands for one database: `app.admin`.
+
+    Each command has an async version whose name is prefixed with `a`.
+
+    Attributes:
+        jobs: Job commands.
+        keys: Deduplication key commands.
+        queues: Queue commands.
+        workers: Worker commands.
+        schedules: Schedule commands.
+        operations: Batch operation commands.
+        settings: Installation setting commands.
+        tokens: Access token commands.
+        sessions: Dashboard session commands.
+        audit: The audit log.
+        schema: Database schema commands.
+    """
 
     jobs: Final = SubGroup(Jobs)
+    keys: Final = SubGroup(DeduplicationKeys)
     queues: Final = SubGroup(Queues)
     workers: Final = SubGroup(Workers)
     schedules: Final = SubGroup(Schedules)
     operations: Final = SubGroup(Operations)
     settings: Final = SubGroup(RuntimeSettings)
     tokens: Final = SubGroup(Tokens)
+    sessions: Final = SubGroup(Sessions)
     audit: Final = SubGroup(Audit)
     schema: Final = SubGroup(Schema)
 
@@ -111,10 +140,21 @@ class Admin(StatsCommands, OverviewCommands, SystemCommands, Doctor):
 def connect(
     url: str | None = None, *, schema: str | None = None, check: bool = True
 ) -> Iterator[Admin]:
-    """The verbs over one connection, made now: for a program that asks once and ends.
+    """Open one connection for a short-lived program, and close it when the block ends.
 
-    Without `url` and `schema`, those that are configured. Refuses a schema that does not fit,
-    unless told not to check. The async twins open connections of their own.
+    The commands' async versions open their own connections.
+
+    Args:
+        url: The database URL (default: as configured).
+        schema: The schema that holds Tenure's tables (default: as configured).
+        check: Reject a schema that is incompatible with this release (default: True).
+
+    Returns:
+        A context manager that yields an `Admin`.
+
+    Raises:
+        SchemaError: The schema is incompatible with this release.
+        Unreachable: The database isn't responding.
     """
     engine = _engine(url, schema)
     with engine.session() as session:
@@ -124,8 +164,15 @@ def connect(
 
 
 def examine(url: str | None = None, *, schema: str | None = None) -> Sequence[Finding]:
-    """The doctor's findings, for a program that asks once; a database that does not answer is one
-    of them. Without `url` and `schema`, those that are configured."""
+    """Run the doctor once. An unresponsive database is reported as a finding.
+
+    Args:
+        url: The database URL (default: as configured).
+        schema: The schema that holds Tenure's tables (default: as configured).
+
+    Returns:
+        The findings.
+    """
     engine = _engine(url, schema)
     try:
         return Admin(engine).doctor()

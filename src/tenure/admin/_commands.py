@@ -1,4 +1,4 @@
-"""One text for two faces: a verb is written once, as an operation, and called sync or async."""
+"""Write each command once, as a store operation, and make it callable sync or async."""
 
 from collections.abc import Callable, Coroutine
 from functools import wraps
@@ -14,7 +14,7 @@ P = ParamSpec("P")
 
 
 class CommandGroup:
-    """What the groups of verbs share: the database, and who performs an operation on it."""
+    """The base class for command groups. It has a database, and runs operations on it."""
 
     def __init__(self, engine: Engine, *, runner: Runner | None = None) -> None:
         self._engine = engine
@@ -22,17 +22,17 @@ class CommandGroup:
         self._runner = runner or engine
 
     def _run(self, op: Op[T]) -> T:
-        """Perform an operation and return its answer."""
+        """Run an operation and return its result."""
         return self._runner.run(op)
 
     async def _arun(self, op: Op[T]) -> T:
-        """The same in the async world."""
+        """Async version of `_run`."""
         return await self._engine.arun(op)
 
 
 async def on_a_thread(act: Callable[[], T]) -> T:
-    """The async face of what has none of its own: it goes on even if nobody awaits it."""
-    import asyncio  # noqa: PLC0415 - who calls this has loaded it, who does not need not
+    """Run sync code on a thread. It keeps running even if the caller stops awaiting it."""
+    import asyncio  # noqa: PLC0415 - callers have loaded it, and sync programs do without it
 
     return await asyncio.to_thread(act)
 
@@ -41,7 +41,7 @@ V = TypeVar("V", bound=CommandGroup)
 
 
 class SubGroup(Generic[V]):
-    """A group of commands that is an attribute of another, over the same database."""
+    """A command group as an attribute of another, on the same database."""
 
     def __init__(self, kind: type[V]) -> None:
         self.kind = kind
@@ -57,7 +57,7 @@ class SubGroup(Generic[V]):
 
 
 class AdminCommand(Generic[V, P, T]):
-    """A verb, called in the sync world, from the method that describes its operation."""
+    """A sync command, built from the method that describes its operation."""
 
     def __init__(self, describe: Callable[Concatenate[V, P], Op[T]]) -> None:
         self.describe: Callable[Concatenate[V, P], Op[T]] = requires_actor(describe)
@@ -81,7 +81,7 @@ class AdminCommand(Generic[V, P, T]):
 
 
 class AsyncTwin(Generic[V, P, T]):
-    """The async face of a verb. Kept as `Final`, so that every type checker infers the same."""
+    """A command's async version. Declared `Final` so all type checkers infer the same type."""
 
     def __init__(self, verb: AdminCommand[V, P, T]) -> None:
         self._describe = verb.describe
@@ -107,8 +107,7 @@ class AsyncTwin(Generic[V, P, T]):
 
 
 def requires_actor(describe: Callable[P, T]) -> Callable[P, T]:
-    """The same, and what is to be who calls and why is refused where it is something else, before
-    anything is asked of the database."""
+    """Make a method check `by` before it queries the database."""
     code = describe.__code__
     taken = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     if "by" not in taken:
@@ -125,23 +124,23 @@ def requires_actor(describe: Callable[P, T]) -> Callable[P, T]:
 
 
 def check_actor(by: object) -> None:
-    """InvalidValue for what does not say who, in the way that the audit has it."""
+    """Raise InvalidValue unless the value is a `By`."""
     if not isinstance(by, By):
-        said = by if isinstance(by, str) else "me"
-        raise InvalidValue(f"by is {by!r}; it says who, for the audit: write By({said!r})")
+        actor = by if isinstance(by, str) else "me"
+        raise InvalidValue(f"by must be a By, got {by!r}; write By({actor!r})")
 
 
 MAX_PAGE_SIZE = 1000
 
 
 def check_page_size(count: int) -> None:
-    """InvalidValue for a page that is empty or too large."""
+    """Raise InvalidValue for a page that is empty or too large."""
     if not 1 <= count <= MAX_PAGE_SIZE:
-        raise InvalidValue(f"a page of {count} is not within 1 to {MAX_PAGE_SIZE:,}")
+        raise InvalidValue(f"count must be from 1 to {MAX_PAGE_SIZE:,}, got {count}")
 
 
 def as_dry_run(op: Op[T]) -> Op[T]:
-    """The same transaction, rolled back where it would commit: the answer says what would be."""
+    """Run the same transaction, but roll back instead of committing."""
     return stepwise(op, _without_commit)
 
 

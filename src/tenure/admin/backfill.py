@@ -1,4 +1,4 @@
-"""Backfills: past ticks that have no job."""
+"""Backfill: create jobs for past ticks that never got one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,42 +22,54 @@ _INSTANT = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The ticks of one timing between two instants, both included."""
+    """A timing's ticks between two datetimes, inclusive."""
 
     timing: Timing
     since: datetime
     until: datetime
 
     def ticks(self) -> Sequence[datetime]:
-        """Each of them, in order; InvalidValue for more than are sensible at once."""
-        found = timing.between(self.timing, self.since - _INSTANT, self.until)
-        ticks = list(islice(found, MOST_ITEMS + 1))
+        """Return the ticks in order.
+
+        Raises:
+            InvalidValue: There are too many for one backfill.
+        """
+        every = timing.between(self.timing, self.since - _INSTANT, self.until)
+        ticks = list(islice(every, MOST_ITEMS + 1))
         if len(ticks) > MOST_ITEMS:
             raise InvalidValue(
-                f"there are more than {MOST_ITEMS:,} ticks in this window; backfill a part of it"
+                f"a backfill must have at most {MOST_ITEMS:,} ticks, got more; backfill a shorter "
+                "time at once"
             )
         return ticks
 
     def refuse_forgotten(self, made_at: datetime, kept_since: datetime) -> None:
-        """Refuse ticks that the schedule may have fired, and whose rows are no longer kept."""
+        """Reject ticks that may have created jobs, but whose rows have since been removed.
+
+        Args:
+            made_at: When the schedule was created.
+            kept_since: The oldest tick still kept.
+
+        Raises:
+            InvalidValue: The window includes such ticks.
+        """
         first = max(self.since, made_at)
         if first < min(self.until, kept_since):
             raise InvalidValue(
-                f"ticks before {kept_since:%Y-%m-%d %H:%M}Z are no longer kept, so that nobody "
-                "knows which had their job; begin there, or say `forgotten` and every older one "
-                "makes a job"
+                f"since must be {kept_since:%Y-%m-%d %H:%M}Z or later, got "
+                f"{self.since:%Y-%m-%d %H:%M}Z, as Tenure no longer knows which older ticks had a "
+                "job; start later, or pass `forgotten` to create a job for every older tick"
             )
 
 
 def window(row: ScheduleRow, since: datetime, until: datetime, now: datetime) -> Window:
-    """The window that a backfill is to fill; what is yet to come, or is due and not fired yet, is
-    left to the schedule."""
+    """Return a backfill's window. Ticks that haven't run yet are left to the schedule."""
     aware(since, "since")
     aware(until, "until")
     if since > until:
-        raise InvalidValue(f"since {since} is after until {until}; turn them around")
+        raise InvalidValue(f"since must not be after until ({until}), got {since}; swap them")
     if since > now:
-        raise InvalidValue(f"since {since} is yet to come; a backfill is for the past")
+        raise InvalidValue(f"since must be in the past, got {since}; the schedule fires the rest")
     last = min(until, now)
     if row.next_at is not None:
         last = min(last, row.next_at - _INSTANT)
@@ -68,8 +80,11 @@ _KEPT = "keep_ticks_days"
 
 
 class BackfillCommands(CommandGroup):
-    """The verb `backfill`. It is no single operation of the store: ticks are found in between, and
-    a million of them take their time."""
+    """The `backfill` command.
+
+    It isn't a single store operation, because finding a million ticks takes a while and must not
+    happen inside a transaction.
+    """
 
     def backfill(
         self,
@@ -82,14 +97,29 @@ class BackfillCommands(CommandGroup):
         forgotten: bool = False,
         dry_run: bool = False,
     ) -> OperationRow:
-        """Freeze which past ticks have no job, from `since` to `until`, both included, at most
-        1,000,000; and have workers make these jobs, `rate` a second. What is due and not fired yet
-        is left to the schedule. The answer's `total` says how many they are; in a dry run that is
-        all, and nobody has the answer's id. Ticks are kept for some days only: older ones may have
-        had their jobs, and are refused unless `forgotten`."""
+        """Start an operation that creates jobs for past ticks that never got one.
+
+        It covers up to 1,000,000 ticks. Workers create the jobs.
+
+        Args:
+            name: The schedule's name.
+            since: The first tick, as an aware datetime.
+            until: The last tick, as an aware datetime.
+            by: Who is doing this and why, for the audit log.
+            rate: How many jobs to create per second (default: 500).
+            forgotten: Include ticks whose rows were already removed, even though they may have had
+                a job.
+            dry_run: Only count the ticks (default: False).
+
+        Returns:
+            The operation. Its `total` is the number of ticks.
+
+        Raises:
+            InvalidValue: The schedule does not exist, or the window is invalid.
+        """
         check_actor(by)
         row, wanted = self._run(self._window(name, since, until, forgotten=forgotten))
-        new = _asked(row, wanted, rate)
+        new = _new_backfill(row, wanted, rate)
         return self._run(self._started(new, by, dry_run=dry_run))
 
     async def abackfill(
@@ -103,10 +133,23 @@ class BackfillCommands(CommandGroup):
         forgotten: bool = False,
         dry_run: bool = False,
     ) -> OperationRow:
-        """The same in the async world."""
+        """Async version of `backfill`.
+
+        Args:
+            name: The schedule's name.
+            since: The first tick, as an aware datetime.
+            until: The last tick, as an aware datetime.
+            by: Who is doing this and why, for the audit log.
+            rate: How many jobs to create per second (default: 500).
+            forgotten: Include ticks whose rows were already removed.
+            dry_run: Only count the ticks (default: False).
+
+        Returns:
+            The operation.
+        """
         check_actor(by)
         row, wanted = await self._arun(self._window(name, since, until, forgotten=forgotten))
-        new = await on_a_thread(lambda: _asked(row, wanted, rate))
+        new = await on_a_thread(lambda: _new_backfill(row, wanted, rate))
         return await self._arun(self._started(new, by, dry_run=dry_run))
 
     def _started(self, new: NewBackfill, by: By, *, dry_run: bool) -> Op[OperationRow]:
@@ -137,7 +180,7 @@ class BackfillCommands(CommandGroup):
         return server.now
 
 
-def _asked(row: ScheduleRow, wanted: Window, rate: int) -> NewBackfill:
+def _new_backfill(row: ScheduleRow, wanted: Window, rate: int) -> NewBackfill:
     return NewBackfill(
         schedule=row.name,
         queue=row.job.queue,

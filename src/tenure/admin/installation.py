@@ -1,8 +1,4 @@
-"""Commands on queues, workers and settings; leases, audit, system.
-
-What an operator can look at beside jobs and figures: leases, the pace of queues, the audit, what
-the installation stands on. Nothing here changes anything; each look is bounded.
-"""
+"""Commands for queues, workers and settings, the audit log, and system information."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +9,7 @@ from uuid import UUID
 from tenure._model.audit import AuditPage, AuditRow, By
 from tenure._model.ids import Json, WorkerId
 from tenure._model.overview import System
-from tenure._model.queue import QueueRow
+from tenure._model.queue import QueueRow, QueueUsage
 from tenure._model.stats import Depth, Throughput
 from tenure._model.worker import WorkerRow
 from tenure._rules import runtime_settings as known
@@ -25,7 +21,14 @@ from tenure.errors import InvalidValue
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting as it is in force; `changed` says that it was set at run time."""
+    """An installation setting.
+
+    Attributes:
+        name: The setting's name.
+        value: The current value.
+        built_in: The built-in default.
+        changed: Whether an operator changed it.
+    """
 
     name: str
     value: Json
@@ -34,32 +37,62 @@ class Setting:
 
 
 class Queues(CommandGroup):
-    """Commands on queues: `app.admin.queues`."""
+    """Queue commands: `app.admin.queues`."""
 
     @AdminCommand
     def list(self) -> Op[Sequence[QueueRow]]:
-        """What operators have set for queues; one without a row has the defaults."""
+        """List the queues that an operator configured or paused.
+
+        Returns:
+            Their rows. A queue without a row uses the defaults.
+        """
         return self._store.queues.list()
 
-    alist: Final = AsyncTwin(list)  # noqa: A003 - the verb above, by its name
+    alist: Final = AsyncTwin(list)  # noqa: A003 - the command above
 
     @AdminCommand
     def pause(self, name: str, by: By, *, until: datetime | None = None) -> Op[QueueRow]:
-        """Let nothing be claimed from a queue (`*`: from any), until then or until resumed."""
+        """Stop workers from taking jobs from a queue. Running jobs finish.
+
+        Args:
+            name: The queue, or `"*"` for all queues.
+            by: Who is doing this and why, for the audit log.
+            until: When to resume, as an aware datetime (default: when you resume it).
+
+        Returns:
+            The queue's row.
+        """
         return self._store.queues.pause(name, by, until=until)
 
     apause: Final = AsyncTwin(pause)
 
     @AdminCommand
     def resume(self, name: str, by: By) -> Op[QueueRow]:
-        """Let a paused queue go on."""
+        """Resume a paused queue.
+
+        Args:
+            name: The queue, or `"*"` for all queues.
+            by: Who is doing this and why, for the audit log.
+
+        Returns:
+            The queue's row.
+        """
         return self._store.queues.resume(name, by)
 
     aresume: Final = AsyncTwin(resume)
 
     @AdminCommand
     def limit(self, name: str, limit: int | None, by: By) -> Op[QueueRow]:
-        """Let at most `limit` jobs of a queue (`*`: of all) run at once; None takes it away."""
+        """Limit how many of a queue's jobs run concurrently.
+
+        Args:
+            name: The queue, or `"*"` for all queues together.
+            limit: The concurrency limit, or None to remove it.
+            by: Who is doing this and why, for the audit log.
+
+        Returns:
+            The queue's row.
+        """
         return self._store.queues.limit(name, limit, by)
 
     alimit: Final = AsyncTwin(limit)
@@ -68,73 +101,162 @@ class Queues(CommandGroup):
     def configure(
         self, name: str, by: By, *, lease: timedelta | None, max_attempts: int | None
     ) -> Op[QueueRow]:
-        """Give a queue its own lease and attempts; None leaves them to the settings."""
+        """Set a queue's own lease and maximum attempts.
+
+        Args:
+            name: The queue.
+            by: Who is doing this and why, for the audit log.
+            lease: How long a claim lasts, or None to use the installation's setting.
+            max_attempts: How many times to try a job, or None to use the installation's setting.
+
+        Returns:
+            The queue's row.
+        """
         return self._store.queues.configure(name, by, lease=lease, max_attempts=max_attempts)
 
     aconfigure: Final = AsyncTwin(configure)
 
     @AdminCommand
+    def quota(self, name: str, quotas: Mapping[str, float], by: By) -> Op[QueueRow]:
+        """Replace a queue's quotas, which the server enforces for jobs enqueued over HTTP.
+
+        Args:
+            name: The queue.
+            quotas: The quotas by name, such as `{"live_jobs": 1000}`. A missing one has no limit.
+            by: Who is doing this and why, for the audit log.
+
+        Returns:
+            The queue's row.
+
+        Raises:
+            InvalidValue: A quota does not exist, or is out of range.
+        """
+        return self._store.queues.set_quotas(name, quotas, by)
+
+    aquota: Final = AsyncTwin(quota)
+
+    @AdminCommand
+    def usage(self, queues: Sequence[str], *, most: int = 100_000) -> Op[QueueUsage]:
+        """Estimate how many live jobs and payload bytes some queues hold together, for quotas.
+
+        Args:
+            queues: The queues, as names or as prefixes such as `"mail.*"`.
+            most: Count up to this many jobs.
+
+        Returns:
+            The estimate. The bytes come from a sample of 1,000 jobs.
+        """
+        return self._store.stats.usage(queues, most=most)
+
+    ausage: Final = AsyncTwin(usage)
+
+    @AdminCommand
     def depths(self) -> Op[Sequence[Depth]]:
-        """How much there is in each known queue: exact up to 10,000 each, zeros too."""
+        """Count the jobs in each known queue. Counts are exact up to 10,000.
+
+        Returns:
+            Each queue's depth, including empty queues.
+        """
         return self._store.stats.depths()
 
     adepths: Final = AsyncTwin(depths)
 
     @AdminCommand
     def throughput(self, queues: Sequence[str], *, minutes: int = 30) -> Op[Throughput]:
-        """What completed and failed in each of these queues, at most 500, over the last minutes.
-        A minute is counted some ten seconds after its end."""
+        """Count completed and failed jobs per minute. Minutes appear about 10 s after they end.
+
+        Args:
+            queues: Up to 500 queues.
+            minutes: How many minutes to go back, 1 to 1,440 (default: 30).
+
+        Returns:
+            Each queue's throughput.
+
+        Raises:
+            InvalidValue: Too many queues, or `minutes` is out of range.
+        """
         if len(queues) > _MOST_QUEUES:
-            raise InvalidValue(f"{len(queues):,} queues are more than {_MOST_QUEUES} at once")
+            raise InvalidValue(
+                f"queues must be at most {_MOST_QUEUES}, got {len(queues):,}; ask in parts"
+            )
         if not 1 <= minutes <= _MOST_MINUTES:
-            raise InvalidValue(f"{minutes} minutes are not within 1 to {_MOST_MINUTES:,}")
+            raise InvalidValue(f"minutes must be from 1 to {_MOST_MINUTES:,}, got {minutes}")
         return self._store.inspection.throughput(queues, minutes=minutes)
 
     athroughput: Final = AsyncTwin(throughput)
 
 
 class Workers(CommandGroup):
-    """Commands on workers: `app.admin.workers`."""
+    """Worker commands: `app.admin.workers`."""
 
     @AdminCommand
     def list(self) -> Op[Sequence[WorkerRow]]:
-        """All known workers; `heartbeat_age` tells the living from the stale."""
+        """List all known workers.
+
+        Returns:
+            Their rows. A large `heartbeat_age` means the worker is stale.
+        """
         return self._store.workers.list()
 
-    alist: Final = AsyncTwin(list)  # noqa: A003 - the verb above, by its name
+    alist: Final = AsyncTwin(list)  # noqa: A003 - the command above
 
     @AdminCommand
     def drain(self, worker: UUID, by: By) -> Op[bool]:
-        """Ask a worker to take no new job and to end; False if it is unknown."""
+        """Shut a worker down gracefully: it takes no new jobs, finishes its own, and exits.
+
+        Args:
+            worker: The worker's id.
+            by: Who is doing this and why, for the audit log.
+
+        Returns:
+            False if the worker does not exist.
+        """
         return self._store.workers.drain(WorkerId(worker), by)
 
     adrain: Final = AsyncTwin(drain)
 
 
 class RuntimeSettings(CommandGroup):
-    """Commands on settings: `app.admin.settings`."""
+    """Setting commands: `app.admin.settings`."""
 
     @AdminCommand
     def list(self) -> Op[Sequence[Setting]]:
-        """All settings as they are in force."""
+        """List all settings with their current values."""
         changed = yield from self._store.settings.changed()
         return [
             Setting(name, changed.get(name, built_in), built_in, changed=name in changed)
             for name, built_in in known.BUILT_IN.items()
         ]
 
-    alist: Final = AsyncTwin(list)  # noqa: A003 - the verb above, by its name
+    alist: Final = AsyncTwin(list)  # noqa: A003 - the command above
 
     @AdminCommand
     def set(self, name: str, value: Json, by: By) -> Op[None]:
-        """Change a setting for the whole installation at run time."""
+        """Change a setting for the whole installation. It takes effect without a restart.
+
+        Args:
+            name: The setting's name.
+            value: The new value.
+            by: Who is doing this and why, for the audit log.
+
+        Raises:
+            InvalidValue: The setting does not exist, or the value is out of range.
+        """
         return self._store.settings.set(name, value, by)
 
-    aset: Final = AsyncTwin(set)  # noqa: A003 - the verb above, by its name
+    aset: Final = AsyncTwin(set)  # noqa: A003 - the command above
 
     @AdminCommand
     def reset(self, name: str, by: By) -> Op[None]:
-        """Take a setting back to its built-in value."""
+        """Restore a setting's built-in value.
+
+        Args:
+            name: The setting's name.
+            by: Who is doing this and why, for the audit log.
+
+        Raises:
+            InvalidValue: The setting does not exist.
+        """
         known.check_name(name)
         return self._store.settings.reset(name, by)
 
@@ -142,15 +264,20 @@ class RuntimeSettings(CommandGroup):
 
     @AdminCommand
     def redactor(self) -> Op[Redactor]:
-        """What hides the fields that the setting `redact` names now, and those built in. An edge
-        passes through it whatever it shows of jobs, attempts, items and schedules."""
+        """Return the redactor for the fields named in the `redact` setting.
+
+        Pass any job, attempt, item and schedule data that you display through it.
+
+        Returns:
+            The redactor, which also hides the built-in field names.
+        """
         return redactor_of((yield from self._store.settings.changed()))
 
     aredactor: Final = AsyncTwin(redactor)
 
 
 def redactor_of(changed: Mapping[str, Json]) -> Redactor:
-    """What hides the fields that the settings name, and those built in."""
+    """Return the redactor for these settings, including the built-in field names."""
     return Redactor(changed.get("redact", known.BUILT_IN["redact"]))
 
 
@@ -165,10 +292,19 @@ class Audit(CommandGroup):
     def list(
         self, target: str, *, count: int = 100, before: int | None = None
     ) -> Op[Sequence[AuditRow]]:
-        """What was done to a target (`job:5`, `queue:mail`), newest first, below an id."""
+        """List the changes to one target, newest first.
+
+        Args:
+            target: The target, such as `"job:5"` or `"queue:mail"`.
+            count: The page size (default: 100).
+            before: Only rows with a smaller id, to get the next page.
+
+        Returns:
+            Audit log rows.
+        """
         return self._store.audit.list(target, count=count, before=before)
 
-    alist: Final = AsyncTwin(list)  # noqa: A003 - the verb above, by its name
+    alist: Final = AsyncTwin(list)  # noqa: A003 - the command above
 
     @AdminCommand
     def search(
@@ -182,10 +318,25 @@ class Audit(CommandGroup):
         count: int = 100,
         before: int | None = None,
     ) -> Op[AuditPage]:
-        """What was done, newest first, below an id: to a target, by who has `actor` in the name,
-        from a source, by an action (`queue.pause`) or all of a kind (`queue`); with the jobs that
-        were enqueued over HTTP, or without. Some 100,000 rows are searched at a time, so that a
-        page may come short."""
+        """Search the audit log, newest first.
+
+        One call searches about 100,000 rows, so a page may be shorter than `count`.
+
+        Args:
+            target: Only this target, such as `"queue:mail"`.
+            actor: Only actors whose name contains this text.
+            source: Only this source, such as `"cli"`.
+            action: An action such as `"queue.pause"`, or a kind such as `"queue"`.
+            enqueued: Include jobs enqueued over HTTP (default: True).
+            count: The page size, 1 to 1,000 (default: 100).
+            before: Only rows with a smaller id, to get the next page.
+
+        Returns:
+            A page of the audit log.
+
+        Raises:
+            InvalidValue: `count` is out of range.
+        """
         check_page_size(count)
         return self._store.audit.search(
             target=target,
@@ -199,14 +350,33 @@ class Audit(CommandGroup):
 
     asearch: Final = AsyncTwin(search)
 
+    @AdminCommand
+    def record(
+        self, by: By, action: str, targets: Sequence[str], *, after: Json = None
+    ) -> Op[None]:
+        """Record something that changed no row, such as an export.
+
+        Args:
+            by: Who did this and why.
+            action: What was done, such as `"payload.read"`.
+            targets: What it was done to, such as `["job:5"]`.
+            after: Details to store with it.
+        """
+        return self._store.audit.record(by, action, targets, after=after)
+
+    arecord: Final = AsyncTwin(record)
+
 
 class SystemCommands(CommandGroup):
-    """What the installation runs on."""
+    """System information."""
 
     @AdminCommand
     def system(self) -> Op[System]:
-        """What the installation stands on: the server, how durable a commit is, who keeps dead rows
-        from being removed, how many days of history there are."""
+        """Describe the server: version, durability, what blocks vacuum, and days of history.
+
+        Returns:
+            The system information.
+        """
         return self._store.inspection.system()
 
     asystem: Final = AsyncTwin(system)

@@ -1,4 +1,4 @@
-"""What an operator can do to many jobs at once: operations, started, steered and looked at."""
+"""Batch operations: change many jobs at once, in the background."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from tenure._model.operation import (
     OperationState,
 )
 from tenure._model.selector import Selector
-from tenure._rules import idempotency
+from tenure._rules import access, idempotency
 from tenure._rules.operations import DEFAULT_RATE, selected
 from tenure._store.steps import Op
 from tenure.admin._commands import (
@@ -35,41 +35,59 @@ KindWord: TypeAlias = OperationKind | Literal["retry", "cancel", "discard", "del
 
 @dataclass(frozen=True, slots=True)
 class ItemList:
-    """A page of an operation's items; it may come short. `next` is None at the end alone."""
+    """A page of an operation's items. It may be shorter than requested.
+
+    Attributes:
+        items: The items.
+        next: Pass it as `after` to get the next page. None on the last page.
+    """
 
     items: Sequence[OperationItem]
     next: int | None
 
 
 class Operations(CommandGroup):
-    """The verbs over operations: `app.admin.operations`. Workers do what is started here."""
+    """Batch operation commands: `app.admin.operations`. Workers carry out the operations."""
 
     @AdminCommand
     def start(
         self,
         kind: KindWord,
-        filter: Filter | Selector | str,  # noqa: A002 - what it is called everywhere
+        filter: Filter | Selector | str,  # noqa: A002 - its name in every interface
         by: By,
         *,
         changes: Changes | None = None,
         rate: int = DEFAULT_RATE,
         dry_run: bool = False,
     ) -> Op[OperationRow]:
-        """Freeze which jobs match a filter or a selector, at most 1,000,000, and have workers
-        retry, cancel, discard, delete or move them, `rate` a second. The answer's `total` says how
-        many they are; in a dry run that is all, and nobody has the answer's id."""
+        """Start an operation on all jobs that currently match, up to 1,000,000.
+
+        Args:
+            kind: `"retry"`, `"cancel"`, `"discard"`, `"delete"` or `"move"`.
+            filter: Which jobs: a `Filter`, a `Selector`, or a selector string.
+            by: Who is doing this and why, for the audit log.
+            changes: The new queue, priority or time, for `"move"`.
+            rate: How many jobs to change per second (default: 500).
+            dry_run: Only count the jobs (default: False).
+
+        Returns:
+            The operation. Its `total` is the number of jobs.
+
+        Raises:
+            InvalidValue: The kind, filter or rate is invalid.
+        """
         try:
-            wanted = OperationKind(kind)
+            known_kind = OperationKind(kind)
         except ValueError:
             raise InvalidValue(
-                f"there is no operation {kind!r}; there are: {', '.join(OperationKind)}"
+                f"kind must be one of {', '.join(OperationKind)}, got {kind!r}"
             ) from None
-        said = filter if isinstance(filter, Filter) else selected(checked(filter))
-        if said.ids is not None:
-            said = replace(said, ids=idempotency.numbers(said.ids))
-        if said.selector is not None:
-            yield from check_hidden(self._store, checked(said.selector))
-        new = NewOperation(kind=wanted, filter=said, rate=rate, changes=changes)
+        jobs = filter if isinstance(filter, Filter) else selected(checked(filter))
+        if jobs.ids is not None:
+            jobs = replace(jobs, ids=idempotency.numbers(jobs.ids))
+        if jobs.selector is not None:
+            yield from check_hidden(self._store, checked(jobs.selector))
+        new = NewOperation(kind=known_kind, filter=jobs, rate=rate, changes=changes)
         if dry_run:
             return (yield from as_dry_run(self._store.operations.start(new, by, keep=False)))
         return (yield from self._store.operations.start(new, by))
@@ -77,16 +95,42 @@ class Operations(CommandGroup):
     astart: Final = AsyncTwin(start)
 
     @AdminCommand
-    def list(self, *, before: int | None = None, count: int = 50) -> Op[Sequence[OperationRow]]:
-        """Operations, newest first, below an id."""
-        check_page_size(count)
-        return self._store.operations.list(before=before, count=count)
+    def list(
+        self,
+        *,
+        before: int | None = None,
+        count: int = 50,
+        patterns: Sequence[str] | None = None,
+    ) -> Op[Sequence[OperationRow]]:
+        """List operations, newest first.
 
-    alist: Final = AsyncTwin(list)  # noqa: A003 - the verb above, by its name
+        Args:
+            before: Only operations with a smaller id, to get the next page.
+            count: The page size, 1 to 1,000 (default: 50).
+            patterns: Only queues that match one of these, such as `"mail.*"` (default: all queues).
+
+        Returns:
+            The operations.
+
+        Raises:
+            InvalidValue: `count` is out of range.
+        """
+        check_page_size(count)
+        granted = access.like_patterns(patterns)
+        return self._store.operations.list(before=before, count=count, granted=granted)
+
+    alist: Final = AsyncTwin(list)  # noqa: A003 - the command above
 
     @AdminCommand
     def get(self, operation_id: int | str) -> Op[OperationRow | None]:
-        """The operation of this id, or None."""
+        """Get an operation by id.
+
+        Args:
+            operation_id: The operation's id, as a number or a string.
+
+        Returns:
+            The operation, or None.
+        """
         return self._store.operations.get(_number(operation_id))
 
     aget: Final = AsyncTwin(get)
@@ -100,12 +144,26 @@ class Operations(CommandGroup):
         after: int = 0,
         count: int = 100,
     ) -> Op[ItemList]:
-        """The members in their order, with what became of each; `after` is the last page's `next`.
-        What is searched per page is bounded, so that a page may come short."""
+        """List an operation's jobs in order, with each job's outcome.
+
+        One call searches a limited number of rows, so a page may be shorter than `count`.
+
+        Args:
+            operation_id: The operation's id, as a number or a string.
+            outcome: Only items with this outcome.
+            after: The previous page's `next`.
+            count: The page size, 1 to 1,000 (default: 100).
+
+        Returns:
+            A page of items.
+
+        Raises:
+            InvalidValue: `count` is out of range.
+        """
         check_page_size(count)
-        said = None if outcome is None else ItemOutcome(outcome)
+        only = None if outcome is None else ItemOutcome(outcome)
         items, more = yield from self._store.operations.items(
-            _number(operation_id), outcome=said, after=after, count=count
+            _number(operation_id), outcome=only, after=after, count=count
         )
         return ItemList(items, more)
 
@@ -113,8 +171,20 @@ class Operations(CommandGroup):
 
     @AdminCommand
     def of(self, job_id: int | str, *, count: int = 100) -> Op[Sequence[Membership]]:
-        """The operations that a job is or was a member of, newest first, with what became of it:
-        what operations did is not in the audit of each job."""
+        """List the operations that include a job, newest first, with the job's outcome.
+
+        A job's audit log doesn't include operations.
+
+        Args:
+            job_id: The job's id, as a number or a string.
+            count: The page size, 1 to 1,000 (default: 100).
+
+        Returns:
+            The operations.
+
+        Raises:
+            InvalidValue: `count` is out of range.
+        """
         check_page_size(count)
         return self._store.operations.of_job(idempotency.job_id(job_id), count=count)
 
@@ -122,21 +192,45 @@ class Operations(CommandGroup):
 
     @AdminCommand
     def pause(self, operation_id: int | str, by: By) -> Op[OperationRow]:
-        """Let no more be done until it is resumed; what is done stays done."""
+        """Pause an operation. Finished items stay finished.
+
+        Args:
+            operation_id: The operation's id, as a number or a string.
+            by: Who is doing this and why, for the audit log.
+
+        Returns:
+            The operation.
+        """
         return self._store.operations.steer(_number(operation_id), OperationState.PAUSED, by)
 
     apause: Final = AsyncTwin(pause)
 
     @AdminCommand
     def resume(self, operation_id: int | str, by: By) -> Op[OperationRow]:
-        """Let a paused operation go on where it was."""
+        """Resume a paused operation where it left off.
+
+        Args:
+            operation_id: The operation's id, as a number or a string.
+            by: Who is doing this and why, for the audit log.
+
+        Returns:
+            The operation.
+        """
         return self._store.operations.steer(_number(operation_id), OperationState.RUNNING, by)
 
     aresume: Final = AsyncTwin(resume)
 
     @AdminCommand
     def abort(self, operation_id: int | str, by: By) -> Op[OperationRow]:
-        """End an operation: once this has answered, nothing more of it is done."""
+        """End an operation. It changes no more jobs once this returns.
+
+        Args:
+            operation_id: The operation's id, as a number or a string.
+            by: Who is doing this and why, for the audit log.
+
+        Returns:
+            The operation.
+        """
         return self._store.operations.steer(_number(operation_id), OperationState.ABORTED, by)
 
     aabort: Final = AsyncTwin(abort)

@@ -1,4 +1,4 @@
-"""The schema as an operator sees it: which version it has, how it gets to another, its upkeep."""
+"""Database schema commands: status, migrations and maintenance."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,14 @@ from tenure.errors import SchemaError
 
 @dataclass(frozen=True, slots=True)
 class SchemaStatus:
-    """The database's schema beside this release; `problem` says why they do not fit, if so."""
+    """The database schema compared with this release.
+
+    Attributes:
+        version: The schema's version.
+        needed: The version this release needs.
+        pending: Migrations not applied yet.
+        problem: Why the schema is incompatible, or None.
+    """
 
     version: int
     needed: int
@@ -29,11 +36,15 @@ class SchemaStatus:
 
 
 class Schema(CommandGroup):
-    """Commands on the schema: `app.admin.schema`."""
+    """Schema commands: `app.admin.schema`."""
 
     @AdminCommand
     def status(self) -> Op[SchemaStatus]:
-        """Which version the schema has, which this release needs, and what is pending."""
+        """Compare the schema with this release.
+
+        Returns:
+            Both versions, and the pending migrations.
+        """
         known = self._engine.migrations
         found, breaking = yield from self._engine.store.schema.version()
         problem = None
@@ -48,7 +59,17 @@ class Schema(CommandGroup):
 
     @AdminCommand
     def plan(self, *, to: int | None = None) -> Op[Sequence[str]]:
-        """The migrations that `migrate` would apply, in order."""
+        """List the migrations that `migrate` would apply, in order.
+
+        Args:
+            to: The target version (default: the newest).
+
+        Returns:
+            Each migration with its direction, such as `"001_initial up"`.
+
+        Raises:
+            SchemaTooNew: The schema is newer than this release.
+        """
         known = self._engine.migrations
         found, _ = yield from self._engine.store.schema.version()
         goal = len(known) if to is None else to
@@ -62,8 +83,19 @@ class Schema(CommandGroup):
     aplan: Final = AsyncTwin(plan)
 
     def migrate(self, *, to: int | None = None) -> Sequence[str]:
-        """Bring the schema to a version, up or down, and make the partitions that this release
-        needs; answers with the migrations applied. Down takes what is in the tables away."""
+        """Migrate the schema up or down, and create the partitions that this release needs.
+
+        Migrating down deletes the data in the affected tables.
+
+        Args:
+            to: The target version (default: the newest).
+
+        Returns:
+            The applied migrations.
+
+        Raises:
+            SchemaError: This release can't migrate the schema.
+        """
         with self._engine.session() as session:
             applied = session.run(self._engine.store.schema.migrate(to=to))
             if to is None or to == len(self._engine.migrations):
@@ -71,24 +103,56 @@ class Schema(CommandGroup):
             return applied
 
     async def amigrate(self, *, to: int | None = None) -> Sequence[str]:
-        """The same in the async world, on a thread: it goes on even if nobody awaits it."""
+        """Async version of `migrate`. It keeps running even if you stop awaiting it.
+
+        Args:
+            to: The target version (default: the newest).
+
+        Returns:
+            The applied migrations.
+        """
         return await on_a_thread(partial(self.migrate, to=to))
 
     @AdminCommand
     def maintain(self) -> Op[MaintenanceReport]:
-        """Make the partitions ahead, drop what is past its retention. Needs the owner's role."""
+        """Create upcoming partitions and drop expired ones. Needs the schema owner's role.
+
+        Returns:
+            The created and dropped partitions.
+        """
         return self._store.maintenance.maintain()
 
     amaintain: Final = AsyncTwin(maintain)
 
 
 def sql(schema: str | None = None, *, since: int = 0, to: int | None = None) -> str:
-    """The migrations from one version to another as text, for Alembic's `op.execute` or Django's
-    `RunSQL`. Touches no database. The partitions are made by `maintain`."""
+    """Return migrations as SQL, for Alembic's `op.execute` or Django's `RunSQL`.
+
+    Doesn't connect to a database. Call `maintain` afterwards to create the partitions.
+
+    Args:
+        schema: The schema that holds Tenure's tables (default: as configured).
+        since: The current version (default: 0).
+        to: The target version (default: the newest).
+
+    Returns:
+        The SQL script.
+
+    Raises:
+        InvalidValue: The schema's name needs quoting, or a version does not exist.
+    """
     return _wiring.script(_settings.resolve("schema", schema), since=since, to=to)
 
 
 def roles(schema: str | None = None) -> str:
-    """The statements that make the database's roles, one for each kind of program, and grant each
-    what it needs and no more. Touches no database."""
+    """Return SQL that creates the database roles, each with the least privileges it needs.
+
+    Doesn't connect to a database.
+
+    Args:
+        schema: The schema that holds Tenure's tables (default: as configured).
+
+    Returns:
+        The SQL script.
+    """
     return _wiring.roles(_settings.resolve("schema", schema))

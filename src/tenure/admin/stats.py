@@ -1,19 +1,17 @@
-"""Stats, queue depths, groups of failures, the overview, explanations.
-
-What an operator can see in figures: what ended, how much waits, how dead letters group, and
-why a job is not running. Nothing here changes anything, or counts an unbounded set.
-"""
+"""Statistics and the overview. Read-only, and never counts an unbounded number of rows."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
+from tenure._model.job import State
 from tenure._model.overview import DayCounts, Overview, OverviewCounts, QueueSummary
 from tenure._model.queue import EVERY_QUEUE
 from tenure._model.stats import Count, LateWork, Stats, Storage, Totals
 from tenure._model.worker import WorkerRow, WorkerState
 from tenure._rules import alerts
-from tenure._rules.liveness import is_paused, live, serving
+from tenure._rules.liveness import is_paused, live, serving, unknown_to_all
+from tenure._store.port import Store
 from tenure._store.steps import Op
 from tenure.admin._commands import AdminCommand, AsyncTwin, CommandGroup
 from tenure.config import duration
@@ -21,7 +19,7 @@ from tenure.task import Seconds
 
 
 class StatsCommands(CommandGroup):
-    """The verbs that count and explain."""
+    """Commands that return statistics."""
 
     @AdminCommand
     def stats(
@@ -33,9 +31,23 @@ class StatsCommands(CommandGroup):
         until: datetime | None = None,
         step: Seconds = 60,
     ) -> Op[Stats]:
-        """What ended over a time, whole and in steps of whole minutes: outcomes, and how long
-        attempts waited and ran. By default the hour up to the last whole minute, minute by minute.
-        A minute is counted some ten seconds after its end."""
+        """Get outcomes, wait times and run times, in total and per step.
+
+        Each minute's numbers are available about 10 s after it ends.
+
+        Args:
+            queue: Only this queue.
+            task: Only this task.
+            since: The start (default: one hour before `until`).
+            until: The end (default: the last whole minute).
+            step: The step length, in whole minutes (default: 60 s).
+
+        Returns:
+            The statistics.
+
+        Raises:
+            InvalidValue: The time range or the step is invalid.
+        """
         return self._store.stats.over_time(
             queue=queue, task=task, since=since, until=until, step=duration(step)
         )
@@ -44,42 +56,58 @@ class StatsCommands(CommandGroup):
 
     @AdminCommand
     def totals(self, since: datetime | None = None) -> Op[Totals]:
-        """What ended from an instant on, by queue and task, for who counts on: the next time from
-        `settled_to`. Without an instant, of the last hour: to begin with."""
+        """Count ended jobs by queue and task, for programs that keep their own running totals.
+
+        Args:
+            since: Where to count from (default: one hour ago). In the next call, pass `settled_to`.
+
+        Returns:
+            The counts, and `settled_to`.
+        """
         return self._store.stats.totals(since)
 
     atotals: Final = AsyncTwin(totals)
 
     @AdminCommand
     def lateness(self) -> Op[LateWork]:
-        """What should have been done and was not: leases to end, schedules, operations; and what
-        the ticks of the last hour came to."""
+        """Find overdue leases, schedules and operations, and count ticks in the last hour.
+
+        Returns:
+            The overdue work.
+        """
         return self._store.overview.lateness()
 
     alateness: Final = AsyncTwin(lateness)
 
     @AdminCommand
     def storage(self) -> Op[Storage]:
-        """How large the tables are, their dead rows, and what keeps those from being removed."""
+        """Get table sizes, dead rows, and what is blocking vacuum.
+
+        Returns:
+            The storage statistics.
+        """
         return self._store.overview.storage()
 
     astorage: Final = AsyncTwin(storage)
 
 
 _COMPLETIONS = 10
-# A page that is live asks again and again: of each queue a tenth of what `depths` counts.
+# A live page repeats this query, so each queue's count stops at a tenth of the `depths` limit.
 _COUNTED = 1000
 _WORKERS = 100
 _NAMED = 3
 
 
 class OverviewCommands(CommandGroup):
-    """The verb that looks at all of it."""
+    """The command that summarizes the installation."""
 
     @AdminCommand
     def overview(self) -> Op[Overview]:
-        """The installation at a glance: its numbers, what needs attention in sentences (and in
-        words when all is well), its queues and workers, what was completed last."""
+        """Summarize the installation: numbers, alerts, queues, workers, latest completions.
+
+        Returns:
+            The overview.
+        """
         pulse = yield from self._store.overview.pulse()
         workers = yield from self._store.workers.list()
         depths = yield from self._store.stats.depths(most=_COUNTED)
@@ -111,6 +139,7 @@ class OverviewCommands(CommandGroup):
             ),
             overdue=(yield from self._store.leases.overdue(alerts.RESCUED_WITHIN, count=_NAMED)),
             holders=[holder for holder in holders if alerts.matters(holder)],
+            unknown_tasks=(yield from waiting_tasks(self._store, unknown_to_all(workers))),
         )
         shown, more = alerts.find_alerts(figures)
         return Overview(
@@ -125,6 +154,19 @@ class OverviewCommands(CommandGroup):
         )
 
     aoverview: Final = AsyncTwin(overview)
+
+
+def waiting_tasks(store: Store, tasks: Sequence[str]) -> Op[Sequence[str]]:
+    """Return the tasks that have queued jobs.
+
+    If the search was cut short, the task is included, because the oldest jobs are searched last.
+    """
+    waiting: list[str] = []
+    for task in tasks:
+        page = yield from store.job_queries.list(State.QUEUED, task=task, count=1)
+        if page.jobs or page.next is not None:
+            waiting.append(task)
+    return waiting
 
 
 def _numbers(

@@ -1,7 +1,7 @@
-"""The command `tenure`: each verb is a spelling of one `admin` method, and decides nothing.
+"""The `tenure` command.
 
-Nothing is imported here: `tenure probe` is asked every few seconds and answers without the
-rest of the house.
+Each subcommand calls one `tenure.admin` method and adds no logic. Nothing is imported here, because
+`tenure probe` runs every few seconds and must start fast.
 """
 
 import sys
@@ -9,14 +9,14 @@ from typing import NoReturn
 
 
 def main() -> NoReturn:
-    """Do what the command line says, and exit with its code."""
+    """Run the command line, and exit with its code."""
     arguments = sys.argv[1:]
     if arguments[:1] == ["probe"]:
         from tenure.cli import probe
 
-        asked = probe.read_options(arguments[1:])
-        if asked is not None:
-            sys.exit(probe.probe(asked))
+        options = probe.read_options(arguments[1:])
+        if options is not None:
+            sys.exit(probe.probe(options))
     from tenure.cli.commands import run
 
     sys.exit(run(arguments))

@@ -1,12 +1,11 @@
-"""`tenure audit`: what people did, from wherever they did it."""
+"""`tenure audit`: search the audit log."""
 
-from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from tenure.cli.errors import Exit
-from tenure.cli.options import Before, CommandContext, Count
+from tenure.cli.options import Before, CommandContext, Count, operator_command
 from tenure.cli.output import print_json, print_page_end, print_rows
 
 
@@ -14,27 +13,44 @@ def audit(
     ctx: CommandContext,
     *,
     target: Annotated[
-        str | None, typer.Option("--target", metavar="TARGET", help="To this: job:5, queue:mail.")
+        str | None,
+        typer.Option(
+            "--target", metavar="TARGET", help="Only actions on this target, such as queue:mail."
+        ),
     ] = None,
     actor: Annotated[
-        str | None, typer.Option("--actor", metavar="TEXT", help="By who has this in the name.")
+        str | None,
+        typer.Option(
+            "--actor", metavar="TEXT", help="Only actions by actors whose name contains TEXT."
+        ),
     ] = None,
     source: Annotated[
-        str | None, typer.Option("--source", metavar="WORD", help="From cli, page, http, python.")
+        str | None,
+        typer.Option(
+            "--source", metavar="cli|page|http|python", help="Only actions from this source."
+        ),
     ] = None,
     action: Annotated[
         str | None,
-        typer.Option("--action", metavar="WORD", help="By queue.pause; or queue, all of a kind."),
+        typer.Option(
+            "--action", metavar="NAME", help="Only this action, such as queue.pause or queue."
+        ),
     ] = None,
     count: Count = 50,
     before: Before = None,
 ) -> int:
-    """Show who did what, to what and why, newest first."""
+    """Show who did what, when and why, newest first.
+
+    `--action queue` matches all queue actions. Each call searches about 100,000 rows, so the list
+    may be short. The command prints how to continue.
+
+    JSON: `audit`, with the values before and after each action, and `next`. Redacted fields are
+    hidden.
+    """
     page = ctx.admin.audit.search(
         target=target, actor=actor, source=source, action=action, count=count, before=before
     )
-    hide = ctx.admin.settings.redactor().value
-    rows = [replace(row, before=hide(row.before), after=hide(row.after)) for row in page.rows]
+    rows = [*map(ctx.admin.settings.redactor().audit, page.rows)]
     if ctx.as_json:
         print_json({"audit": rows, "next": page.next})
     elif rows:
@@ -43,3 +59,8 @@ def audit(
         )
     print_page_end(len(rows), "--before", page.next)
     return Exit.DONE
+
+
+def add_command(app: typer.Typer) -> None:
+    """Add `tenure audit`."""
+    operator_command(app, "audit", example="tenure audit --target queue:mail")(audit)

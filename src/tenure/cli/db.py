@@ -1,4 +1,4 @@
-"""`tenure db`: the schema's version, its migrations, its upkeep."""
+"""`tenure db`: migrate, check and maintain the schema."""
 
 import sys
 from collections.abc import Sequence
@@ -8,35 +8,49 @@ import typer
 
 from tenure import _settings
 from tenure.cli.errors import CommandError, Exit
+from tenure.cli.help import HelpGroup
 from tenure.cli.options import (
     AsJson,
     CommandContext,
-    Commands,
     SchemaName,
     operator_command,
+    plain_command,
 )
 from tenure.cli.output import print_fields, print_json, print_lines, print_note
 
 app: typer.Typer = typer.Typer(
-    cls=Commands, name="db", help="The schema: migrate it, look at it, keep it."
+    cls=HelpGroup, name="db", help="Migrate, check and maintain the schema."
 )
 
 _To = Annotated[
     int | None,
-    typer.Option("--to", metavar="N", min=0, help="The version to go to; else the newest."),
+    typer.Option(
+        "--to",
+        metavar="VERSION",
+        min=0,
+        help="Migrate up or down to this version.",
+        show_default="the newest",
+    ),
 ]
 
 
-@operator_command(app, "migrate", dry_run=True, check=False)
+@operator_command(app, "migrate", example="tenure db migrate", dry_run=True, check=False)
 def migrate(
     ctx: CommandContext,
     *,
     to: _To = None,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Go back without asking, although data is lost.")
+        bool, typer.Option("--yes", help="Migrate down without asking. Data is lost.")
     ] = False,
 ) -> int:
-    """Bring the schema to this release's version, or to another, and make its partitions."""
+    """Migrate the schema to this release, and create partitions.
+
+    Each migration runs in its own transaction. It's safe to run the command twice at the same time:
+    the second run waits for the first. Migrating down deletes tables and their data, and asks for
+    confirmation first.
+
+    JSON: `version`, `dry_run` and `migrations`.
+    """
     schema = _settings.resolve("schema", ctx.schema)
     steps = ctx.admin.schema.plan(to=to)
     if not ctx.dry_run:
@@ -48,55 +62,66 @@ def migrate(
         print_json({"version": version, "dry_run": ctx.dry_run, "migrations": steps})
     else:
         print_lines(steps)
-    did = "would be applied to" if ctx.dry_run else "applied;"
-    print_note(f"{len(steps)} migrations {did} schema {schema} at version {version}")
+    verb = "would be applied" if ctx.dry_run else "applied"
+    print_note(f"{len(steps)} migrations {verb}; schema {schema} is at version {version}")
     return Exit.DONE
 
 
 def _ask(steps: Sequence[str]) -> None:
-    """Let a person confirm what takes tables away."""
+    """Ask the user to confirm dropping tables."""
     if not sys.stdin.isatty():
         raise CommandError(
-            "going back was not confirmed",
-            f"{', '.join(steps)}: what is in the tables would be lost",
-            "say --yes if that is meant",
+            "migrating down was not confirmed",
+            f"{', '.join(steps)} would delete tables with their data",
+            "add --yes to confirm",
             Exit.USAGE,
         )
-    print_note(f"{', '.join(steps)}: what is in the tables will be lost")
-    typer.confirm("Go on?", abort=True, err=True)
+    print_note(f"{', '.join(steps)} will delete tables with their data")
+    typer.confirm("Continue?", abort=True, err=True)
 
 
-@operator_command(app, "status", check=False)
-def status(ctx: CommandContext) -> int:
-    """Show which version the schema has, and which this release needs."""
+@operator_command(app, "status", example="tenure db status", check=False)
+def show_status(ctx: CommandContext) -> int:
+    """Compare the schema's version with this release.
+
+    Exits with 8 if the schema is incompatible.
+
+    JSON: `schema`, `version`, `needed`, `pending`, `fits` and `problem`.
+    """
     schema = _settings.resolve("schema", ctx.schema)
-    found = ctx.admin.schema.status()
+    status = ctx.admin.schema.status()
     fields = {
         "schema": schema,
-        "version": found.version,
-        "needed": found.needed,
-        "pending": list(found.pending),
-        "fits": found.fits,
-        "problem": found.problem,
+        "version": status.version,
+        "needed": status.needed,
+        "pending": list(status.pending),
+        "fits": status.fits,
+        "problem": status.problem,
     }
     if ctx.as_json:
         print_json(fields)
     else:
-        print_fields(fields | {"pending": ", ".join(found.pending)})
-    return Exit.DONE if found.fits else Exit.SCHEMA
+        print_fields(fields | {"pending": ", ".join(status.pending)})
+    return Exit.DONE if status.fits else Exit.SCHEMA
 
 
-@app.command("sql")
+@plain_command(app, "sql", example="tenure db sql --from 8 > tenure.sql")
 def sql(
     *,
     since: Annotated[
-        int, typer.Option("--from", metavar="N", min=0, help="The version that is there.")
+        int, typer.Option("--from", metavar="VERSION", min=0, help="Start from this version.")
     ] = 0,
     to: _To = None,
     as_json: AsJson = False,
     schema: SchemaName = None,
 ) -> int:
-    """Print the migrations as SQL, for Alembic or Django. Touches no database."""
+    """Print the migrations as SQL, for Alembic or Django.
+
+    Doesn't connect to a database. The SQL also records the version. It does not create partitions,
+    so run `tenure db maintain` once the tables exist.
+
+    JSON: `from`, `to` and `sql`.
+    """
     from tenure import admin
 
     text = admin.sql(schema, since=since, to=to)
@@ -105,16 +130,19 @@ def sql(
     else:
         print_lines(text.splitlines())
     if to is None or to > since:
-        print_note("then make the partitions, once the tables are there: tenure db maintain")
+        print_note("once the tables exist, create the partitions: tenure db maintain")
     return Exit.DONE
 
 
-@app.command("roles")
+@plain_command(app, "roles", example="tenure db roles | psql mydatabase")
 def roles(*, as_json: AsJson = False, schema: SchemaName = None) -> int:
-    """Print the SQL that makes the database's roles and grants each what it needs.
+    """Print the SQL that creates database roles and their privileges.
 
-    Touches no database. To be run by a superuser once the schema is there, and again, by one or by
-    the owner, when a release has brought tables.
+    Doesn't connect to a database. The roles are owner, server, worker, producer and reader,
+    prefixed with the schema's name. Run the SQL as a superuser once the schema exists. Run it
+    again, as a superuser or the owner, after an upgrade that added tables.
+
+    JSON: `sql`.
     """
     from tenure import admin
 
@@ -126,18 +154,24 @@ def roles(*, as_json: AsJson = False, schema: SchemaName = None) -> int:
     return Exit.DONE
 
 
-@operator_command(app, "maintain")
+@operator_command(app, "maintain", example="tenure db maintain")
 def maintain(ctx: CommandContext) -> int:
-    """Make the partitions ahead, drop what is past its retention. Needs the owner's role."""
-    upkept = ctx.admin.schema.maintain()
+    """Create partitions ahead, and drop expired data.
+
+    Needs the role that owns the tables. If a reader has locked a partition, it's left for the next
+    run.
+
+    JSON: `done`, `left` and the counts of deleted rows.
+    """
+    result = ctx.admin.schema.maintain()
     if ctx.as_json:
-        print_json(upkept)
+        print_json(result)
     else:
-        print_lines(upkept.done)
-    for left in upkept.left:
-        print_note(f"left for the next time: {left}")
+        print_lines(result.done)
+    for left in result.left:
+        print_note(f"left for the next run: {left}")
     print_note(
-        f"pruned {upkept.pruned_failed} dead letters, {upkept.pruned_keys} keys, "
-        f"{upkept.pruned_workers} workers, {upkept.pruned_operations} operations"
+        f"pruned {result.pruned_failed} dead letters, {result.pruned_keys} keys, "
+        f"{result.pruned_workers} workers, {result.pruned_operations} operations"
     )
     return Exit.DONE

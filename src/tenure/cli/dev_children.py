@@ -1,12 +1,10 @@
-"""Processes of `tenure dev`: one that loads the app, one that serves it.
+"""The two child processes of `tenure dev`.
 
-What `tenure dev` does before its worker starts: load the app once, in a process of its own,
-and bring its database to this release. The app decides which database and schema that is.
+One loads the app and migrates its database before the worker starts. The app determines the
+database and the schema.
 
-The server beside the worker of `tenure dev`: the API and the dashboard, on loopback alone.
-
-It is a process of its own, which ends with this one, and is given its socket: so the address is
-known, and free, before it starts.
+The other serves the API and the dashboard on loopback, and ends when `tenure dev` does. It inherits
+an open socket, so its address is known and available before it starts.
 """
 
 import json
@@ -16,6 +14,8 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import timedelta
 from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -29,11 +29,11 @@ _PREPARE = "from tenure.cli.dev_children import prepare_main; prepare_main()"
 
 
 class AppLoadError(Exception):
-    """The user's code cannot be loaded as it is now."""
+    """The user's code can't be loaded."""
 
 
 class PreparedApp(NamedTuple):
-    """What the worker will have."""
+    """A loaded app's database, schema and queues."""
 
     database: str
     schema: str
@@ -42,7 +42,7 @@ class PreparedApp(NamedTuple):
 
 
 def prepare(target: str, start_database: Callable[[], None]) -> PreparedApp:
-    """Load the app and migrate its database; it is started first if none is configured."""
+    """Load the app and migrate its database. Start a database first if none is configured."""
     ours, theirs = socket.socketpair()
     with theirs:
         process = subprocess.Popen(  # noqa: S603 - this Python
@@ -54,26 +54,24 @@ def prepare(target: str, start_database: Callable[[], None]) -> PreparedApp:
     try:
         with ours, ours.makefile() as channel:
             for line in channel:
-                told = json.loads(line)
-                if "prepared" in told:
-                    return PreparedApp(**told["prepared"])
-                if "broken" in told:
-                    raise AppLoadError(told["broken"])
-                if "failed" in told:
-                    what, why, todo, code = told["failed"]
+                message = json.loads(line)
+                if "prepared" in message:
+                    return PreparedApp(**message["prepared"])
+                if "broken" in message:
+                    raise AppLoadError(message["broken"])
+                if "failed" in message:
+                    what, why, todo, code = message["failed"]
                     raise CommandError(what, why, todo, Exit(code))
                 start_database()
                 ours.sendall(b"\n")
-        raise AppLoadError(
-            f"its process ended while it was loaded, with exit code {process.wait()}"
-        )
+        raise AppLoadError(f"its process exited while loading it, with code {process.wait()}")
     finally:
         process.kill()
         process.wait()
 
 
 def prepare_main() -> None:
-    """Be the process that loads the app."""
+    """Run the process that loads the app."""
     from tenure.worker.loader import describe_load_error
     from tenure.worker.processes import die_with_parent
 
@@ -82,12 +80,12 @@ def prepare_main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with socket.socket(fileno=int(fd)) as channel:
         try:
-            told: dict[str, Any] = {"prepared": _prepared(target, channel)._asdict()}
+            message: dict[str, Any] = {"prepared": _prepared(target, channel)._asdict()}
         except CommandError as failed:
-            told = {"failed": [failed.what, failed.why, failed.todo, failed.code]}
-        except Exception as error:  # noqa: BLE001 - whatever the user's module does, it is told
-            told = {"broken": describe_load_error(error)}
-        channel.sendall(json.dumps(told).encode() + b"\n")
+            message = {"failed": [failed.what, failed.why, failed.todo, failed.code]}
+        except Exception as error:  # noqa: BLE001 - reports any error of the user's module
+            message = {"broken": describe_load_error(error)}
+        channel.sendall(json.dumps(message).encode() + b"\n")
 
 
 def _prepared(target: str, channel: socket.socket) -> PreparedApp:
@@ -128,7 +126,7 @@ _ENDS_WITHIN = 5.0
 
 
 class DevDashboard:
-    """The server as long as the block lasts, from its start on."""
+    """The server, from `start` to the end of the block."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -152,11 +150,11 @@ class DevDashboard:
             self._process.wait()
 
     def start(self, target: str) -> None:
-        """Start it for this app's database, unless it runs, and say where it is."""
+        """Start the server for this app's database, unless it's running, and print its address."""
         if self._process is not None and self._process.poll() is None:
             return
-        if missing := [name for name in _NEEDS if find_spec(name) is None]:
-            print_note(f'dashboard: needs {", ".join(missing)}: pip install "tenure[server]"')
+        if any(find_spec(name) is None for name in _NEEDS):
+            print_note('dashboard: not installed: pip install "tenure[server]"')
             return
         ours, theirs = socket.socketpair()
         with _listening() as on, theirs:
@@ -172,29 +170,36 @@ class DevDashboard:
             )
         with ours, ours.makefile() as channel:
             ours.settimeout(_READY_WITHIN)
-            told = channel.readline()
-        if told:
-            secret = json.loads(told)["secret"]
-            print_note(f"dashboard: http://{_HOST}:{port}/sign-in#{secret}")
+            answer = channel.readline()
+        if answer:
+            url, code = f"http://{_HOST}:{port}", json.loads(answer)["code"]
+            print_note(f"dashboard: {url}/sign-in#{code}")
+            print_note(f"           works once, for a minute; again: {again(url)}")
         else:
-            print_note("dashboard: it did not start; the lines above say why")
+            print_note("dashboard: did not start; see the lines above")
+
+
+def again(url: str) -> str:
+    """Return the command that creates a new link."""
+    default = f"http://{_HOST}:{_settings.PROGRAM_SETTINGS['port'].built_in}"
+    return "tenure session link dev" + ("" if url == default else f" --url {url}")
 
 
 def _listening() -> socket.socket:
-    """On the port that is set, or on any if somebody has that: nobody waits for a dashboard."""
+    """Listen on the configured port, or on a free one if it is taken."""
     from tenure.errors import ConfigError
     from tenure.worker.observability import open_socket
 
     try:
-        return open_socket(_HOST, _settings.resolve("port"), said_by="port")
+        return open_socket(_HOST, _settings.resolve("port"), options="port")
     except ConfigError:
-        return open_socket(_HOST, 0, said_by="port")
+        return open_socket(_HOST, 0, options="port")
 
 
 def show_main() -> None:
-    """Be the process that serves."""
+    """Run the server process."""
     from tenure.admin import By
-    from tenure.server import Badge
+    from tenure.server import Badge, ServerOptions
     from tenure.server.serve import serve
     from tenure.types import Scope
     from tenure.worker.loader import load
@@ -204,9 +209,22 @@ def show_main() -> None:
     die_with_parent(int(parent))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     app = load(target)
-    made = app.admin.tokens.create(
-        "dev", By("tenure dev", "cli"), scopes=list(Scope), expires_in=_LASTS
-    )
+    by = By("tenure dev", "cli")
+    token = app.admin.tokens.create("dev", by, scopes=list(Scope), expires_in=_LASTS).token
+    code = app.admin.sessions.create_code(token.id, by)
     with socket.socket(fileno=int(fd)) as channel:
-        channel.sendall(json.dumps({"secret": made.secret}).encode() + b"\n")
-    serve(app, on=socket.socket(fileno=int(on)), name="dev", badge=Badge("dev", "green"))
+        channel.sendall(json.dumps({"code": code.secret}).encode() + b"\n")
+    day = timedelta(seconds=_LASTS)
+    options = ServerOptions(allowed_hosts=(), session_idle=day, session_lifetime=day)
+    try:
+        serve(
+            app,
+            on=socket.socket(fileno=int(on)),
+            name="dev",
+            badge=Badge("dev", "green"),
+            options=options,
+        )
+    finally:
+        with suppress(TenureError):
+            app.admin.tokens.revoke([token.id], by)
+        app.close()

@@ -1,6 +1,7 @@
-"""Errors of commands, and exit codes."""
+"""Command errors and exit codes."""
 
 import re
+from collections.abc import Mapping
 from enum import IntEnum
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -19,7 +20,7 @@ from tenure.errors import (
 
 
 class Exit(IntEnum):
-    """How a command ended. docs/reference/commands.md is this list in words."""
+    """Exit codes. `MEANINGS` explains each one."""
 
     DONE = 0
     FAILED = 1
@@ -33,13 +34,27 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
+MEANINGS: Mapping[Exit, str] = {
+    Exit.DONE: "Done.",
+    Exit.FAILED: "Not done, or a problem was found.",
+    Exit.USAGE: "The command line, a value or the configuration is wrong.",
+    Exit.NOT_FOUND: "The job, queue, worker, schedule, operation or token does not exist.",
+    Exit.NOT_ALLOWED: "The database role lacks a privilege.",
+    Exit.CONFLICT: "Another job holds the key, or another transaction was in the way.",
+    Exit.UNREACHABLE: "The database did not answer, or its answer was lost.",
+    Exit.PARTIAL: "Done for some of the jobs, not for all.",
+    Exit.SCHEMA: "The schema does not match this release.",
+    Exit.INTERRUPTED: "Stopped by Ctrl-C or a signal.",
+}
+
+
 _FORBIDDEN = "42501"
 _TOO_SLOW = "57014"
 _HIDDEN = "…"
 
 
 class CommandError(Exception):
-    """A command that cannot go on."""
+    """A command failed: what, why, and what to do."""
 
     def __init__(self, what: str, why: str, todo: str, code: Exit = Exit.FAILED) -> None:
         super().__init__(what)
@@ -49,7 +64,7 @@ class CommandError(Exception):
         self.code = code
 
     def print(self) -> Exit:
-        """Say it in three lines, and answer with the exit code."""
+        """Print the error in three lines, and return the exit code."""
         print_error(self.what, self.why, self.todo)
         return self.code
 
@@ -61,62 +76,62 @@ class _ErrorKind(NamedTuple):
     todo: str
 
 
-# The first that fits; the more special ones come first.
+# The first match wins, so subclasses come first.
 _KINDS = (
     _ErrorKind(
-        SchemaError, Exit.SCHEMA, "the schema does not fit this release", "see: tenure db status"
+        SchemaError, Exit.SCHEMA, "the schema does not match this release", "see: tenure db status"
     ),
     _ErrorKind(
         OutcomeUnknown,
         Exit.UNREACHABLE,
-        "it may or may not have been done",
-        "look whether it was; with a key it is safe to run it again",
+        "the outcome is unknown",
+        "check whether it was done; with a --key it is safe to run it again",
     ),
     _ErrorKind(Unreachable, Exit.UNREACHABLE, "the database did not answer", "try again later"),
     _ErrorKind(
         QueryFailed, Exit.FAILED, "the database refused a statement", "see the server's log"
     ),
     _ErrorKind(ConfigError, Exit.USAGE, "a setting is missing or wrong", "see: tenure --help"),
-    _ErrorKind(InvalidValue, Exit.USAGE, "a value is not allowed", "change it"),
+    _ErrorKind(InvalidValue, Exit.USAGE, "a value is not valid", "change it"),
     _ErrorKind(PayloadError, Exit.USAGE, "the arguments cannot be stored", "change them"),
-    _ErrorKind(TenureError, Exit.FAILED, "it could not be done", "see: tenure --help"),
+    _ErrorKind(TenureError, Exit.FAILED, "the command failed", "see: tenure --help"),
 )
 
 
 def failure(error: TenureError, *, url: str | None = None) -> CommandError:
-    """What a person is told of an error. `url` is the database's, whose password is left out."""
+    """Return the error to print, without the password in `url`."""
     kind = next(kind for kind in _KINDS if isinstance(error, kind.error))
     what, code, todo = kind.what, kind.code, kind.todo
     why, remedy = str(error), ""
     if isinstance(error, QueryFailed):
         if error.sqlstate == _FORBIDDEN:
-            what, code = "the database does not allow it", Exit.NOT_ALLOWED
-            todo = "ask as the role that owns the schema, or let it grant the right"
+            what, code = "the database role lacks a privilege", Exit.NOT_ALLOWED
+            todo = "connect as the owner of the schema, or grant the privilege: tenure db roles"
         elif error.sqlstate == _TOO_SLOW:
-            what, todo = "the database took too long", "ask for less at once"
+            what, todo = "the query took too long", "request less at once"
         elif error.is_conflict:
-            what, code = "somebody else was in the way", Exit.CONFLICT
+            what, code = "another transaction was in the way", Exit.CONFLICT
             todo = "run it again"
         elif error.is_temporary:
-            what, code = "the database cannot do it now", Exit.UNREACHABLE
+            what, code = "the database cannot do this now", Exit.UNREACHABLE
             todo = "see the server's log, and try again later"
     else:
-        # A message carries its remedy behind its last semicolon.
+        # The fix follows the last semicolon in a message.
         why, _, remedy = why.rpartition("; ") if "; " in why else (why, "", "")
     return CommandError(what, hidden(why, url), hidden(remedy or todo, url), code)
 
 
 def hidden(text: str, url: str | None = None) -> str:
-    """The text without passwords: those that stand in URLs, and the one of this URL anywhere."""
+    """Remove passwords: those in URLs, and this URL's password anywhere."""
     for secret in _secrets(url or ""):
-        # Also a part of it, quoted by a parser that took it for something else.
+        # Parts of it too: a parser may have quoted one as something else.
         text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", _HIDDEN, text)
     text = re.sub(r"(\w+://[^\s:@/]*):[^\s]*@", rf"\1:{_HIDDEN}@", text)
     return re.sub(r"(?i)(password\s*=\s*)('[^']*'|\S+)", rf"\1{_HIDDEN}", text)
 
 
 def _secrets(url: str) -> list[str]:
-    """The password in a URL and its parts, as they are and decoded, the longest first."""
+    """Return the password in a URL and its parts, as written and decoded, longest first."""
     found = re.findall(r"://[^:@/]*:(.*)@", url)
     found += [text.strip("'") for text in re.findall(r"password\s*=\s*('[^']*'|[^\s&]+)", url)]
     parts = {part for text in found for part in (text, *re.split(r"[@:/?#]", text))}

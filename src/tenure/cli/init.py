@@ -1,5 +1,6 @@
-"""`tenure init`: the first two files of a project. It changes none that is there."""
+"""`tenure init`: create a project's first two files."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -23,35 +24,40 @@ def hello(name: str) -> str:
 
 @app.task(lease=7)  # how soon a dead worker's job is picked up again (default: 30 s)
 def count(job: Job, to: int) -> str:
-    for n in range(to):
-        job.progress(done=n, total=to)
+    start = job.cursor or 0  # where the last run stopped
+    for n in range(start, to):
         time.sleep(1)
-    return f"Counted to {to}"
+        job.progress(cursor=n + 1, done=n + 1, total=to)
+    return f"Counted to {to}, {'resumed' if start else 'in one run'}"
 """
 
 SETTINGS = """\
-# What the programs in this directory are told. An argument is stronger, and so is a variable
-# named TENURE_ and the setting: TENURE_CONCURRENCY=4.
+# Tenure settings for this project. Command-line options and TENURE_* variables override them,
+# as in TENURE_CONCURRENCY=4.
 
-app = "jobs:app"  # what `tenure worker` and `tenure dev` run
+app = "jobs:app"  # the app that `tenure dev` and `tenure worker` run
 
-# The database. Without one, `tenure dev` starts a private PostgreSQL, kept in .tenure.
+# The database. Without one, `tenure dev` starts a private PostgreSQL in .tenure.
 # database_url = "postgresql://user@localhost/mydatabase"
 
-# concurrency = 10  # jobs at once in each process of a worker
-# processes = 1  # processes of a worker that run jobs
-# queues = ["mail", "default"]  # the queues that a worker serves; else those of the tasks
-# grace = 25  # seconds that running jobs have to end when a worker is told to stop
+# concurrency = 10  # jobs at a time in each worker process
+# processes = 1  # worker processes that run jobs
+# queues = ["mail", "default"]  # queues to serve (default: those of the tasks, and default)
+# grace = 25  # seconds that running jobs have to finish when a worker stops
 # log_level = "info"
 """
 
 
 def init(
     directory: Annotated[
-        Path, typer.Argument(metavar="DIRECTORY", help="Where to; else here.")
+        Path, typer.Argument(metavar="DIRECTORY", help="Directory to write to.")
     ] = Path(),
 ) -> int:
-    """Write jobs.py and tenure.toml, to begin with. What is there is left as it is."""
+    """Create jobs.py and tenure.toml, to start a project.
+
+    `jobs.py` has two tasks. `tenure.toml` has the most common settings. Existing files are left
+    unchanged.
+    """
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for name, text in (("jobs.py", JOBS), ("tenure.toml", SETTINGS)):
@@ -60,7 +66,7 @@ def init(
         raise CommandError(
             "the files cannot be written",
             str(error),
-            "name a directory that you can write to, as in: tenure init myproject",
+            "choose a directory that you can write to, as in: tenure init myproject",
         ) from error
     print_note(f"next: {_go_to(directory)}tenure dev")
     return Exit.DONE
@@ -68,10 +74,12 @@ def init(
 
 def _write(file: Path, text: str) -> None:
     try:
-        with file.open("x") as new:
+        # Tenure refuses a tenure.toml that others may write, whatever the umask.
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        with os.fdopen(descriptor, "w") as new:
             new.write(text)
     except FileExistsError:
-        print_note(f"{file} is there already; it is left as it is")
+        print_note(f"{file} exists and stays unchanged")
     else:
         print_note(f"wrote {file}")
 

@@ -2,28 +2,27 @@
 
 import sys
 import time
-from enum import StrEnum
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tenure.cli import job_actions
 from tenure.cli.errors import CommandError, Exit
-from tenure.cli.fields import ARGS, ENQUEUE_FIELDS, admin_command, takes_fields
+from tenure.cli.fields import ENQUEUE_FIELDS
+from tenure.cli.help import HelpGroup
 from tenure.cli.job_output import error_of, print_enqueued, print_found, print_job, state
 from tenure.cli.options import (
     After,
     CommandContext,
-    Commands,
     Count,
-    DatabaseUrl,
     JobNumber,
-    SchemaName,
     connect_admin,
     operator_command,
 )
 from tenure.cli.output import print_json, print_lines, print_note, safe, shown
-from tenure.cli.selectors import OfQueue, OfTask, SelectorWords, build_selector
+from tenure.cli.selectors import OfQueue, OfTask, SelectorTerms, build_selector
+from tenure.types import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,71 +31,82 @@ if TYPE_CHECKING:
     from tenure.types import JobRow
 
 
-app: typer.Typer = typer.Typer(
-    cls=Commands, name="job", help="Jobs: enqueue them, look at them, steer them."
+app: typer.Typer = typer.Typer(cls=HelpGroup, name="job", help="Enqueue, inspect and manage jobs.")
+
+
+@operator_command(
+    app,
+    "enqueue",
+    example="""tenure job enqueue jobs.hello --args '{"name": "Ada"}'""",
+    fields=ENQUEUE_FIELDS,
+    changes=True,
 )
-
-
-@app.command("enqueue")
-@admin_command(changes=True)
-@takes_fields(ENQUEUE_FIELDS)
 def enqueue(
-    context: CommandContext,
-    task: Annotated[str, typer.Argument(metavar="TASK", help="The task's name.")],
+    ctx: CommandContext,
+    task: Annotated[str, typer.Argument(metavar="TASK", help="Name of the task.")],
     *,
-    args: ARGS = None,
-    hold: Annotated[bool, typer.Option("--hold", help="Held, until it is resumed.")] = False,
+    hold: Annotated[bool, typer.Option("--hold", help="Hold the job until you resume it.")] = False,
     fields: dict[str, Any],
 ) -> int:
-    """Put one job into its queue, and print its id.
+    """Enqueue a job and print its id.
 
-    The task's own options (queue, attempts, lease) are in the program that has it, and are not
-    known here: say what differs from the defaults.
+    The command doesn't load your app, so it doesn't know the task's `@app.task` options. Pass the
+    queue, lease and timeout that the task needs. If a live job has the same `--key`, the command
+    prints that job's id and enqueues nothing.
+
+    JSON: `id` and `created`, which is false if the key was taken.
     """
-    named = {} if args is None else args
-    answer = context.admin.jobs.enqueue(task, named, context.by, held=hold, **fields)
+    args = fields.pop("args", {})
+    answer = ctx.admin.jobs.enqueue(task, args, ctx.by, held=hold, **fields)
     queue = fields.get("queue", "default")
-    return print_enqueued(answer, f"in queue {queue}", as_json=context.as_json)
+    return print_enqueued(answer, f"in queue {queue}", as_json=ctx.as_json)
 
 
-class StateName(StrEnum):
-    """The states by name, without loading what knows them; a test holds them to be the same."""
-
-    QUEUED = "queued"
-    RUNNING = "running"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-
-@operator_command(app, "list")
+@operator_command(app, "list", example="tenure job list --queue mail")
 def list_jobs(
     ctx: CommandContext,
-    words: SelectorWords = None,
+    terms: SelectorTerms = None,
     *,
     state: Annotated[
-        StateName | None,
-        typer.Option("--state", help="In which state; without any selector, those queued."),
+        State | None,
+        typer.Option(
+            "--state",
+            metavar="|".join(State),
+            help="Show only jobs in this state.",
+            show_default="queued, without a selector",
+        ),
     ] = None,
     queue: OfQueue = None,
     task: OfTask = None,
     count: Count = 50,
     after: After = None,
 ) -> int:
-    """Show the jobs that a selector means, newest first; without one, what is queued."""
-    said = StateName.QUEUED if state is None and not words else state
-    selector = build_selector(words, state=said, queue=queue, task=task)
+    """List jobs, newest first.
+
+    Without a selector, lists queued jobs. Quote `<` and `>` for the shell, as in
+    `tenure job list state:failed 'created:<2h'`. `--state`, `--queue` and `--task` are short for
+    `state:`, `queue:` and `task:`. Redacted fields are hidden.
+
+    JSON: `jobs`, `next` and `searched`.
+    """
+    state = State.QUEUED if state is None and not terms else state
+    selector = build_selector(terms, state=state, queue=queue, task=task)
     print_found(ctx.admin, selector, count=count, after=after, as_json=ctx.as_json)
     return Exit.DONE
 
 
-@operator_command(app, "show")
+@operator_command(app, "show", example="tenure job show 7")
 def show(ctx: CommandContext, job_id: JobNumber) -> int:
-    """Show one job: where it is, each of its attempts, and what was done to it."""
+    """Show a job with its attempts, audit log and operations.
+
+    Prints the last attempt's traceback and log. Exits with 3 if the job does not exist.
+
+    JSON: `job`, `attempts` (each with its traceback and log), `audit` and `operations`.
+    """
     job = ctx.admin.jobs.get(job_id)
     shown = ctx.admin.settings.redactor()
     attempts = [shown.attempt(each, of=job) for each in ctx.admin.jobs.attempts(job_id)]
-    audit = ctx.admin.audit.list(f"job:{job_id}")
+    audit = [*map(shown.audit, ctx.admin.audit.list(f"job:{job_id}"))]
     operations = ctx.admin.operations.of(job_id)
     workers: dict[UUID, str] = {row.id: row.name for row in ctx.admin.workers.list()}
     if job is None:
@@ -109,77 +119,81 @@ def show(ctx: CommandContext, job_id: JobNumber) -> int:
     return Exit.DONE
 
 
-@operator_command(app, "why")
+@operator_command(app, "why", example="tenure job why 7")
 def why(ctx: CommandContext, job_id: JobNumber) -> int:
-    """Say why a job is not running, or who runs it, or how it ended."""
+    """Explain why a job is waiting, running or ended.
+
+    Prints one sentence and, for a dead letter, its last error. Exits with 3 if the job does not
+    exist.
+
+    JSON: `job_id`, `code`, `sentence`, `until`, `by`, `reason` and `count`.
+    """
     from tenure.types import ExplanationCode
 
-    standing = ctx.admin.jobs.why(job_id)
+    explanation = ctx.admin.jobs.why(job_id)
     error = None
-    if standing.code is ExplanationCode.ENDED and (job := ctx.admin.jobs.get(job_id)) is not None:
+    is_ended = explanation.code is ExplanationCode.ENDED
+    if is_ended and (job := ctx.admin.jobs.get(job_id)) is not None:
         error = error_of(ctx.admin, [job]).get(job_id)
-    if standing.code is ExplanationCode.UNKNOWN:
+    if explanation.code is ExplanationCode.UNKNOWN:
         raise unknown(job_id)
     if ctx.as_json:
-        print_json(standing)
+        print_json(explanation)
     else:
-        print_lines([safe(standing.sentence)])
+        print_lines([safe(explanation.sentence)])
         if error is not None:
             print_lines([f"Its last error: {safe(error)}"])
     return Exit.DONE
 
 
 def unknown(job_id: int) -> CommandError:
-    """The failure for a job that there is not."""
+    """Return the error for a job that does not exist."""
     return CommandError(
-        f"there is no job {job_id}",
-        "it never was, it was discarded, or it is no longer kept",
-        "look for it: tenure job list state:completed",
+        f"job {job_id} does not exist",
+        "the id is wrong, or the job was deleted or is past its retention",
+        "list ended jobs: tenure job list state:completed,failed,cancelled",
         Exit.NOT_FOUND,
     )
 
 
-_LOOK = 1.0
-# What a person or a program waits for; that a lease was renewed is no news.
-_NEWS = (
+_POLL_INTERVAL = 1.0
+# Changes worth a line. A renewed lease isn't.
+_WATCHED = (
     *("state", "attempt", "held", "cancel_requested", "run_at", "claimed_at", "progress"),
     *("items", "ended_at"),
 )
-JsonLines = Annotated[
-    bool, typer.Option("--json", help="The whole job as one line of JSON per change.")
-]
 
 
-@app.command("watch")
-def watch(
-    job_id: JobNumber,
-    *,
-    as_json: JsonLines = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
-) -> int:
-    """Follow a job, a line per change, until it ends: 0 if it completed, else 1.
+@operator_command(app, "watch", example="tenure job watch 7")
+def watch(ctx: CommandContext, job_id: JobNumber) -> int:
+    """Follow a job until it ends.
 
-    Ctrl-C stops watching, and the job goes on.
+    Prints a timestamped line whenever the state or progress changes. Checks once a second, and
+    keeps trying while the database is unreachable. Exits with 0 if the job completed, 1 if it
+    failed or was cancelled, and 3 if it does not exist. Ctrl-C stops watching, not the job.
+
+    JSON: the whole job, one line per change.
     """
     completed = False
     try:
-        for job in _changes(job_id, database_url, schema):
-            if as_json:
+        for job in _changes(job_id, ctx.database_url, ctx.schema):
+            if ctx.as_json:
                 print_json(job)
             else:
-                print_lines([_line(job)])
+                print_lines([_line(job, datetime.now(UTC))])
             sys.stdout.flush()
             completed = job.state == "completed"
     except KeyboardInterrupt:
-        print_note(f"it goes on; to see it: tenure job show {job_id}")
+        print_note(f"the job continues. To see it: tenure job show {job_id}")
         return Exit.INTERRUPTED
     return Exit.DONE if completed else Exit.FAILED
 
 
 def _changes(job_id: int, url: str | None, schema: str | None) -> "Iterator[JobRow]":
-    """The job as often as there is news of it, its end included. Once it was seen, a database that
-    does not answer is asked again."""
+    """Yield the job once at the start and then after each change, until it ends.
+
+    After the first response, keep retrying if the database can't be reached.
+    """
     last: list[object] = []
     while True:
         try:
@@ -188,23 +202,23 @@ def _changes(job_id: int, url: str | None, schema: str | None) -> "Iterator[JobR
                     job = admin.jobs.get(job_id)
                     if job is None:
                         raise unknown(job_id)
-                    news = [getattr(job, name) for name in _NEWS]
-                    if news != last:
-                        last = news
+                    values = [getattr(job, name) for name in _WATCHED]
+                    if values != last:
+                        last = values
                         yield admin.settings.redactor().job(job)
                     if job.ended_at is not None:
                         return
-                    time.sleep(_LOOK)
+                    time.sleep(_POLL_INTERVAL)
         except CommandError as failed:
             if not last or failed.code is not Exit.UNREACHABLE:
                 raise
-            print_note("the database did not answer; it is asked again")
-            time.sleep(_LOOK)
+            print_note("the database did not answer; trying again")
+            time.sleep(_POLL_INTERVAL)
 
 
-def _line(job: "JobRow") -> str:
-    """Where the job is and how far it has come, in one line."""
-    parts = [shown(job.ended_at or job.claimed_at or job.run_at), state(job)]
+def _line(job: "JobRow", seen_at: datetime) -> str:
+    """Return the job's state and progress on one line, with the line's time."""
+    parts = [shown(job.ended_at or seen_at), state(job)]
     if job.attempt:
         parts.append(f"attempt {job.attempt} of {job.max_attempts}")
     progress = job.progress or {}

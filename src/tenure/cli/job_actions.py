@@ -1,4 +1,4 @@
-"""`tenure job retry`, `cancel`, `revoke`, `hold`, `resume`, `move`, `delete`: many at once."""
+"""`tenure job retry`, `cancel`, `revoke`, `hold`, `resume`, `move` and `delete`."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +21,39 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+_DRY_RUN_KEYS = "JSON: `dry_run`, and `jobs` with the `id`, `result` and `holder` of each job."
+_BULK = (
+    "With `--filter`, the command counts the jobs, asks for confirmation, starts an operation that "
+    "workers carry out, and shows its progress. Ctrl-C stops watching, not the operation."
+)
+_BULK_KEYS = f"{_DRY_RUN_KEYS} With `--filter`: `dry_run`, `detached` and `operation`."
+# The help text that follows the action's own sentence, and the example.
+_HELP = {
+    "retry": (
+        "Attempts are counted from zero again. Exits with 5 if newer jobs hold all of the keys.",
+        "tenure job retry 7 --reason 'provider is back'",
+    ),
+    "cancel": (
+        "A running job ends as cancelled unless its handler still returns a result.",
+        "tenure job cancel --filter 'queue:mail tag:vip' --dry-run",
+    ),
+    "revoke": (
+        (
+            "Jobs end as cancelled with reason `revoked`. The worker stops when it next renews the "
+            "lease, and its writes through the lease are refused. Until then, the handler may "
+            "still act on other systems. Try `tenure job cancel` first."
+        ),
+        "tenure job revoke 7 --reason 'it hangs'",
+    ),
+    "hold": ("", "tenure job hold 7 8 --reason 'customer disputes it'"),
+    "resume": ("", "tenure job resume 7 8"),
+    "delete": (
+        "Queued and running jobs are not deleted: cancel them first.",
+        "tenure job delete --filter 'state:cancelled queue:mail' --dry-run",
+    ),
+}
+
+
 def add_commands(app: typer.Typer) -> None:
     """Add the commands that act on jobs to `tenure job`."""
     for action in (_actions.RETRY, _actions.CANCEL):
@@ -32,13 +65,19 @@ def add_commands(app: typer.Typer) -> None:
 
 
 def _add_command(app: typer.Typer, action: Action) -> None:
-    @operator_command(app, action, dry_run=True)
+    text, example = _HELP[action.name]
+    details = "\n\n".join(filter(None, (text, _DRY_RUN_KEYS)))
+
+    @operator_command(app, action, example=example, details=details, dry_run=True)
     def act(ctx: CommandContext, ids: JobNumbers) -> int:
         return _act(ctx, action, ids)
 
 
 def _add_bulk_command(app: typer.Typer, action: Action) -> None:
-    @operator_command(app, action, dry_run=True)
+    text, example = _HELP[action.name]
+    details = f"{text} {_BULK}\n\n{_BULK_KEYS}"
+
+    @operator_command(app, action, example=example, details=details, dry_run=True)
     def act(
         ctx: CommandContext,
         ids: AnyJobNumbers = None,
@@ -54,20 +93,35 @@ def _add_bulk_command(app: typer.Typer, action: Action) -> None:
 
 
 def _add_move(app: typer.Typer) -> None:
-    @operator_command(app, _actions.MOVE, dry_run=True)
+    @operator_command(
+        app,
+        _actions.MOVE,
+        example="tenure job move 7 --queue bulk --priority 2",
+        details=(
+            f"If you don't change the time, a job keeps its place in line. {_BULK}\n\n{_BULK_KEYS}"
+        ),
+        dry_run=True,
+    )
     def move(
         ctx: CommandContext,
         ids: AnyJobNumbers = None,
         *,
         queue: Annotated[
-            str | None, typer.Option("-q", "--queue", metavar="NAME", help="To this queue.")
+            str | None, typer.Option("-q", "--queue", metavar="NAME", help="Move to this queue.")
         ] = None,
         priority: Annotated[
-            int | None, typer.Option("--priority", min=0, max=9, help="9 is the most urgent.")
+            int | None,
+            typer.Option(
+                "--priority",
+                metavar="0-9",
+                min=0,
+                max=9,
+                help="Set the priority; 9 is the most urgent.",
+            ),
         ] = None,
         run_at: Annotated[
             str | None,
-            typer.Option("--run-at", metavar="INSTANT", help="Due then, at the earliest now."),
+            typer.Option("--run-at", metavar="TIME", help="Run at this time, or now if past."),
         ] = None,
         selector: ByFilter = None,
         rate: Rate = 500,
@@ -87,7 +141,7 @@ def _add_move(app: typer.Typer) -> None:
 
 
 def _act(ctx: CommandContext, action: Action, ids: "Sequence[int]", **changes: Any) -> Exit:
-    """Act on each job, show the outcomes, and answer for all: done, partly, or not at all."""
+    """Act on each job, print the outcomes, and return one exit code for all."""
     command = getattr(ctx.admin.jobs, action.name)
     results = command(ids, ctx.by, dry_run=ctx.dry_run, **changes)
     outcomes = [
@@ -102,7 +156,7 @@ def _act(ctx: CommandContext, action: Action, ids: "Sequence[int]", **changes: A
     else:
         print_table(("id", "result", "key held by"), rows)
     if ctx.dry_run:
-        print_note("nothing was changed; this is what would be")
+        print_note("dry run: nothing was changed")
     refused = [(job_id, outcome) for job_id, outcome in outcomes if outcome.is_refusal]
     if not refused:
         return Exit.DONE
@@ -110,7 +164,7 @@ def _act(ctx: CommandContext, action: Action, ids: "Sequence[int]", **changes: A
     print_error(
         f"{len(refused)} of {len(outcomes)} jobs are unchanged",
         first.sentence,
-        f"look at it: tenure job show {first.holder or job_id}",
+        f"see: tenure job show {first.holder or job_id}",
     )
     if len(refused) < len(outcomes):
         return Exit.PARTIAL

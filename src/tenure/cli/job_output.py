@@ -1,4 +1,4 @@
-"""A job and a list of jobs, printed."""
+"""Print a job, or a list of jobs."""
 
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from tenure.types import AttemptRow, AuditRow, EnqueueResult, JobRow, Membership, Selector
 
 
-# A page may come short where jobs are sparse; this many are asked for before saying so.
+# A page can be short if matches are sparse. Request this many pages before printing.
 _PAGES = 100
-# Of an error this much is shown in a list.
+# How much of an error a list shows.
 _WIDEST_ERROR = 200
 
 
 def print_enqueued(answer: "EnqueueResult", where: str, *, as_json: bool) -> int:
-    """Print the id of a job that was asked for, and whether it is a new one."""
+    """Print an enqueued job's id, or the id of the job that holds its key."""
     if as_json:
         print_json(answer)
     else:
@@ -39,18 +39,20 @@ def print_enqueued(answer: "EnqueueResult", where: str, *, as_json: bool) -> int
     if answer.created:
         print_note(f"enqueued job {answer.id} {where}")
     else:
-        print_note(f"job {answer.id} has this key already; nothing was enqueued")
+        print_note(f"job {answer.id} already has this key; nothing was enqueued")
     return Exit.DONE
 
 
 def print_found(
     admin: "Admin", selector: "Selector", *, count: int, after: str | None, as_json: bool
 ) -> None:
-    """Print the jobs that a selector means, and say what was searched and where more are."""
+    """Print the jobs that match a selector, how many were searched, and how to continue."""
     jobs: list[JobRow] = []
     searched, took = 0, timedelta()
     for _ in range(_PAGES):
-        page = admin.jobs.search(selector, count=count - len(jobs), after=after)
+        page = admin.jobs.search(
+            selector, count=count - len(jobs), after=after, largest=None if as_json else 0
+        )
         jobs += page.jobs
         after = page.next
         searched, took = searched + page.searched, took + page.took
@@ -63,7 +65,7 @@ def print_found(
 def print_jobs(
     admin: "Admin", jobs: "Sequence[JobRow]", *, after: str | None, as_json: bool, **also: int
 ) -> None:
-    """Print a list of jobs, and say where the next one goes on."""
+    """Print a list of jobs, and how to continue."""
     errors = {} if as_json else error_of(admin, jobs)
     jobs = [*map(admin.settings.redactor().job, jobs)]
     if as_json:
@@ -80,19 +82,23 @@ def print_jobs(
 
 
 def error_of(admin: "Admin", jobs: "Sequence[JobRow]") -> "Mapping[int, str]":
-    """The last error of each of these jobs that has failed, in words, by the job's id."""
-    failed = {job.id: job for job in jobs if job.state == "failed"}
+    """Return each failed job's last error, by job id."""
+    failed = [job.id for job in jobs if job.state == "failed"]
     if not failed:
         return {}
     shown = admin.settings.redactor()
+    # What an error may quote: a list has no arguments.
+    of = {job.id: job for job in admin.jobs.get_many(failed)}
     last = [
-        shown.attempt(one, of=failed[one.job_id]) for one in admin.jobs.last_attempts([*failed])
+        shown.attempt(one, of=of[one.job_id])
+        for one in admin.jobs.last_attempts(failed)
+        if one.job_id in of
     ]
     return {one.job_id: text for one in last if (text := error_text(one)) is not None}
 
 
 def error_text(attempt: "AttemptRow") -> str | None:
-    """An attempt's error, by its type and message."""
+    """Return an attempt's error: its type and message."""
     if attempt.error_type is None:
         return None
     return f"{attempt.error_type}: {attempt.error_message}"
@@ -106,7 +112,7 @@ def _cut(error: str | None) -> str | None:
 
 
 def state(job: "JobRow") -> str:
-    """The state, with what an operator or a request has added to it."""
+    """Return the state, and whether the job is held or has a cancel request."""
     held = ", held" if job.held else ""
     return f"{job.state}{held}{', cancel requested' if job.cancel_requested else ''}"
 
@@ -118,8 +124,10 @@ def print_job(
     operations: "Sequence[Membership]",
     workers: "Mapping[UUID, str]",
 ) -> None:
-    """Print all that is known of a job; the trace and the log of its last attempt, and of the
-    others what they ended with. `workers` are the names of those that are still known."""
+    """Print a job with its attempts, and the traceback and log of the last attempt.
+
+    `workers` maps worker ids to names, for workers that are still known.
+    """
     print_fields(
         {
             "job": job.id,
@@ -136,14 +144,14 @@ def print_job(
             "due": job.run_at,
             "claimed": job.claimed_at,
             "claimed by": job.claimed_by and workers.get(job.claimed_by, job.claimed_by),
-            "lease ends": job.lease_expires_at,
+            "lease expires": job.lease_expires_at,
             "ended": job.ended_at,
             "result": job.result,
             "progress": job.progress,
             "cursor": job.cursor,
             "items": job.items or None,
             "schedule": (job.meta or {}).get("schedule"),
-            "tick": _tick(job),
+            "scheduled for": _tick(job),
             "meta": job.meta,
         }
     )
@@ -156,10 +164,10 @@ def print_job(
 
 
 def _losses(job: "JobRow") -> str:
-    """How often its own process died, how often anything else that ran it, and how often in all."""
+    """Return the job's loss counts: its own process died, its worker died, and the total."""
     if not job.deaths:
         return "0"
-    return f"{job.losses} own, {job.worker_losses} of workers, {job.deaths} in all"
+    return f"{job.losses} of its process, {job.worker_losses} of its worker, {job.deaths} in all"
 
 
 def _print_attempts(attempts: "Sequence[AttemptRow]", workers: "Mapping[UUID, str]") -> None:
@@ -172,26 +180,26 @@ def _print_attempts(attempts: "Sequence[AttemptRow]", workers: "Mapping[UUID, st
         *(("started", "started_at"), ("ended", "ended_at"), "renewals", ("error", error_text)),
     )
     last = attempts[-1]
-    for name, text in (("trace", last.error_trace), ("log", last.log)):
+    for name, text in (("traceback", last.error_trace), ("log", last.log)):
         if text:
             print_lines(["", f"{name} of the last attempt:"])
             print_lines(f"  {line}" for line in safe_lines(text))
 
 
 def _print_operations(operations: "Sequence[Membership]") -> None:
-    """What operations on many jobs did to this one: that is not in its own audit."""
+    """Print the operations that included this job. Its own audit log doesn't list them."""
     if operations:
         print_lines([""])
         print_rows(
             operations,
             *(("operation", "operation.id"), ("kind", "operation.kind")),
-            ("outcome", lambda member: member.outcome or "to come"),
+            ("outcome", lambda member: member.outcome or "pending"),
             *(("by", "operation.actor"), ("from", "operation.source")),
             *(("reason", "operation.reason"), ("started", "operation.created_at")),
         )
 
 
 def _tick(job: "JobRow") -> datetime | None:
-    """The tick of its schedule that the job is for."""
+    """Return the scheduled time of the run that created the job."""
     at = (job.meta or {}).get("tick_at")
     return None if at is None else datetime.fromisoformat(at)

@@ -1,6 +1,5 @@
-"""`tenure operation`: list, show, pause, resume, abort."""
+"""`tenure operation`: list, show, pause, resume and abort operations."""
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -8,10 +7,10 @@ import typer
 from tenure import _actions
 from tenure._actions import Action
 from tenure.cli.errors import CommandError, Exit
+from tenure.cli.help import HelpGroup
 from tenure.cli.options import (
     Before,
     CommandContext,
-    Commands,
     Count,
     operator_command,
 )
@@ -24,6 +23,7 @@ from tenure.cli.output import (
     print_page_end,
     print_rows,
 )
+from tenure.types import ItemOutcome
 
 if TYPE_CHECKING:
     from tenure.admin import Admin
@@ -31,54 +31,54 @@ if TYPE_CHECKING:
 
 
 app: typer.Typer = typer.Typer(
-    cls=Commands,
+    cls=HelpGroup,
     name="operation",
-    help="Operations on many jobs: look at them, pause, resume and abort them.",
+    help="Manage operations, which act on many jobs.",
 )
 
 
 OperationNumber = Annotated[
-    int, typer.Argument(metavar="ID", min=1, max=2**63 - 2, help="The operation's id.")
+    int, typer.Argument(metavar="ID", min=1, max=2**63 - 2, help="Operation id.")
 ]
 
 
 def known(admin: "Admin", operation_id: int) -> "OperationRow":
-    """The operation of this id; a failure with what to do if there is none."""
+    """Return the operation, or raise an error if it doesn't exist."""
     row = admin.operations.get(operation_id)
     if row is None:
         raise CommandError(
-            f"there is no operation {operation_id}",
-            "it never was, or it ended long ago and is no longer kept",
-            "see which there are: tenure operation list",
+            f"operation {operation_id} does not exist",
+            "the id is wrong, or the operation is past its retention",
+            "list the operations: tenure operation list",
             Exit.NOT_FOUND,
         )
     return row
 
 
 def done(row: "OperationRow") -> str:
-    """How far it has come."""
+    """Return how many of the operation's items are done."""
     return f"{row.done} of {row.total}"
 
 
 def outcomes(row: "OperationRow") -> str | None:
-    """How many items have which outcome, in words."""
+    """Return how many items have each outcome."""
     return ", ".join(f"{count} {name}" for name, count in row.outcomes.items()) or None
 
 
 def subject(row: "OperationRow") -> str:
-    """Which jobs it is for, in words."""
+    """Describe which jobs the operation acts on."""
     from tenure.admin import to_json
 
     if row.filter.selector:
         return row.filter.selector
-    said = {name: value for name, value in to_json(row.filter).items() if value is not None}
-    if ids := said.get("ids"):
+    terms = {name: value for name, value in to_json(row.filter).items() if value is not None}
+    if ids := terms.get("ids"):
         return f"{len(ids)} ids"
-    return ", ".join(f"{name} {value}" for name, value in said.items()) or "all"
+    return ", ".join(f"{name} {value}" for name, value in terms.items()) or "all"
 
 
 def fields(row: "OperationRow") -> dict[str, object]:
-    """All there is to say of it, by name."""
+    """Return the operation's fields by name."""
     from tenure.admin import to_json
 
     changes = to_json(row.changes) or {}
@@ -90,7 +90,8 @@ def fields(row: "OperationRow") -> dict[str, object]:
         "state": row.state,
         "done": done(row),
         "outcomes": outcomes(row),
-        "rate": f"{row.rate} a second",
+        "waiting": f"{row.waiting} running or locked" if row.waiting else None,
+        "rate": f"{row.rate}/s",
         "by": row.actor,
         "from": row.source,
         "reason": row.reason,
@@ -101,35 +102,17 @@ def fields(row: "OperationRow") -> dict[str, object]:
     }
 
 
-class OutcomeName(StrEnum):
-    """The outcomes by name, without loading what knows them; a test holds them to be the same."""
-
-    RETRIED = "retried"
-    KEY_HELD = "key_held"
-    NOT_FAILED = "not_failed"
-    CANCELLED = "cancelled"
-    REQUESTED = "requested"
-    NOT_LIVE = "not_live"
-    DISCARDED = "discarded"
-    DELETED = "deleted"
-    LIVE = "live"
-    NOT_FOUND = "not_found"
-    MOVED = "moved"
-    NOT_QUEUED = "not_queued"
-    FIRED = "fired"
-    HAD_JOB = "had_job"
-    BUSY = "busy"
-    REFUSED = "refused"
-
-
-@operator_command(app, "list")
+@operator_command(app, "list", example="tenure operation list")
 def list_operations(
     ctx: CommandContext,
     *,
     count: Count = 50,
     before: Before = None,
 ) -> int:
-    """Show operations, newest first, with how far each has come."""
+    """List operations with their progress, newest first.
+
+    JSON: `operations` and `next`.
+    """
     rows = ctx.admin.operations.list(before=before, count=count)
     more = rows[-1].id if len(rows) == count else None
     if ctx.as_json:
@@ -144,27 +127,31 @@ def list_operations(
     return Exit.DONE
 
 
-@operator_command(app, "show")
+@operator_command(app, "show", example="tenure operation show 3 --outcome key_held")
 def show(
     ctx: CommandContext,
     operation_id: OperationNumber,
     *,
     outcome: Annotated[
-        OutcomeName | None, typer.Option("--outcome", help="Only items with this outcome.")
+        ItemOutcome | None,
+        typer.Option("--outcome", metavar="OUTCOME", help="Only items with this outcome."),
     ] = None,
     count: Annotated[
-        int, typer.Option("-n", "--count", min=1, max=1000, help="How many items at the most.")
+        int,
+        typer.Option("-n", "--count", metavar="N", min=1, max=1000, help="Show at most N items."),
     ] = 20,
     after: Annotated[
-        int, typer.Option("--after", metavar="PLACE", min=0, help="Go on behind this place.")
+        int, typer.Option("--after", metavar="PLACE", min=0, help="Show items after this place.")
     ] = 0,
 ) -> int:
-    """Show one operation: what it does, how far it is, what became of its items, who steered it."""
-    from tenure.types import ItemOutcome
+    """Show an operation with its progress, items and audit log.
 
-    wanted = None if outcome is None else ItemOutcome(outcome)
+    Exits with 3 if it does not exist.
+
+    JSON: `operation`, `items`, `next` and `audit`.
+    """
     row = known(ctx.admin, operation_id)
-    page = ctx.admin.operations.items(operation_id, outcome=wanted, after=after, count=count)
+    page = ctx.admin.operations.items(operation_id, outcome=outcome, after=after, count=count)
     audit = ctx.admin.audit.list(f"operation:{operation_id}", count=10)
     if ctx.as_json:
         print_json({"operation": row, "items": page.items, "next": page.next, "audit": audit})
@@ -175,7 +162,7 @@ def show(
         print_rows(
             page.items,
             *("place", ("tick", "fire_at"), ("job", "job_id")),
-            ("outcome", lambda item: item.outcome or "to come"),
+            ("outcome", lambda item: item.outcome or "pending"),
         )
     print_lines([""])
     print_audit(audit)
@@ -194,7 +181,11 @@ def _add_commands() -> None:
 
 
 def _add_command(action: Action, hint: str) -> None:
-    @operator_command(app, action)
+    details = "JSON: `operation`."
+    if action is _actions.ABORT_OPERATION:
+        details = f"Waits for the chunk in progress, at most a second.\n\n{details}"
+
+    @operator_command(app, action, example=f"tenure operation {action.name} 3", details=details)
     def act(ctx: CommandContext, operation_id: OperationNumber) -> int:
         known(ctx.admin, operation_id)
         row: OperationRow = getattr(ctx.admin.operations, action.name)(operation_id, ctx.by)

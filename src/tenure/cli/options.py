@@ -1,4 +1,4 @@
-"""Options that commands share."""
+"""Options shared by commands."""
 
 import getpass
 import json
@@ -13,10 +13,10 @@ from inspect import Parameter, Signature, getdoc, signature
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from tenure._actions import Action, Outcome
 from tenure.cli.errors import CommandError, Exit, failure
+from tenure.cli.help import HelpCommand
 from tenure.cli.output import print_json, print_note
 from tenure.errors import ConfigError, TenureError
 
@@ -33,7 +33,7 @@ _NEWEST_ID = 2**63 - 1
 
 
 class LevelName(StrEnum):
-    """The levels by name."""
+    """Log levels."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -43,7 +43,7 @@ class LevelName(StrEnum):
 
 
 class ColourName(StrEnum):
-    """The colours of a badge by name."""
+    """Environment badge colors."""
 
     RED = "red"
     AMBER = "amber"
@@ -53,7 +53,7 @@ class ColourName(StrEnum):
 
 
 class FormatName(StrEnum):
-    """The forms of the log by name."""
+    """Log formats."""
 
     TEXT = "text"
     JSON = "json"
@@ -64,17 +64,22 @@ DatabaseUrl = Annotated[
     typer.Option(
         "--database-url",
         metavar="URL",
-        help="The database; else what TENURE_DATABASE_URL or tenure.toml says.",
+        help="Connect to this PostgreSQL database.",
+        show_default="TENURE_DATABASE_URL or tenure.toml",
     ),
 ]
 SchemaName = Annotated[
     str | None,
-    typer.Option("--schema", metavar="NAME", help="The schema that Tenure's tables are in."),
+    typer.Option(
+        "--schema", metavar="NAME", help="Use the tables in this schema.", show_default="tenure"
+    ),
 ]
 Target = Annotated[
     str | None,
     typer.Argument(
-        metavar="MODULE:APP", help="Where the app is: its module and name; else as configured."
+        metavar="MODULE:APP",
+        help="App to run, such as jobs:app.",
+        show_default="app in tenure.toml",
     ),
 ]
 Queues = Annotated[
@@ -83,39 +88,56 @@ Queues = Annotated[
         "-q",
         "--queues",
         metavar="NAME,…",
-        help="The queues to serve; else those that the tasks name. May be repeated.",
+        help="Serve these queues; repeat or separate by commas.",
+        show_default="the queues your tasks use, plus the queue default",
     ),
 ]
 Concurrency = Annotated[
     int | None,
-    typer.Option("-c", "--concurrency", min=1, help="Jobs at once in each process; else 10."),
+    typer.Option(
+        "-c",
+        "--concurrency",
+        metavar="N",
+        min=1,
+        help="Run up to N jobs at once per process.",
+        show_default="10",
+    ),
 ]
 Processes = Annotated[
     int | None,
-    typer.Option("--processes", min=1, help="Child processes that run handlers; else 1."),
-]
-Grace = Annotated[
-    float | None,
     typer.Option(
-        "--grace",
-        metavar="SECONDS",
-        min=0,
-        help="How long running jobs have to end after a SIGTERM; else 25.",
+        "--processes",
+        metavar="N",
+        min=1,
+        help="Run jobs in N child processes.",
+        show_default="1",
     ),
 ]
+
+
+def grace_option(text: str) -> Any:
+    """Return the option for how long running jobs have to finish."""
+    return typer.Option("--grace", metavar="SECONDS", min=0, help=text, show_default="25")
+
+
 LoadTimeout = Annotated[
     float | None,
     typer.Option(
         "--load-timeout",
         metavar="SECONDS",
         min=1,
-        help="How long a child may take to load the app (default: 60).",
+        help="Restart a child that needs longer to load the app.",
+        show_default="60",
     ),
 ]
 MaxJobs = Annotated[
     int | None,
     typer.Option(
-        "--max-jobs", metavar="N", min=1, help="Replace a child after N jobs (default: never)."
+        "--max-jobs",
+        metavar="N",
+        min=1,
+        help="Replace a child after N jobs.",
+        show_default="never",
     ),
 ]
 MaxMemory = Annotated[
@@ -123,7 +145,8 @@ MaxMemory = Annotated[
     typer.Option(
         "--max-memory",
         metavar="SIZE",
-        help="Replace a child that takes this much memory, as 512MiB (default: never).",
+        help="Replace a child at this memory use, such as 512MiB.",
+        show_default="never",
     ),
 ]
 MetricsHost = Annotated[
@@ -131,7 +154,8 @@ MetricsHost = Annotated[
     typer.Option(
         "--metrics-host",
         metavar="ADDRESS",
-        help="The address of /metrics and /healthz; else loopback alone.",
+        help="Serve /metrics and /healthz on this address.",
+        show_default="127.0.0.1",
     ),
 ]
 MetricsPort = Annotated[
@@ -140,116 +164,178 @@ MetricsPort = Annotated[
         "--metrics-port",
         metavar="PORT",
         min=0,
-        help="Answer /metrics and /healthz on this port; else nobody does.",
+        help="Serve /metrics and /healthz on this port.",
+        show_default="off",
     ),
 ]
 LogLevel = Annotated[
     LevelName | None,
-    typer.Option("--log-level", help="From which level on to log; else info."),
+    typer.Option(
+        "--log-level",
+        metavar="|".join(LevelName),
+        help="Log this level and above.",
+        show_default="info",
+    ),
 ]
 LogFormat = Annotated[
     FormatName | None,
-    typer.Option("--log-format", help="Lines of text, or one JSON object per line; else text."),
+    typer.Option(
+        "--log-format",
+        metavar="|".join(FormatName),
+        help="Log lines of text, or JSON objects.",
+        show_default="text",
+    ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout, for programs.")]
-Who = Annotated[
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+ActorName = Annotated[
     str | None,
-    typer.Option("--by", metavar="NAME", help="Who does it, for the audit; else the OS user."),
+    typer.Option(
+        "--by",
+        metavar="NAME",
+        help="Record this name in the audit log.",
+        show_default="the OS user",
+    ),
 ]
-Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the audit.")]
+Reason = Annotated[
+    str | None,
+    typer.Option("--reason", metavar="TEXT", help="Record this reason in the audit log."),
+]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")
+    bool, typer.Option("--dry-run", help="Show the effect without changing anything.")
 ]
-Count = Annotated[int, typer.Option("-n", "--count", min=1, max=1000, help="How many at the most.")]
+Count = Annotated[
+    int,
+    typer.Option("-n", "--count", metavar="N", min=1, max=1000, help="Show at most N, up to 1000."),
+]
 After = Annotated[
-    str | None, typer.Option("--after", metavar="PLACE", help="Go on where the last list ended.")
+    str | None,
+    typer.Option(
+        "--after", metavar="PLACE", help="Continue at the place that the last list printed."
+    ),
 ]
 Before = Annotated[
-    int | None, typer.Option("--before", metavar="ID", min=1, help="Go on below this id.")
+    int | None, typer.Option("--before", metavar="ID", min=1, help="Show only ids below this one.")
 ]
-JobNumber = Annotated[
-    int, typer.Argument(metavar="ID", min=1, max=_NEWEST_ID, help="The job's id.")
+Quotas = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--quota",
+        metavar="NAME=N",
+        help="Set a quota, such as live_jobs=1000; repeatable.",
+        show_default="none",
+    ),
 ]
+JobNumber = Annotated[int, typer.Argument(metavar="ID", min=1, max=_NEWEST_ID, help="Job id.")]
 JobNumbers = Annotated[
-    list[int], typer.Argument(metavar="ID…", min=1, max=_NEWEST_ID, help="The jobs' ids.")
+    list[int], typer.Argument(metavar="ID…", min=1, max=_NEWEST_ID, help="Job ids.")
 ]
 
 AnyJobNumbers = Annotated[
     list[int] | None,
-    typer.Argument(metavar="ID…", min=1, max=_NEWEST_ID, help="The jobs' ids; or a --filter."),
+    typer.Argument(metavar="ID…", min=1, max=_NEWEST_ID, help="Job ids, or use --filter."),
 ]
 
 
 def duration_option(flag: str, text: str, **options: Any) -> Any:
-    """An option that is a duration; `parse_duration` reads it."""
-    help_text = f"{text} 90, 90s, 5m, 1h30m or 1d."
-    return typer.Option(flag, metavar="SECONDS", help=help_text, **options)
+    """Return an option that takes a duration. `parse_duration` reads it."""
+    return typer.Option(flag, metavar="DURATION", help=text, **options)
 
 
 class CommandContext:
-    """What a command is given: the options that commands share, and the operator's commands over
-    the database that they name, connected on first use."""
+    """The shared options' values, and `tenure.admin`, connected on first use."""
 
     def __init__(self, shared: "Mapping[str, Any]", stack: ExitStack, *, check: bool) -> None:
         self.database_url: str | None = shared.get("database_url")
         self.schema: str | None = shared.get("schema")
         self.as_json: bool = shared.get("as_json", False)
         self.dry_run: bool = shared.get("dry_run", False)
-        self._who: str | None = shared.get("who")
+        self._actor_name: str | None = shared.get("actor_name")
         self._reason: str | None = shared.get("reason")
         self._stack = stack
         self._check = check
 
     @cached_property
     def admin(self) -> "Admin":
-        """The operator's commands; the command's end closes the connection."""
+        """Connect on first use. The connection is closed when the command ends."""
         return self._stack.enter_context(
             connect_admin(self.database_url, self.schema, check=self._check)
         )
 
     @property
     def by(self) -> "By":
-        """Who runs the command and why, for the audit."""
-        return actor(self._who, self._reason)
+        """Return who is running the command and why, for the audit log."""
+        return actor(self._actor_name, self._reason)
 
     def done(self, document: object, outcome: Outcome, hint: str) -> Exit:
-        """Print what was done: a document for programs, a sentence with a hint for people."""
+        """Print the outcome: a document for programs, a sentence with a hint for people."""
         if self.as_json:
             print_json(document)
         print_note(f"{outcome.sentence}; {hint}" if hint else outcome.sentence)
         return Exit.DONE
 
 
-def operator_command(
-    app: typer.Typer, what: "Action | str", *, dry_run: bool = False, check: bool = True
+def plain_command(
+    app: typer.Typer, name: str, *, example: str, hidden: bool = False
 ) -> "Callable[[Callable[..., int]], Callable[..., int]]":
-    """Add a command to a group, with the options that commands share.
+    """Add a command that has only its own options. Its docstring is the help."""
+    return app.command(name, cls=HelpCommand, epilog=f"Example: {example}", hidden=hidden)
 
-    An action gives its name and help, and takes --by and --reason. The function's first parameter
-    is the `CommandContext`.
+
+def operator_command(
+    app: typer.Typer,
+    command: "Action | str",
+    *,
+    example: str,
+    details: str | None = None,
+    fields: "Mapping[str, Any] | None" = None,
+    changes: bool = False,
+    dry_run: bool = False,
+    check: bool = True,
+) -> "Callable[[Callable[..., int]], Callable[..., int]]":
+    """Add a command to a group, with the shared options.
+
+    An action supplies the command's name and the first sentence of its help, and adds --by and
+    --reason. For other commands, `changes` adds these options. `details` replaces the docstring in
+    the help. The function's first parameter is the `CommandContext`. Its `fields` parameter
+    receives the options from `fields` that were used, by name.
     """
-    options: dict[str, Any] = {}
-    if isinstance(what, Action):
-        options |= {"reason": Reason, "who": Who}
+    shared: dict[str, Any] = {}
+    name, summary = (command, "") if isinstance(command, str) else (command.name, command.summary)
+    changes = changes or isinstance(command, Action)
+    if changes:
+        shared |= {"reason": Reason, "actor_name": ActorName}
     if dry_run:
-        options["dry_run"] = DryRun
-    options |= {"as_json": AsJson, "database_url": DatabaseUrl, "schema": SchemaName}
+        shared["dry_run"] = DryRun
+    shared |= {"as_json": AsJson, "database_url": DatabaseUrl, "schema": SchemaName}
+    added = {**(fields or {}), **shared}
 
     def decorate(function: "Callable[..., int]") -> "Callable[..., int]":
         def run(**values: Any) -> int:
-            shared = {name: values.pop(name) for name in options}
+            common = {name: values.pop(name) for name in shared}
+            if fields is not None:
+                given = {name: values.pop(name) for name in fields}
+                values["fields"] = {k: v for k, v in given.items() if v not in (None, [])}
             with ExitStack() as stack:
-                return function(CommandContext(shared, stack, check=check), **values)
+                return function(CommandContext(common, stack, check=check), **values)
 
-        own = list(signature(function).parameters.values())[1:]
-        flags = (False if name in {"dry_run", "as_json"} else None for name in options)
-        shared_parameters = [
-            Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-            for (name, kind), default in zip(options.items(), flags, strict=True)
+        own = [p for p in signature(function).parameters.values() if p.name != "fields"][1:]
+        options = [
+            Parameter(
+                name,
+                Parameter.KEYWORD_ONLY,
+                default=False if name in {"dry_run", "as_json"} else None,
+                annotation=kind,
+            )
+            for name, kind in added.items()
         ]
-        run.__signature__ = Signature([*own, *shared_parameters])  # type: ignore[attr-defined] # Typer reads it.
-        name, summary = (what.name, what.summary) if isinstance(what, Action) else (what, None)
-        app.command(name, help=summary or getdoc(function))(run)
+        run.__signature__ = Signature([*own, *options])  # type: ignore[attr-defined] # Typer reads it.
+        text = getdoc(function) if details is None else details
+        app.command(
+            name,
+            cls=HelpCommand,
+            help="\n\n".join(part for part in (summary, text) if part),
+            epilog=f"Example: {example}",
+        )(run)
         return function
 
     return decorate
@@ -257,7 +343,7 @@ def operator_command(
 
 @contextmanager
 def connect_admin(url: str | None, schema: str | None, *, check: bool = True) -> "Iterator[Admin]":
-    """The operator's verbs over the database that the command line names."""
+    """Connect `tenure.admin` to the database given on the command line."""
     from tenure import _settings, admin
 
     try:
@@ -265,42 +351,65 @@ def connect_admin(url: str | None, schema: str | None, *, check: bool = True) ->
             yield commands
     except TenureError as error:
         with suppress(ConfigError):
-            url = _settings.database_url(url)  # Its password is not printed.
+            url = _settings.database_url(url)  # Its password isn't printed.
         raise failure(error, url=url) from error
 
 
-def names(said: list[str] | None) -> list[str] | None:
-    """The queues' names, however they were said; each once."""
-    if not said:
+def queue_names(values: list[str] | None) -> list[str] | None:
+    """Return the `-q` queues without duplicates. The option can be repeated or list several."""
+    if not values:
         return None
-    found = [name.strip() for part in said for name in part.split(",") if name.strip()]
-    if not found:
+    names = [name.strip() for value in values for name in value.split(",") if name.strip()]
+    if not names:
         raise CommandError(
-            "no queue to serve",
-            f"-q {','.join(said)!r} names none",
-            "name one, as in -q mail,default; or leave -q away to serve those of the tasks",
+            "there is no queue to serve",
+            f"-q must name at least one queue, got {','.join(values)!r}",
+            "name queues, as in -q mail,default, or omit -q to serve the queues of the tasks",
             Exit.USAGE,
         )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(names))
 
 
-def actor(who: str | None, reason: str | None) -> "By":
-    """Who does it and why, as the audit keeps it."""
+def actor(name: str | None, reason: str | None) -> "By":
+    """Return who is acting and why, for the audit log."""
     from tenure.admin import By
 
-    return By(who or _user(), source="cli", reason=reason)
+    return By(name or _user(), source="cli", reason=reason)
 
 
 def _user() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):
-        # In a container there may be a number without a name.
+        # In a container, the user may have a number but no name.
         return f"uid {os.getuid()}"
 
 
+def parse_quotas(given: list[str] | None) -> dict[str, float]:
+    """Read quotas, each a name and a number."""
+    quotas: dict[str, float] = {}
+    for text in given or ():
+        name, _, number = text.partition("=")
+        try:
+            value = float(number)
+        except ValueError:
+            raise CommandError(
+                "the quota is not valid",
+                f"a quota must be a name and a number, got {text!r}",
+                "write it like this: --quota live_jobs=1000",
+                Exit.USAGE,
+            ) from None
+        quotas[name] = int(value) if value.is_integer() else value
+    return quotas
+
+
+def format_quotas(quotas: "Mapping[str, float]") -> str:
+    """Return quotas as they are given on the command line."""
+    return " ".join(f"{name}={value:.15g}" for name, value in quotas.items())
+
+
 def parse_duration(text: str | None) -> timedelta | None:
-    """A duration: seconds, or numbers with s, m, h or d."""
+    """Read a duration: a number of seconds, or numbers with s, m, h or d."""
     if text is None:
         return None
     try:
@@ -310,48 +419,37 @@ def parse_duration(text: str | None) -> timedelta | None:
     except OverflowError:
         pass
     raise CommandError(
-        "a duration is not understood",
-        f"{text!r} is no number of seconds",
-        "write 90, 90s, 5m, 1h30m or 1d",
+        "the duration is not valid",
+        f"a duration must be a number of seconds or have units, got {text!r}",
+        "write it as 90, 90s, 5m, 1h30m or 1d",
         Exit.USAGE,
     )
 
 
-def arguments(text: str) -> Any:
-    """Arguments that were written as JSON; - reads them from stdin."""
+def arguments(text: str) -> dict[str, Any]:
+    """Read arguments written as a JSON object. `-` reads them from stdin."""
     try:
-        return json.loads(sys.stdin.read() if text == "-" else text)
+        value = json.loads(sys.stdin.read() if text == "-" else text)
     except ValueError as error:
-        raise CommandError(
-            "the arguments are not JSON",
-            str(error),
-            """write an object, as in --args '{"name": "Ada"}'""",
-            Exit.USAGE,
-        ) from error
+        raise _not_an_object(str(error)) from error
+    if not isinstance(value, dict):
+        raise _not_an_object(f"--args must be a JSON object, got {text}")
+    return value
+
+
+def _not_an_object(why: str) -> CommandError:
+    todo = """write a JSON object, as in --args '{"name": "Ada"}'"""
+    return CommandError("the arguments are not a JSON object", why, todo, Exit.USAGE)
 
 
 def instant(text: str | None) -> datetime | None:
-    """An instant that was written by ISO 8601."""
+    """Read a time written in ISO 8601."""
     try:
         return None if text is None else datetime.fromisoformat(text)
     except ValueError as error:
         raise CommandError(
-            "the instant is not understood",
-            str(error),
-            "write it with its zone, as in 2030-01-31T09:00+01:00",
+            "the time is not valid",
+            f"a time must be in ISO 8601, got {text!r}",
+            "write it with its time zone, as in 2030-01-31T09:00+01:00",
             Exit.USAGE,
         ) from error
-
-
-_WHOLE = 10_000
-
-
-class Commands(TyperGroup):
-    """A group of commands."""
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands with what each does."""
-        names = [name for name in self.list_commands(ctx) if not self.commands[name].hidden]
-        rows = [(name, self.commands[name].get_short_help_str(_WHOLE)) for name in names]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)

@@ -15,27 +15,26 @@ if TYPE_CHECKING:
 
 
 def safe(text: object) -> str:
-    """The text in one line, with signs that would steer a terminal written out."""
-    return _written_out(" ".join(str(text).split()))
+    """Return the text on one line, with control characters escaped."""
+    return _escaped(" ".join(str(text).split()))
 
 
 def safe_lines(text: str) -> list[str]:
-    """The text line by line as it is indented, with signs that would steer a terminal written
-    out."""
-    return [_written_out(line) for line in text.expandtabs().splitlines()]
+    """Return the text's lines with their indentation, and with control characters escaped."""
+    return [_escaped(line) for line in text.expandtabs().splitlines()]
 
 
-def _written_out(line: str) -> str:
+def _escaped(line: str) -> str:
     return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in line)
 
 
 def print_note(text: str) -> None:
-    """One line on stderr."""
+    """Print one line to stderr."""
     sys.stderr.write(f"{safe(text)}\n")
 
 
 def print_error(what: str, why: str, todo: str) -> None:
-    """An error in three lines: what, why, what to do."""
+    """Print an error in three lines: what, why, what to do."""
     sys.stderr.write(f"error: {safe(what)}\nwhy:   {safe(why)}\ndo:    {safe(todo)}\n")
 
 
@@ -43,20 +42,21 @@ _WIDEST = 10_000
 
 
 def print_json(value: object) -> None:
-    """One JSON document, in ASCII, so that any pipe carries it."""
+    """Print one JSON document, in ASCII for any terminal encoding."""
     from tenure.admin import to_json
 
     sys.stdout.write(json.dumps(to_json(value)) + "\n")
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """One line each."""
     sys.stdout.writelines(f"{line}\n" for line in lines)
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A table as wide as the terminal, or as wide as it needs where nobody looks; without the
-    columns that have nothing in any row."""
+    """Print a table, leaving out empty columns.
+
+    It's as wide as the terminal, or as wide as necessary if stdout isn't a terminal.
+    """
     kept = [i for i in range(len(columns)) if any(row[i] is not None for row in rows)]
     _print(
         [columns[i] for i in kept],
@@ -67,24 +67,24 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
 def print_rows(
     rows: "Sequence[Any]", *columns: "str | tuple[str, str | Callable[[Any], object]]"
 ) -> None:
-    """A table of rows. A column is a field's name, or a heading with a name or a function."""
+    """Print a table. A column is a field name, or a heading with a field name or a function."""
     named = [(column, column) if isinstance(column, str) else column for column in columns]
     getters = [attrgetter(get) if isinstance(get, str) else get for _, get in named]
     print_table([name for name, _ in named], [[get(row) for get in getters] for row in rows])
 
 
 def print_page_end(count: int, option: str, more: object) -> None:
-    """Say how many rows were shown, and how to see those that may follow."""
+    """Print how many rows were shown, and how to continue."""
     print_note(f"{count} shown; {f'more may follow: {option} {more}' if more else 'no more'}")
 
 
 def print_audit(rows: "Sequence[AuditRow]") -> None:
-    """Who did what to one target."""
+    """Print one target's audit log."""
     print_rows(rows, "at", ("by", "actor"), ("from", "source"), "action", "reason")
 
 
 def print_fields(fields: Mapping[str, object]) -> None:
-    """Names and values, without those that have none."""
+    """Print names and values, omitting empty values."""
     _print(None, [(name, value) for name, value in fields.items() if value not in (None, "")])
 
 
@@ -108,7 +108,7 @@ def _print(columns: Sequence[str] | None, rows: Iterable[Sequence[object]]) -> N
 
 
 def shown(value: Any) -> str:
-    """A value as a cell shows it: an instant in UTC, what JSON has as JSON, nothing as a dash."""
+    """Return a table cell's text: times in UTC, lists as JSON, None as a dash."""
     match value:
         case None:
             return "-"
@@ -123,8 +123,8 @@ def shown(value: Any) -> str:
 
 
 @contextmanager
-def bar(what: str) -> "Iterator[Callable[[int, int], None]]":
-    """A bar that is told how much is done, and of how much."""
+def bar(title: str) -> "Iterator[Callable[[int, int], None]]":
+    """Show a progress bar. The yielded function takes how much is done, and the total."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -139,7 +139,7 @@ def bar(what: str) -> "Iterator[Callable[[int, int], None]]":
     with Progress(
         *columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal
     ) as progress:
-        task = progress.add_task(what, total=None)
+        task = progress.add_task(title, total=None)
 
         def advance(done: int, total: int) -> None:
             progress.update(task, completed=done, total=total)

@@ -1,6 +1,7 @@
-"""`tenure probe`: whether a worker of this user is alive here. Reads its state file, no more.
+"""`tenure probe`: check that this user's workers on this machine are healthy.
 
-Standard library, the path and the words only: it answers in a few milliseconds of its own.
+It reads their state files. It imports only the standard library, `_settings`, `errors` and
+`output`, so it responds within milliseconds.
 """
 
 import json
@@ -18,14 +19,14 @@ _NONE_WORKING = 60.0
 
 
 class ProbeOptions(NamedTuple):
-    """What the command line wants to know."""
+    """`tenure probe` options."""
 
     name: str | None = None
     as_json: bool = False
 
 
 class ProbedWorker(NamedTuple):
-    """A worker as its state file and the kernel tell of it. `age` is that of its last heartbeat."""
+    """A worker, according to its state file and `/proc`. `age` is its last heartbeat's age."""
 
     pid: int
     name: str
@@ -40,22 +41,22 @@ class ProbedWorker(NamedTuple):
 
     @property
     def stale(self) -> bool:
-        """Whether it has not beaten for too long."""
+        """Whether its last heartbeat is too old."""
         return self.age > _STALE
 
     @property
     def idle(self) -> bool:
-        """Whether none of its children has worked for too long."""
+        """Whether it has been too long since any of its children worked."""
         return self.none_working_for >= _NONE_WORKING
 
     @property
     def healthy(self) -> bool:
-        """Whether it sends heartbeats, and a child of it works."""
+        """Whether it sends heartbeats and has a working child."""
         return not self.stale and not self.idle
 
 
 def read_options(arguments: list[str]) -> ProbeOptions | None:
-    """What plain arguments ask; None leaves help and mistakes to the full command line."""
+    """Parse simple arguments. Return None to leave help and mistakes to the full command line."""
     name, as_json = None, False
     rest = iter(arguments)
     for argument in rest:
@@ -72,64 +73,63 @@ def read_options(arguments: list[str]) -> ProbeOptions | None:
     return ProbeOptions(name, as_json)
 
 
-def probe(asked: ProbeOptions) -> Exit:
-    """Say in one line that the workers here are well, or in three that they are not.
+def probe(options: ProbeOptions) -> Exit:
+    """Print one line if the workers here are healthy, or an error if one of them isn't.
 
-    What a worker that ended left behind does not matter beside one that lives.
+    The state files of dead workers count only if no worker is alive.
     """
     directory = run_directory()
-    found, unread = seen(directory)
-    workers = [worker for worker in found if asked.name in (None, worker.name)]
+    known, unread = seen(directory)
+    workers = [worker for worker in known if options.name in (None, worker.name)]
     living = [worker for worker in workers if worker.alive]
     healthy = bool(living) and all(worker.healthy for worker in living)
-    if asked.as_json:
+    if options.as_json:
         shown = [worker._asdict() for worker in workers]
         print(json.dumps({"healthy": healthy, "directory": str(directory), "workers": shown}))
     elif healthy:
         print("; ".join(_line(worker) for worker in living))
     if healthy:
         return Exit.DONE
-    print_error(*_trouble(directory, asked.name, workers, unread))
+    print_error(*_trouble(directory, options.name, workers, unread))
     return Exit.FAILED
 
 
 def seen(directory: Path) -> tuple[list[ProbedWorker], list[str]]:
-    """The workers that have a state file in this directory, by pid; and what cannot be read."""
+    """Return the workers with state files here, by pid, and an error for each unreadable file."""
     now = time.clock_gettime(time.CLOCK_BOOTTIME)
-    found, unread = [], []
+    workers, unread = [], []
     for file in directory.glob("*.json"):
         try:
-            told = json.loads(file.read_text())
-            found.append(_worker(told, now))
+            workers.append(_worker(json.loads(file.read_text()), now))
         except FileNotFoundError:
             continue
         except (OSError, ValueError, TypeError, KeyError) as error:
             unread.append(f"{file} cannot be read: {error}")
-    return sorted(found), unread
+    return sorted(workers), unread
 
 
-def _worker(told: dict[str, Any], now: float) -> ProbedWorker:
-    last_heartbeat_at = float(told["last_heartbeat_at"])
+def _worker(state: dict[str, Any], now: float) -> ProbedWorker:
+    last_heartbeat_at = float(state["last_heartbeat_at"])
     return ProbedWorker(
-        pid=int(told["pid"]),
-        name=str(told["name"]),
-        state=str(told["state"]),
+        pid=int(state["pid"]),
+        name=str(state["name"]),
+        state=str(state["state"]),
         age=round(now - last_heartbeat_at, 3),
-        children=int(told["children"]),
-        # A worker of an older release says nothing of these.
-        working=int(told.get("working", told["children"])),
-        wanted=int(told["wanted"]),
-        none_working_for=float(told.get("none_working_for", 0.0)),
-        trouble=str(told.get("trouble", "")),
-        # A heartbeat ahead of the clock is from before the machine was restarted.
-        alive=last_heartbeat_at <= now + 1 and _alive(int(told["pid"]), last_heartbeat_at),
+        children=int(state["children"]),
+        # Older releases don't write these fields.
+        working=int(state.get("working", state["children"])),
+        wanted=int(state["wanted"]),
+        none_working_for=float(state.get("none_working_for", 0.0)),
+        trouble=str(state.get("trouble", "")),
+        # A heartbeat in the future was written before a reboot.
+        alive=last_heartbeat_at <= now + 1 and _alive(int(state["pid"]), last_heartbeat_at),
     )
 
 
 def _alive(pid: int, last_heartbeat_at: float) -> bool:
-    """Whether the process of that heartbeat still runs, and not a later one under its number."""
+    """Return whether the process is still running, rather than a later one with the same pid."""
     try:
-        # The name, in parentheses, may hold spaces; what follows it does not.
+        # The name in parentheses may contain spaces. The fields after it do not.
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return False
@@ -152,26 +152,26 @@ def _trouble(
     if living and not any(worker.stale for worker in living):
         idle = next(worker for worker in living if worker.idle)
         return (
-            f"no child of worker {idle.name} works",
-            f"none has for {idle.none_working_for:.0f} s: {idle.trouble}",
+            f"worker {idle.name} has no working child",
+            f"none has worked for {idle.none_working_for:.0f} s: {idle.trouble}",
             "see its log, fix the cause, and restart it",
         )
     if living:
         stuck = next(worker for worker in living if worker.stale)
         return (
             f"worker {stuck.name} is stuck",
-            f"pid {stuck.pid} runs, but has not beaten for {stuck.age:.0f} s",
-            "see its log, and restart it; its jobs go to others when their leases end",
+            f"pid {stuck.pid} is running, but its last heartbeat was {stuck.age:.0f} s ago",
+            "see its log, and restart it; other workers take its jobs when their leases expire",
         )
     if workers:
         last = min(workers, key=lambda worker: worker.age)
         return (
             "no worker runs here",
-            f"{last.name} (pid {last.pid}) is gone; it left its state file in {directory}",
-            "see its log for the reason, and start it again: tenure worker module:app",
+            f"{last.name} (pid {last.pid}) is dead; it left its state file in {directory}",
+            "see its log, and start it again: tenure worker module:app",
         )
     return (
         "no worker runs here",
         unread[0] if unread else f"there is no state file of {whose} in {directory}",
-        "start one: tenure worker module:app; if one runs, give the probe its TENURE_RUN_DIR",
+        "start one: tenure worker module:app; if one runs, set TENURE_RUN_DIR as it does",
     )

@@ -1,4 +1,4 @@
-"""`tenure queue`: what is in each queue, and what operators have set for it."""
+"""`tenure queue`: show, pause, limit and configure queues."""
 
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
@@ -8,13 +8,16 @@ import typer
 from tenure import _actions
 from tenure._actions import Outcome
 from tenure.cli.errors import CommandError, Exit
+from tenure.cli.help import HelpGroup
 from tenure.cli.options import (
     CommandContext,
-    Commands,
+    Quotas,
     duration_option,
+    format_quotas,
     instant,
     operator_command,
     parse_duration,
+    parse_quotas,
 )
 from tenure.cli.output import (
     print_audit,
@@ -29,18 +32,21 @@ if TYPE_CHECKING:
     from tenure.types import Depth, QueueRow
 
 app: typer.Typer = typer.Typer(
-    cls=Commands, name="queue", help="Queues: look at them, pause them, limit what runs at once."
+    cls=HelpGroup, name="queue", help="List, pause, limit and configure queues."
 )
-Name = Annotated[
-    str, typer.Argument(metavar="QUEUE", help="The queue's name; * speaks for all of them.")
-]
+Name = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue, or * for all.")]
 _COUNTS = ("due", "scheduled", "running", "held", "failed")
 
 
-@operator_command(app, "list")
+@operator_command(app, "list", example="tenure queue list")
 def list_queues(ctx: CommandContext) -> int:
-    """Show every known queue: how much there is in it, and whether it is paused or limited."""
-    depths, rows = _found(ctx.admin)
+    """List queues with their job counts, pauses and limits.
+
+    Counts are exact up to 10,000.
+
+    JSON: `queues`, each with its `name`, `depth` and `set`.
+    """
+    depths, rows = _depths_and_rows(ctx.admin)
     if ctx.as_json:
         print_json({"queues": [_data(name, depths, rows) for name in _names(depths, rows)]})
     elif depths or rows:
@@ -61,15 +67,18 @@ def list_queues(ctx: CommandContext) -> int:
     return Exit.DONE
 
 
-@operator_command(app, "show")
+@operator_command(app, "show", example="tenure queue show mail")
 def show(ctx: CommandContext, name: Name) -> int:
-    """Show one queue: how much there is in it, what is set for it, and who set it."""
-    depths, rows = _found(ctx.admin)
+    """Show a queue with its counts, settings and audit log.
+
+    JSON: `queue` and `audit`.
+    """
+    depths, rows = _depths_and_rows(ctx.admin)
     if name not in {*depths, *rows}:
         raise CommandError(
-            f"there is no queue {name}",
-            "no job is in it, no worker serves it, and nothing is set for it",
-            "see which there are: tenure queue list",
+            f"queue {name} does not exist",
+            "it has no jobs, no worker serves it, and it has no settings",
+            "list the queues: tenure queue list",
             Exit.NOT_FOUND,
         )
     audit = ctx.admin.audit.list(f"queue:{name}", count=10)
@@ -86,53 +95,89 @@ def show(ctx: CommandContext, name: Name) -> int:
     return Exit.DONE
 
 
-@operator_command(app, _actions.PAUSE_QUEUE)
+@operator_command(
+    app,
+    _actions.PAUSE_QUEUE,
+    example="tenure queue pause mail --reason 'provider is down'",
+)
 def pause(
     ctx: CommandContext,
     name: Name,
     *,
     until: Annotated[
-        str | None, typer.Option("--until", metavar="INSTANT", help="Go on by itself then.")
+        str | None, typer.Option("--until", metavar="TIME", help="Resume at this time.")
     ] = None,
 ) -> int:
+    """You can pause a queue before its first job. If the queue has no jobs and no worker serves it,
+    the command prints a warning and suggests a similar name.
+
+    JSON: `queue`, with its new settings.
+    """
     row = ctx.admin.queues.pause(name, ctx.by, until=instant(until))
     outcome = _actions.PAUSE_QUEUE.outcome(name)
     return _done(ctx, row, outcome, f"to resume it: tenure queue resume {name}")
 
 
-@operator_command(app, _actions.RESUME_QUEUE)
+@operator_command(app, _actions.RESUME_QUEUE, example="tenure queue resume mail")
 def resume(ctx: CommandContext, name: Name) -> int:
+    """JSON: `queue`, with its new settings."""
     row = ctx.admin.queues.resume(name, ctx.by)
     return ctx.done({"queue": row}, _actions.RESUME_QUEUE.outcome(name), "")
 
 
-@operator_command(app, _actions.LIMIT_QUEUE)
+@operator_command(app, _actions.LIMIT_QUEUE, example="tenure queue limit mail --running 5")
 def limit(
     ctx: CommandContext,
     name: Name,
     *,
     most: Annotated[
         int | None,
-        typer.Option("--running", min=0, max=2**31 - 1, help="How many; left away, no limit."),
+        typer.Option(
+            "--running",
+            metavar="N",
+            min=0,
+            max=2**31 - 1,
+            help="Run at most N jobs at once.",
+            show_default="no limit",
+        ),
     ] = None,
 ) -> int:
+    """`*` limits all queues together. You can limit a queue before its first job. If the queue has
+    no jobs and no worker serves it, the command prints a warning and suggests a similar name.
+
+    JSON: `queue`, with its new settings.
+    """
     row = ctx.admin.queues.limit(name, most, ctx.by)
     status = "unlimited" if most is None else "limited"
     return _done(ctx, row, _actions.LIMIT_QUEUE.outcome(name, status, limit=most), "")
 
 
-@operator_command(app, _actions.CONFIGURE_QUEUE)
+@operator_command(app, _actions.CONFIGURE_QUEUE, example="tenure queue configure mail --lease 1m")
 def configure(
     ctx: CommandContext,
     name: Name,
     *,
     lease: Annotated[
-        str | None, duration_option("--lease", "How long a claim grants its jobs:")
+        str | None,
+        duration_option("--lease", "Set the lease of its jobs.", show_default="the lease setting"),
     ] = None,
     max_attempts: Annotated[
-        int | None, typer.Option("--max-attempts", min=1, help="How often its jobs are tried.")
+        int | None,
+        typer.Option(
+            "--max-attempts",
+            metavar="N",
+            min=1,
+            help="Try its jobs at most N times.",
+            show_default="the max_attempts setting",
+        ),
     ] = None,
 ) -> int:
+    """Values set by a task or a call override the queue's. If you omit an option, it's reset to the
+    installation's setting. You can configure a queue before its first job. If the queue has no jobs
+    and no worker serves it, the command prints a warning and suggests a similar name.
+
+    JSON: `queue`, with its new settings.
+    """
     row = ctx.admin.queues.configure(
         name, ctx.by, lease=parse_duration(lease), max_attempts=max_attempts
     )
@@ -140,7 +185,21 @@ def configure(
     return _done(ctx, row, _actions.CONFIGURE_QUEUE.outcome(name, **values), "")
 
 
-def _found(admin: "Admin") -> "tuple[dict[str, Depth], dict[str, QueueRow]]":
+@operator_command(
+    app, _actions.QUOTA_QUEUE, example="tenure queue quota mail --quota live_jobs=1000"
+)
+def quota(ctx: CommandContext, name: Name, *, quotas: Quotas = None) -> int:
+    """The new quotas replace all former ones. Without --quota, the queue has none. Servers apply
+    them within seconds, to jobs that are enqueued over HTTP.
+
+    JSON: `queue`, with its new settings.
+    """
+    row = ctx.admin.queues.quota(name, parse_quotas(quotas), ctx.by)
+    outcome = _actions.QUOTA_QUEUE.outcome(name, quotas=format_quotas(row.quotas) or "no quotas")
+    return _done(ctx, row, outcome, "")
+
+
+def _depths_and_rows(admin: "Admin") -> "tuple[dict[str, Depth], dict[str, QueueRow]]":
     depths = {depth.queue: depth for depth in admin.queues.depths()}
     return depths, {row.name: row for row in admin.queues.list()}
 
@@ -164,11 +223,12 @@ def _set(row: "QueueRow | None") -> dict[str, object]:
         "limit": row.max_running,
         "lease": row.lease,
         "max attempts": row.max_attempts,
+        "quotas": format_quotas(row.quotas) or None,
     }
 
 
-def _doubt(admin: "Admin", name: str) -> str | None:
-    """That a queue may not be the one that is meant: nothing is in it and nobody serves it."""
+def _warning(admin: "Admin", name: str) -> str | None:
+    """Return a warning if the queue has no jobs and no worker: its name may be misspelled."""
     from difflib import get_close_matches
 
     from tenure.admin import live
@@ -180,12 +240,12 @@ def _doubt(admin: "Admin", name: str) -> str | None:
     if name == EVERY_QUEUE or name in used | served:
         return None
     near = get_close_matches(name, sorted(used | served - {EVERY_QUEUE}), n=1)
-    meant = f"; did you mean {near[0]}?" if near else ""
-    return f"no job is in {name} and no worker serves it{meant}"
+    suggestion = f"; did you mean {near[0]}?" if near else ""
+    return f"queue {name} has no jobs and no worker serves it{suggestion}"
 
 
 def _oldest(depth: "Depth | None") -> timedelta | None:
-    """For how long its oldest due job waits, to the second."""
+    """Return how long the oldest due job has waited, to the second."""
     if depth is None or depth.oldest_due_age is None:
         return None
     return timedelta(seconds=round(depth.oldest_due_age.total_seconds()))
@@ -196,8 +256,8 @@ def _counts(depth: "Depth") -> list[int]:
 
 
 def _done(ctx: CommandContext, row: "QueueRow", outcome: Outcome, hint: str) -> Exit:
-    """Print what was done, and warn where the queue may not be the one that was meant."""
+    """Print the outcome, and a warning if the queue's name may be misspelled."""
     done = ctx.done({"queue": row}, outcome, hint)
-    if (doubt := _doubt(ctx.admin, row.name)) is not None:
-        print_note(f"warning: {doubt}")
+    if (warning := _warning(ctx.admin, row.name)) is not None:
+        print_note(f"warning: {warning}")
     return done

@@ -1,4 +1,4 @@
-"""`tenure schedule`: list, show, preview, pause, resume, run, delete, backfill."""
+"""`tenure schedule`: list, show, preview, pause, resume, delete, run and backfill."""
 
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
@@ -7,23 +7,28 @@ import typer
 
 from tenure.cli import schedule_define, schedule_output
 from tenure.cli.errors import CommandError, Exit, failure
-from tenure.cli.fields import admin_command
+from tenure.cli.help import HelpGroup
 from tenure.cli.job_output import print_enqueued
 from tenure.cli.operation_progress import start_and_follow
 from tenure.cli.options import (
-    AsJson,
     CommandContext,
-    Commands,
-    DatabaseUrl,
-    DryRun,
-    SchemaName,
-    connect_admin,
+    Count,
     duration_option,
     instant,
+    operator_command,
     parse_duration,
 )
-from tenure.cli.output import print_fields, print_json, print_lines, print_note, print_table
+from tenure.cli.output import (
+    print_audit,
+    print_fields,
+    print_json,
+    print_lines,
+    print_note,
+    print_page_end,
+    print_table,
+)
 from tenure.cli.schedule_output import Name, known
+from tenure.cli.selectors import Rate
 from tenure.errors import TenureError
 
 if TYPE_CHECKING:
@@ -33,28 +38,36 @@ if TYPE_CHECKING:
     from tenure.types import OperationRow, ScheduleRow
 
 
-@admin_command(changes=False)
+app: typer.Typer = typer.Typer(
+    cls=HelpGroup, name="schedule", help="Create, inspect and manage schedules."
+)
+
+
+@operator_command(app, "list", example="tenure schedule list")
 def list_schedules(
-    context: CommandContext,
+    ctx: CommandContext,
     *,
-    count: Annotated[
-        int, typer.Option("-n", "--count", min=1, max=1000, help="How many at the most.")
-    ] = 100,
+    count: Count = 100,
     after: Annotated[
-        str, typer.Option("--after", metavar="NAME", help="Go on behind this name.")
+        str, typer.Option("--after", metavar="NAME", help="Show schedules after this name.")
     ] = "",
 ) -> int:
-    """Show schedules by name, with their next and their last run."""
-    admin = context.admin
+    """List schedules with their next and last run.
+
+    Times are in the schedule's zone and in UTC. A `*` marks a value that an operator overrode.
+
+    JSON: `schedules`, each with its policies `in_force`, and `next`.
+    """
+    admin = ctx.admin
     rows = [
         *map(admin.settings.redactor().schedule, admin.schedules.list(after=after, count=count))
     ]
     more = rows[-1].name if len(rows) == count else None
-    if context.as_json:
+    if ctx.as_json:
         print_json({"schedules": [schedule_output.as_data(row) for row in rows], "next": more})
     elif rows:
         print_table(
-            ("name", "when", "zone", "state", "next there", "next UTC", "last UTC", "overridden"),
+            ("name", "when", "zone", "state", "next local", "next UTC", "last UTC", "overridden"),
             [
                 (
                     row.name,
@@ -69,22 +82,26 @@ def list_schedules(
                 for row in rows
             ],
         )
-    if more:
-        print_note(f"{len(rows)} shown; more may follow: --after {more}")
-    else:
-        print_note(f"{len(rows)} shown; no more")
+    print_page_end(len(rows), "--after", more)
     return Exit.DONE
 
 
-@admin_command(changes=False)
-def show(context: CommandContext, name: Name) -> int:
-    """Show one schedule: what it does, its next and its last runs, and what was done to it."""
-    admin = context.admin
+@operator_command(app, "show", example="tenure schedule show daily-report")
+def show(ctx: CommandContext, name: Name) -> int:
+    """Show a schedule with its runs and audit log.
+
+    Prints the next 5 runs, the last 10 runs with their results, the policies, and the program that
+    declares it. Exits with 3 if the schedule does not exist.
+
+    JSON: `schedule`, `next`, `ticks` and `audit`.
+    """
+    admin = ctx.admin
     row = admin.settings.redactor().schedule(known(admin, name))
     runs = admin.schedules.preview(name, count=5)
     ticks = admin.schedules.ticks(name, count=10)
-    audit = admin.audit.list(f"schedule:{name}", count=10)
-    if context.as_json:
+    redactor = admin.settings.redactor()
+    audit = [*map(redactor.audit, admin.audit.list(f"schedule:{name}", count=10))]
+    if ctx.as_json:
         print_json(
             {"schedule": schedule_output.as_data(row), "next": runs, "ticks": ticks, "audit": audit}
         )
@@ -98,9 +115,9 @@ def show(context: CommandContext, name: Name) -> int:
         schedule_output.print_ticks(ticks, row.timing.zone)
     if audit:
         print_lines([""])
-        schedule_output.print_audit(audit)
+        print_audit(audit)
     if schedule_output.overridden(row):
-        print_note("* set by an operator, over what the code declares")
+        print_note("* set by an operator, over the value in the code")
     return Exit.DONE
 
 
@@ -123,74 +140,85 @@ def _fields(row: "ScheduleRow") -> dict[str, object]:
         "max attempts": job.max_attempts,
         "meta": job.meta or None,
         **{name.replace("_", " "): text for name, text in schedule_output.policies(row).items()},
-        "made by": made_by,
+        "created by": made_by,
         "version": row.version,
         "created": row.created_at,
         "changed": row.changed_at,
-        "last tick": row.last_at,
+        "last run": row.last_at,
         "last job": row.last_job_id,
     }
 
 
+@operator_command(
+    app,
+    "preview",
+    example="tenure schedule preview '30 2 * * *' --timezone Europe/Berlin",
+)
 def preview(
-    what: Annotated[
+    ctx: CommandContext,
+    schedule: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[NAME|CRON]", help="A schedule, or a cron expression that none has yet."
-        ),
+        typer.Argument(metavar="[NAME|CRON]", help="Name of a schedule, or a cron expression."),
     ] = None,
     *,
     every: Annotated[
-        str | None, duration_option("--every", "In the place of an expression:")
+        str | None, duration_option("--every", "Preview an interval instead, such as 90s.")
     ] = None,
     timezone: Annotated[
         str | None,
-        typer.Option("--timezone", metavar="ZONE", help="The expression's; else UTC."),
+        typer.Option(
+            "--timezone",
+            metavar="ZONE",
+            help="Read the cron expression in this time zone.",
+            show_default="UTC",
+        ),
     ] = None,
-    count: Annotated[
-        int, typer.Option("-n", "--count", min=1, max=1000, help="How many runs.")
-    ] = 10,
+    count: Count = 10,
     after: Annotated[
         str | None,
-        typer.Option("--after", metavar="INSTANT", help="After then; else after now."),
+        typer.Option(
+            "--after", metavar="TIME", help="Show runs after this time.", show_default="now"
+        ),
     ] = None,
-    as_json: AsJson = False,
-    database_url: DatabaseUrl = None,
-    schema: SchemaName = None,
 ) -> int:
-    """Show the next runs of a schedule, or of an expression, which needs no database."""
+    """Show a schedule's or cron expression's next runs.
+
+    You can preview a cron expression without a database. Days with a clock change are marked, with
+    the change and whether it moved the run. If the schedule has jitter, a `due` column is added.
+
+    JSON: `zone`, and `runs` with `fire_at`, `local`, `run_at`, `shift`, `moved` and `paused`.
+    """
     since = instant(after)
-    if what is not None and not _is_expression(what):
+    if schedule is not None and not _is_expression(schedule):
         _refuse_timing(every, timezone)
-        with connect_admin(database_url, schema) as admin:
-            zone = known(admin, what).timing.zone
-            runs = admin.schedules.preview(what, count=count, after=since)
-        _print(runs, zone, as_json=as_json)
+        zone = known(ctx.admin, schedule).timing.zone
+        runs = ctx.admin.schedules.preview(schedule, count=count, after=since)
+        _print(runs, zone, as_json=ctx.as_json)
         return Exit.DONE
     from tenure.admin import preview_timing
 
     zone = timezone or "UTC"
     try:
         runs = preview_timing(
-            cron=what, every=parse_duration(every), timezone=zone, count=count, after=since
+            cron=schedule, every=parse_duration(every), timezone=zone, count=count, after=since
         )
     except TenureError as error:
         raise failure(error) from error
-    _print(runs, zone, as_json=as_json)
+    _print(runs, zone, as_json=ctx.as_json)
     return Exit.DONE
 
 
-def _is_expression(what: str) -> bool:
-    """A name has no space in it, and does not begin with an @."""
-    return " " in what.strip() or what.startswith("@")
+def _is_expression(text: str) -> bool:
+    """Return whether it's a cron expression. A name has no spaces and doesn't start with @."""
+    return " " in text.strip() or text.startswith("@")
 
 
 def _refuse_timing(every: str | None, timezone: str | None) -> None:
     if every is not None or timezone is not None:
         raise CommandError(
             "a schedule has its own times",
-            "--every and --timezone are for what no schedule has yet",
-            "leave them away, or write an expression in the place of the name",
+            "--every and --timezone do not apply to an existing schedule",
+            "omit them, or pass a cron expression instead of the name",
             Exit.USAGE,
         )
 
@@ -200,53 +228,72 @@ def _print(runs: "Sequence[Run]", zone: str, *, as_json: bool) -> None:
         print_json({"zone": zone, "runs": runs})
     elif runs:
         schedule_output.print_runs(runs, zone)
-    print_note(f"{len(runs)} runs to come are shown" if runs else "no run is to come")
+    print_note(f"upcoming runs: {len(runs)}")
 
 
-@admin_command(changes=True)
+schedule_define.add_commands(app)
+
+
+@operator_command(
+    app, "pause", example="tenure schedule pause daily-report --reason migration", changes=True
+)
 def pause(
-    context: CommandContext,
+    ctx: CommandContext,
     name: Name,
     *,
     until: Annotated[
         datetime | None,
-        typer.Option("--until", metavar="INSTANT", help="Go on by itself then.", parser=instant),
+        typer.Option("--until", metavar="TIME", help="Resume at this time.", parser=instant),
     ] = None,
 ) -> int:
-    """Let a schedule make no jobs, until then or until resumed. Each tick is recorded as paused."""
-    known(context.admin, name)
-    row = context.admin.schedules.pause(name, context.by, until=until)
+    """Pause a schedule.
+
+    Each skipped run is recorded as `paused`. Resuming does not catch up on skipped runs.
+
+    JSON: `schedule`.
+    """
+    known(ctx.admin, name)
+    row = ctx.admin.schedules.pause(name, ctx.by, until=until)
     state = schedule_output.state(row)
-    return _steered(context, row, f"is {state}; to go on: tenure schedule resume {name}")
+    return _report(ctx, row, f"is {state}; to resume it: tenure schedule resume {name}")
 
 
-@admin_command(changes=True)
-def resume(context: CommandContext, name: Name) -> int:
-    """Let a paused schedule make jobs again, from its next tick on."""
-    known(context.admin, name)
-    row = context.admin.schedules.resume(name, context.by)
+@operator_command(app, "resume", example="tenure schedule resume daily-report", changes=True)
+def resume(ctx: CommandContext, name: Name) -> int:
+    """Resume a paused schedule from its next run.
+
+    JSON: `schedule`.
+    """
+    known(ctx.admin, name)
+    row = ctx.admin.schedules.resume(name, ctx.by)
     upcoming = schedule_output.local(row.next_at, row.timing.zone)
-    return _steered(context, row, f"is {schedule_output.state(row)}; next: {upcoming}")
+    return _report(ctx, row, f"is {schedule_output.state(row)}; next run: {upcoming}")
 
 
-@admin_command(changes=True)
-def delete(context: CommandContext, name: Name) -> int:
-    """Remove a schedule that no code declares; its ticks and jobs stay."""
-    known(context.admin, name)
-    row = context.admin.schedules.delete(name, context.by)
-    return _steered(context, row, "is deleted; the jobs that it made are as they were")
+@operator_command(app, "delete", example="tenure schedule delete daily-report", changes=True)
+def delete(ctx: CommandContext, name: Name) -> int:
+    """Delete a schedule. Its past runs and jobs are kept.
+
+    You can't delete a schedule that is declared in code: remove it from the code, or pause it. You
+    can delete a `retired` schedule.
+
+    JSON: `schedule`, as it was before deletion.
+    """
+    known(ctx.admin, name)
+    row = ctx.admin.schedules.delete(name, ctx.by)
+    return _report(ctx, row, "is deleted; its jobs stay")
 
 
-def _steered(context: CommandContext, row: "ScheduleRow", what: str) -> int:
-    if context.as_json:
+def _report(ctx: CommandContext, row: "ScheduleRow", outcome: str) -> int:
+    if ctx.as_json:
         print_json({"schedule": schedule_output.as_data(row)})
-    print_note(f"{row.name} {what}")
+    print_note(f"schedule {row.name} {outcome}")
     return Exit.DONE
 
 
-@admin_command(changes=True)
+@operator_command(app, "run", example="tenure schedule run daily-report", changes=True)
 def run(
-    context: CommandContext,
+    ctx: CommandContext,
     name: Name,
     *,
     key: Annotated[
@@ -254,86 +301,83 @@ def run(
         typer.Option(
             "--key",
             metavar="TEXT",
-            help="Until a day after its end, the same key makes no second one.",
+            help="Run once per key, until a day after it ends.",
         ),
     ] = None,
 ) -> int:
-    """Enqueue a schedule's job now, beside its ticks, and print its id."""
-    known(context.admin, name)
-    answer = context.admin.schedules.run(name, context.by, key=key)
-    return print_enqueued(answer, f"of {name}", as_json=context.as_json)
+    """Enqueue a schedule's job now, and print its id.
+
+    Works even if the schedule is paused.
+
+    JSON: `id` and `created`, which is false if the key was taken.
+    """
+    known(ctx.admin, name)
+    answer = ctx.admin.schedules.run(name, ctx.by, key=key)
+    return print_enqueued(answer, f"of {name}", as_json=ctx.as_json)
 
 
-@admin_command(changes=True)
+@operator_command(
+    app,
+    "backfill",
+    example="tenure schedule backfill daily-report --from 2030-01-01T00:00Z --dry-run",
+    changes=True,
+    dry_run=True,
+)
 def backfill(
-    context: CommandContext,
+    ctx: CommandContext,
     name: Name,
     *,
-    since: Annotated[
-        str, typer.Option("--from", metavar="INSTANT", help="The first tick's time or before.")
-    ],
+    since: Annotated[str, typer.Option("--from", metavar="TIME", help="Start at this time.")],
     until: Annotated[
         str | None,
-        typer.Option("--to", metavar="INSTANT", help="The last tick's time or after; else now."),
+        typer.Option("--to", metavar="TIME", help="End at this time.", show_default="now"),
     ] = None,
     forgotten: Annotated[
         bool,
-        typer.Option("--forgotten", help="Also ticks so old that nobody knows what they made."),
+        typer.Option("--forgotten", help="Include runs older than the retention period."),
     ] = False,
-    rate: Annotated[
-        int, typer.Option("--rate", min=1, max=10_000, help="How many jobs a second at the most.")
-    ] = 500,
-    dry_run: DryRun = False,
+    rate: Rate = 500,
 ) -> int:
-    """Make the jobs of past ticks that have none, at a rate.
+    """Enqueue jobs for past runs that never got one.
 
-    Workers do it; Ctrl-C stops watching, and it goes on.
+    Covers up to 1,000,000 runs: skipped ones, and those from before the schedule was created. Runs
+    that are due but haven't fired yet are left to the schedule. `--forgotten` includes runs older
+    than the `keep_ticks_days` setting, even if they already had a job.
+
+    Workers enqueue the jobs, as an operation. Ctrl-C stops watching, not the operation.
+
+    JSON: `dry_run`, `detached` and `operation`. With `--dry-run`: `dry_run` and `total`.
     """
     first, last = _ends(since, until)
-    admin = context.admin
+    admin = ctx.admin
     known(admin, name)
 
-    def start(rehearsal: bool) -> "OperationRow":
+    def start(dry_run: bool) -> "OperationRow":
         return admin.schedules.backfill(
-            name, first, last, context.by, rate=rate, forgotten=forgotten, dry_run=rehearsal
+            name, first, last, ctx.by, rate=rate, forgotten=forgotten, dry_run=dry_run
         )
 
     return start_and_follow(
         admin,
         start,
-        of="ticks without a job",
+        of="runs without a job",
         yes=True,
-        dry_run=dry_run,
-        as_json=context.as_json,
+        dry_run=ctx.dry_run,
+        as_json=ctx.as_json,
     )
 
 
 def _ends(since: str, until: str | None) -> tuple[datetime, datetime]:
-    # The database's clock is the judge of now; this one may be behind it.
+    # The database's clock determines the current time, and this machine's may be behind it.
     ahead = datetime.now(UTC) + timedelta(days=1)
     ends = [instant(since), instant(until) or ahead]
     first, last = [end for end in ends if end is not None]
     for text, end in ((since, first), (until, last)):
         if end.tzinfo is None:
             raise CommandError(
-                "the instant is not understood",
-                f"{text} has no time zone",
-                "write it with one, as in 2030-01-31T09:00+01:00",
+                "the time is not valid",
+                f"a time must have a time zone, got {text}",
+                "write it as in 2030-01-31T09:00+01:00",
                 Exit.USAGE,
             )
     return first, last
-
-
-app: typer.Typer = typer.Typer(
-    cls=Commands, name="schedule", help="Schedules: make them, look at them, steer them."
-)
-app.command("list")(list_schedules)
-app.command("show")(show)
-app.command("preview")(preview)
-app.command("create")(schedule_define.create)
-app.command("update")(schedule_define.update)
-app.command("pause")(pause)
-app.command("resume")(resume)
-app.command("delete")(delete)
-app.command("run")(run)
-app.command("backfill")(backfill)

@@ -1,4 +1,4 @@
-"""A schedule and its times, printed."""
+"""Print schedules and their runs."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tenure.admin import Admin, Run
-    from tenure.types import AuditRow, ScheduleRow, TickRow, Timing
+    from tenure.types import ScheduleRow, TickRow, Timing
 
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The schedule's name.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the schedule.")]
 
 
 def known(admin: "Admin", name: str) -> "ScheduleRow":
-    """The schedule of this name; a failure with what to do if there is none."""
+    """Return the schedule, or raise an error if it doesn't exist."""
     row = admin.schedules.get(name)
     if row is None:
         raise CommandError(
-            f"there is no schedule {name}",
-            "it never was, it was deleted, or no worker of its program has started yet",
-            "see which there are: tenure schedule list",
+            f"schedule {name} does not exist",
+            "the name is wrong, it was deleted, or no worker of its program has started yet",
+            "list the schedules: tenure schedule list",
             Exit.NOT_FOUND,
         )
     return row
 
 
 def when(timing: "Timing") -> str:
-    """The times, as they would be said to `create`."""
+    """Return the schedule's times in the format that `create` accepts."""
     from tenure.admin import compact
 
     if timing.cron is not None:
@@ -46,20 +46,20 @@ def when(timing: "Timing") -> str:
 
 
 def local(instant: datetime | None, zone: str) -> str | None:
-    """An instant by the clock of a zone, with its offset."""
+    """Return a time in a zone, with its offset."""
     if instant is None:
         return None
-    there = instant.astimezone(ZoneInfo(zone))
-    return f"{there:%Y-%m-%d %H:%M:%S%z}"
+    moment = instant.astimezone(ZoneInfo(zone))
+    return f"{moment:%Y-%m-%d %H:%M:%S%z}"
 
 
-def _there(instant: datetime, zone: str) -> str | None:
-    """The same for a table that has the instant in UTC too."""
+def _local_unless_utc(instant: datetime, zone: str) -> str | None:
+    """Return the local time for a table that also has it in UTC."""
     return None if zone == "UTC" else local(instant, zone)
 
 
 def policies(row: "ScheduleRow") -> Mapping[str, str]:
-    """The policies in force; a * marks those that an operator set over the code's."""
+    """Return the policies in force. A * marks one that an operator overrode."""
     from tenure.admin import compact
 
     shown = {}
@@ -72,25 +72,25 @@ def policies(row: "ScheduleRow") -> Mapping[str, str]:
 
 
 def overridden(row: "ScheduleRow") -> str | None:
-    """The policies that an operator set over the code's."""
+    """Return the policies that an operator overrode."""
     starred = [(name, text) for name, text in policies(row).items() if text.endswith("*")]
     return ", ".join(f"{name}={text}" for name, text in starred) or None
 
 
 def state(row: "ScheduleRow") -> str:
-    """The state, and how long it lasts if that is known."""
+    """Return the state and, if the pause is temporary, when it ends."""
     if row.paused_at is None or row.paused_until is None:
         return str(row.state)
     return f"{row.state} until {local(row.paused_until, row.timing.zone)}"
 
 
 def print_runs(runs: "Sequence[Run]", zone: str) -> None:
-    """Runs that are to come, with the days on which the clock is changed."""
+    """Print upcoming runs, and mark days with a clock change."""
     print_table(
         (zone, "UTC", "due", "clock change", "paused"),
         [
             (
-                _there(run.local, zone),
+                _local_unless_utc(run.local, zone),
                 run.fire_at,
                 run.run_at if run.run_at != run.fire_at else None,
                 clock_change(run),
@@ -102,7 +102,7 @@ def print_runs(runs: "Sequence[Run]", zone: str) -> None:
 
 
 def clock_change(run: "Run") -> str | None:
-    """What the clock does on a run's day, and whether the run stands for a time it left out."""
+    """Return the clock change on a run's day, and whether it moved the run."""
     if run.shift is None:
         return None
     shown, becomes = run.shift.shown, run.shift.becomes
@@ -112,12 +112,12 @@ def clock_change(run: "Run") -> str | None:
 
 
 def print_ticks(ticks: "Sequence[TickRow]", zone: str) -> None:
-    """Past runs, with what each came to."""
+    """Print past runs with their results."""
     print_table(
         (zone, "UTC", "outcome", "reason", "job", "recorded"),
         [
             (
-                _there(tick.fire_at, zone),
+                _local_unless_utc(tick.fire_at, zone),
                 tick.fire_at,
                 tick.outcome,
                 tick.reason,
@@ -129,16 +129,8 @@ def print_ticks(ticks: "Sequence[TickRow]", zone: str) -> None:
     )
 
 
-def print_audit(audit: "Sequence[AuditRow]") -> None:
-    """What was done to it, by whom and why."""
-    print_table(
-        ("at", "by", "from", "action", "reason"),
-        [(row.at, row.actor, row.source, row.action, row.reason) for row in audit],
-    )
-
-
 def as_data(row: "ScheduleRow") -> Mapping[str, object]:
-    """A schedule for programs: the row, and the policy in force."""
+    """Return a schedule for JSON: the row, and the policies in force."""
     from tenure.admin import to_json
 
     return {**to_json(row), "in_force": to_json(row.in_force)}

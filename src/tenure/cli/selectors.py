@@ -1,4 +1,4 @@
-"""Which jobs a command line means: a selector, options that are spellings of it, or ids."""
+"""Select jobs on the command line: by selector, options or ids."""
 
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -14,39 +14,41 @@ if TYPE_CHECKING:
     from tenure.cli.options import CommandContext
     from tenure.types import OperationKind, OperationRow, Selector
 
-SelectorWords = Annotated[
+SelectorTerms = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="SELECTOR…",
-        help="Which jobs, as in state:failed 'created:<2h'; docs/reference/selectors.md.",
-    ),
+    typer.Argument(metavar="SELECTOR…", help="Which jobs, such as state:failed 'created:<2h'."),
 ]
 OfQueue = Annotated[
-    str | None, typer.Option("-q", "--queue", metavar="NAME", help="Of this queue.")
+    str | None, typer.Option("-q", "--queue", metavar="NAME", help="Only jobs of this queue.")
 ]
-OfTask = Annotated[str | None, typer.Option("--task", metavar="NAME", help="Of this task.")]
+OfTask = Annotated[
+    str | None, typer.Option("--task", metavar="NAME", help="Only jobs of this task.")
+]
 ByFilter = Annotated[
     str | None,
     typer.Option(
         "--filter",
         metavar="SELECTOR",
-        help="Instead of ids: all jobs that this selector means, as an operation.",
+        help="Act on all matching jobs instead, as an operation.",
     ),
 ]
 Rate = Annotated[
-    int, typer.Option("--rate", min=1, max=10_000, help="How many jobs a second at the most.")
+    int,
+    typer.Option(
+        "--rate", metavar="N", min=1, max=10_000, help="Process at most N jobs per second."
+    ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Start without asking for confirmation.")]
 
 
 def build_selector(
-    words: "Sequence[str] | None",
+    terms: "Sequence[str] | None",
     *,
     state: str | None = None,
     queue: str | None = None,
     task: str | None = None,
 ) -> "Selector":
-    """The selector that words and options say together; what is said twice is refused."""
+    """Return the selector for the terms and options combined. Reject a field given twice."""
     from tenure.admin import parse_selector, selector_text
     from tenure.types import JobView, Selector
 
@@ -55,7 +57,7 @@ def build_selector(
         queue=() if queue is None else (queue,),
         task=() if task is None else (task,),
     )
-    return parse_selector(" ".join([*(words or ()), selector_text(options)]).strip())
+    return parse_selector(" ".join([*(terms or ()), selector_text(options)]).strip())
 
 
 def run_operation(
@@ -68,7 +70,7 @@ def run_operation(
     of: str = "jobs",
     changes: "Changes | None" = None,
 ) -> Exit:
-    """Do one thing to all jobs that are wanted, from the question to the end."""
+    """Ask for confirmation, start an operation on all matching jobs, and follow it to its end."""
 
     def start(dry_run: bool) -> "OperationRow":
         kind_of = cast("OperationKind", kind)
@@ -82,20 +84,22 @@ def run_operation(
 
 
 def require_selector(ids: "Sequence[int] | None", text: str | None) -> "Selector":
-    """The selector of `--filter`, without ids next to it. An empty one is refused: it would be all
-    jobs, by the slip of a script."""
+    """Return the `--filter` selector, which can't be combined with ids.
+
+    An empty selector is rejected, because a script with an empty variable would act on all jobs.
+    """
     if ids or text is None:
         raise CommandError(
-            "it is not clear which jobs are meant",
-            "there are ids and a --filter" if ids else "there is neither an id nor a --filter",
-            "name ids, or say which: --filter 'state:failed task:mail.send'",
+            "which jobs to act on is not clear",
+            "there are both ids and a --filter" if ids else "there is neither an id nor a --filter",
+            "pass ids, or a selector: --filter 'state:failed task:mail.send'",
             Exit.USAGE,
         )
     if not text.strip():
         raise CommandError(
             "the --filter is empty",
-            "it would mean every job",
-            "say which, if only by a state: --filter state:failed",
+            "it would match every job",
+            "name at least a state: --filter state:failed",
             Exit.USAGE,
         )
     return build_selector([text])

@@ -1,4 +1,4 @@
-"""`tenure setting`: the settings of the whole installation, changed at run time."""
+"""`tenure setting`: list and change the installation's settings."""
 
 import json
 from typing import Annotated, Any
@@ -7,55 +7,65 @@ import typer
 
 from tenure import _actions
 from tenure.cli.errors import Exit
-from tenure.cli.options import CommandContext, Commands, operator_command, parse_duration
+from tenure.cli.help import HelpGroup
+from tenure.cli.options import CommandContext, operator_command, parse_duration
 from tenure.cli.output import print_json, print_note, print_rows
 
 app: typer.Typer = typer.Typer(
-    cls=Commands, name="setting", help="Settings of the installation: look at them, change them."
+    cls=HelpGroup, name="setting", help="List and change the settings of the installation."
 )
-# Those that are a duration; of all others a number is no length of time.
-_LASTING = ("lease", "backoff_base", "backoff_cap")
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The setting's name.")]
+# The settings that are durations.
+_DURATIONS = ("lease", "backoff_base", "backoff_cap")
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the setting.")]
 
 
-@operator_command(app, "list")
+@operator_command(app, "list", example="tenure setting list")
 def list_settings(ctx: CommandContext) -> int:
-    """Show all settings as they are in force."""
+    """List the settings with their values.
+
+    JSON: `settings`.
+    """
     rows = ctx.admin.settings.list()
     if ctx.as_json:
         print_json({"settings": rows})
     else:
         print_rows(
-            rows, "name", "value", ("built in", lambda row: row.built_in if row.changed else None)
+            rows, "name", "value", ("default", lambda row: row.built_in if row.changed else None)
         )
-    print_note(f"{sum(row.changed for row in rows)} of {len(rows)} are changed")
+    print_note(f"{sum(row.changed for row in rows)} of {len(rows)} differ from their default")
     return Exit.DONE
 
 
-@operator_command(app, _actions.SET_SETTING)
+@operator_command(app, _actions.SET_SETTING, example="tenure setting set lease 1m")
 def set_setting(
     ctx: CommandContext,
     name: Name,
-    value: Annotated[str, typer.Argument(metavar="VALUE", help="As JSON, or a duration: 5m.")],
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="JSON, or a duration such as 5m.")],
 ) -> int:
-    read = _read(name, value)
-    ctx.admin.settings.set(name, read, ctx.by)
+    """Takes effect immediately, without a restart. `lease`, `backoff_base` and `backoff_cap` take
+    durations.
+
+    JSON: `name` and `value`.
+    """
+    parsed = _parse(name, value)
+    ctx.admin.settings.set(name, parsed, ctx.by)
     outcome = _actions.SET_SETTING.outcome(name, value=value)
-    hint = f"to go back: tenure setting reset {name}"
-    return ctx.done({"name": name, "value": read}, outcome, hint)
+    hint = f"to undo: tenure setting reset {name}"
+    return ctx.done({"name": name, "value": parsed}, outcome, hint)
 
 
-@operator_command(app, _actions.RESET_SETTING)
+@operator_command(app, _actions.RESET_SETTING, example="tenure setting reset lease")
 def reset(ctx: CommandContext, name: Name) -> int:
+    """JSON: `name` and `value`."""
     ctx.admin.settings.reset(name, ctx.by)
     [row] = [row for row in ctx.admin.settings.list() if row.name == name]
     outcome = _actions.RESET_SETTING.outcome(name)
     return ctx.done({"name": name, "value": row.value}, outcome, json.dumps(row.value))
 
 
-def _read(name: str, text: str) -> Any:
+def _parse(name: str, text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        lasts = parse_duration(text) if name in _LASTING else None
-        return text if lasts is None else lasts.total_seconds()
+        duration = parse_duration(text) if name in _DURATIONS else None
+        return text if duration is None else duration.total_seconds()

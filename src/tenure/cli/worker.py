@@ -1,4 +1,4 @@
-"""`tenure worker`: who works, and who is to end."""
+"""`tenure worker`: run, list, show and drain workers."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -7,7 +7,8 @@ import typer
 from tenure import _actions
 from tenure.cli import processes
 from tenure.cli.errors import CommandError, Exit
-from tenure.cli.options import CommandContext, Commands, operator_command
+from tenure.cli.help import HelpGroup
+from tenure.cli.options import CommandContext, operator_command, plain_command
 from tenure.cli.output import print_fields, print_json, print_note, print_rows
 
 if TYPE_CHECKING:
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     from tenure.types import WorkerRow
 
 
-class WorkerCommands(Commands):
-    """`tenure worker MODULE:APP` runs a worker: what is no other command is an argument of it."""
+class WorkerCommands(HelpGroup):
+    """`tenure worker MODULE:APP` runs a worker: the hidden command `run` is the default."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Run a worker, unless the first argument is another command."""
@@ -28,52 +29,67 @@ class WorkerCommands(Commands):
 app: typer.Typer = typer.Typer(
     cls=WorkerCommands,
     name="worker",
-    help="Run jobs until told to stop; or list, show and drain workers.",
+    help="Run a worker, or list, show and drain workers.",
 )
-app.command("run", hidden=True)(processes.worker)
+plain_command(app, "run", example="tenure worker jobs:app -q mail,default", hidden=True)(
+    processes.worker
+)
 _NAMED = 5
 WorkerName = Annotated[
     str,
-    typer.Argument(metavar="WORKER", help="The worker's name, its id, or how its id begins."),
+    typer.Argument(metavar="WORKER", help="Name of the worker, or the start of its id."),
 ]
 
 
-@operator_command(app, "list")
+@operator_command(app, "list", example="tenure worker list")
 def list_workers(
     ctx: CommandContext,
     *,
     every: Annotated[
-        bool, typer.Option("--all", help="Also those that have said that they end.")
+        bool, typer.Option("--all", help="Include workers that have stopped.")
     ] = False,
 ) -> int:
-    """Show workers, those that are live first, with what each runs and when it was heard of."""
-    from tenure.admin import live
+    """List workers, live ones first.
+
+    A worker without a recent heartbeat is `stale`: it was killed or can't reach the database.
+    Stopped workers are kept for a week.
+
+    JSON: `workers`, each with its `health`. `state` is what the worker last reported.
+    """
+    from tenure.admin import health, live
     from tenure.types import WorkerState
 
     known = ctx.admin.workers.list()
     offline = [row for row in known if row.state is WorkerState.OFFLINE]
-    there = [row for row in known if row not in offline]
-    rows = sorted(there, key=lambda row: not live([row])) + (offline if every else [])
+    running = [row for row in known if row not in offline]
+    rows = sorted(running, key=lambda row: not live([row])) + (offline if every else [])
     if ctx.as_json:
-        print_json({"workers": rows})
+        print_json({"workers": [_data(row) for row in rows]})
     elif rows:
         print_rows(
             rows,
-            *("id", "name", "host", "pid", "state"),
+            *("id", "name", "host", "pid", ("state", health)),
             ("queues", lambda row: ",".join(row.queues)),
-            *("running", "slots", ("heard of", _ago)),
+            *("running", "slots", ("last seen", _ago)),
         )
     left = 0 if every else len(offline)
-    print_note(f"{len(rows)} shown; {f'{left} that ended, too: --all' if left else 'no more'}")
+    print_note(f"{len(rows)} shown; {f'{left} stopped: --all' if left else 'no more'}")
     return Exit.DONE
 
 
-@operator_command(app, "show")
+@operator_command(app, "show", example="tenure worker show web-1")
 def show(ctx: CommandContext, worker: WorkerName) -> int:
-    """Show one worker."""
-    row = _meant(ctx.admin, worker)
+    """Show a worker.
+
+    Exits with 3 if no worker matches, and with 2 if several do.
+
+    JSON: `worker`.
+    """
+    from tenure.admin import health
+
+    row = _one(ctx.admin, worker)
     if ctx.as_json:
-        print_json({"worker": row})
+        print_json({"worker": _data(row)})
         return Exit.DONE
     print_fields(
         {
@@ -84,19 +100,24 @@ def show(ctx: CommandContext, worker: WorkerName) -> int:
             "version": row.version,
             "language": row.language,
             "queues": ",".join(row.queues),
-            "state": row.state,
+            "state": health(row),
             "running": f"{row.running} of {row.slots}",
-            "asked to end": "yes" if row.drain_requested else None,
+            "drain requested": "yes" if row.drain_requested else None,
             "started": row.started_at,
-            "heard of": _ago(row),
+            "last seen": _ago(row),
         }
     )
     return Exit.DONE
 
 
-@operator_command(app, _actions.DRAIN_WORKER)
+@operator_command(app, _actions.DRAIN_WORKER, example="tenure worker drain web-1")
 def drain(ctx: CommandContext, worker: WorkerName) -> int:
-    row = _meant(ctx.admin, worker)
+    """The worker sees the request at its next heartbeat, within seconds. Running jobs have the
+    worker's grace period to finish.
+
+    JSON: `drain_requested`, the worker's id.
+    """
+    row = _one(ctx.admin, worker)
     outcome = _actions.DRAIN_WORKER.outcome(row.name, ctx.admin.workers.drain(row.id, ctx.by))
     if outcome.is_refusal:
         raise _unknown(worker)
@@ -107,9 +128,18 @@ def _ago(row: "WorkerRow") -> str:
     return f"{row.heartbeat_age.total_seconds():.0f} s ago"
 
 
-def _meant(admin: "Admin", worker: str) -> "WorkerRow":
-    """The one worker of this name or id, or whose id begins so. A name may have had others before,
-    and a worker's own name stands for its child if it has one."""
+def _data(row: "WorkerRow") -> "dict[str, object]":
+    from tenure.admin import health, to_json
+
+    return {**to_json(row), "health": health(row)}
+
+
+def _one(admin: "Admin", worker: str) -> "WorkerRow":
+    """Return the one worker with this name, id or id prefix.
+
+    Stopped workers count only if no running worker matches. A worker's name also matches its child,
+    if it has only one.
+    """
     from tenure.types import WorkerState
 
     rows = admin.workers.list()
@@ -118,15 +148,15 @@ def _meant(admin: "Admin", worker: str) -> "WorkerRow":
         [row for row in rows if row.name.rpartition("/")[0] == worker],
         [row for row in rows if worker and str(row.id).startswith(worker.lower())],
     ):
-        there = [row for row in named if row.state is not WorkerState.OFFLINE]
-        if len(found := there or named) == 1:
-            return found[0]
-        if found:
-            names = ", ".join(f"{row.name} ({row.id})" for row in found[:_NAMED])
+        running = [row for row in named if row.state is not WorkerState.OFFLINE]
+        if len(matches := running or named) == 1:
+            return matches[0]
+        if matches:
+            names = ", ".join(f"{row.name} ({row.id})" for row in matches[:_NAMED])
             raise CommandError(
-                f"it is not clear which worker {worker} is",
-                f"there are {len(found)}: {names}{', …' if len(found) > _NAMED else ''}",
-                "say the id of one",
+                f"{worker} matches several workers",
+                f"there are {len(matches)}: {names}{', …' if len(matches) > _NAMED else ''}",
+                "pass the id of one",
                 Exit.USAGE,
             )
     raise _unknown(worker)
@@ -134,8 +164,8 @@ def _meant(admin: "Admin", worker: str) -> "WorkerRow":
 
 def _unknown(worker: str) -> CommandError:
     return CommandError(
-        f"there is no worker {worker}",
-        "it never was, or it ended long ago and is forgotten",
-        "see which there are: tenure worker list --all",
+        f"worker {worker} does not exist",
+        "the name is wrong, or it stopped more than a week ago",
+        "list the workers: tenure worker list --all",
         Exit.NOT_FOUND,
     )

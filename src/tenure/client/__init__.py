@@ -1,8 +1,8 @@
-"""Tenure over HTTP, for programs that do not reach the database: enqueue, look, and work.
+"""Use Tenure over HTTP, for programs that can't connect to the database.
 
-A `Client` speaks the API with one access token. `work` makes a worker of it: it acquires, keeps the
-leases renewed while handlers run, and settles; what it cannot settle is sent again until the lease
-is over. The fences are the server's: a result that comes too late is refused there.
+A `Client` calls the API with one access token. `work` runs a worker over it: it acquires jobs,
+renews their leases while handlers run, and reports results. It retries a report until the server
+accepts it or the lease ends. The server uses the fencing token to reject late results.
 """
 
 from tenure.client.acquired_job import Work

@@ -1,4 +1,4 @@
-"""A job under a lease, as its handler sees it, and what can be said of it."""
+"""A job held by the HTTP worker, as its handler sees it."""
 
 import contextlib
 import threading
@@ -13,8 +13,9 @@ import httpx
 from tenure.client.http import Client, Problem
 from tenure.errors import TenureError
 
+_BUSY = 429
 _AGAIN = 0.5
-# What the server accepts; it keeps less.
+# The longest texts the server accepts. It stores shorter ones.
 _LONGEST_TYPE = 1_000
 _LONGEST_MESSAGE = 100_000
 _LONGEST_TRACE = 100_000
@@ -22,10 +23,21 @@ _LONGEST_TRACE = 100_000
 
 @dataclass(eq=False)
 class Work:
-    """A job under a lease. A handler may look at it, report, and should heed `stop`."""
+    """A job that the HTTP worker holds under a lease.
+
+    The handler can read it and report progress, and should stop when `stop` is set.
+
+    Attributes:
+        client: The client that acquired the job.
+        data: The server's response.
+        stop: Set when the handler must stop.
+        ends_at: When the lease ends, on the `time.monotonic()` clock.
+        due_at: When the attempt times out, on the `time.monotonic()` clock, or None.
+        given_up: Whether the worker gave up waiting for the handler.
+    """
 
     client: Client
-    said: Mapping[str, Any]
+    data: Mapping[str, Any]
     stop: threading.Event = field(default_factory=threading.Event)
     ends_at: float = 0.0
     due_at: float | None = None
@@ -34,135 +46,171 @@ class Work:
     @property
     def id(self) -> str:
         """The job's id."""
-        return str(self.said["id"])
+        return str(self.data["id"])
 
     @property
     def task(self) -> str:
         """The task's name."""
-        return str(self.said["task"])
+        return str(self.data["task"])
 
     @property
     def queue(self) -> str:
-        """The queue it came from."""
-        return str(self.said["queue"])
+        """The job's queue."""
+        return str(self.data["queue"])
 
     @property
     def attempt(self) -> int:
-        """Which attempt this is, from 1 on."""
-        return int(self.said["attempt"])
+        """This attempt's number, starting at 1."""
+        return int(self.data["attempt"])
 
     @property
     def max_attempts(self) -> int:
-        """How many attempts there are."""
-        return int(self.said["max_attempts"])
+        """How many attempts the job has."""
+        return int(self.data["max_attempts"])
 
     @property
     def key(self) -> str | None:
-        """The key that makes the job unique within its task, if it has one."""
-        key: str | None = self.said["key"]
+        """The job's deduplication key, or None."""
+        key: str | None = self.data["key"]
         return key
 
     @property
     def timeout(self) -> float | None:
-        """How many seconds the attempt may take, if that is bounded."""
-        timeout: float | None = self.said["timeout"]
+        """How many seconds the attempt may run, or None."""
+        timeout: float | None = self.data["timeout"]
         return timeout
 
     @property
     def suspect(self) -> bool:
-        """Whether its worker died under it before: it is the only job that this one holds."""
-        return bool(self.said.get("suspect", False))
+        """Whether a worker died running this job. If so, this worker holds no other job."""
+        return bool(self.data.get("suspect", False))
 
     @property
     def is_out_of_time(self) -> bool:
-        """Whether the attempt has taken longer than it may."""
+        """Whether the attempt has timed out."""
         return self.due_at is not None and time.monotonic() >= self.due_at
 
     @property
     def fence(self) -> str:
-        """Grows with every running period: for others to refuse what comes too late."""
-        return str(self.said["fence"])
+        """The fencing token, which increases each time the job is claimed."""
+        return str(self.data["fence"])
 
     @property
     def idempotency_key(self) -> str:
-        """For other systems: the same in every attempt of this job, and no other job's."""
-        return str(self.said["idempotency_key"])
+        """A key for other systems, unique to this job and the same in every attempt."""
+        return str(self.data["idempotency_key"])
 
     @property
     def args(self) -> Any:
-        """The arguments."""
-        return self.said["args"]
+        """The task's arguments by name."""
+        return self.data["args"]
 
     @property
     def cursor(self) -> Any:
-        """From where the last holder would have gone on."""
-        return self.said["cursor"]
+        """The last cursor that any attempt reported, or None."""
+        return self.data["cursor"]
 
     @property
     def about(self) -> dict[str, Any]:
-        """The fields of a record in the log that is about this job."""
+        """The fields for a log record about this job."""
         same = {"attempt": self.attempt, "queue": self.queue, "task": self.task}
         return {"job": int(self.id), "token": int(self.fence), **same}
 
     def begin(self) -> None:
-        """The handler begins now: its time is counted from here."""
+        """Start the timeout when the handler starts."""
         self.due_at = None if self.timeout is None else time.monotonic() + self.timeout
 
-    def trust(self, asked_at: float) -> None:
-        """The lease was asked for at this instant, and granted."""
-        self.ends_at = asked_at + self.said["expires_in_ms"] / 1000
+    def trust(self, sent_at: float) -> None:
+        """Extend the local lease deadline after the server granted a renewal.
+
+        Args:
+            sent_at: When the request was sent, on the `time.monotonic()` clock.
+        """
+        self.ends_at = sent_at + self.data["expires_in_ms"] / 1000
 
     def progress(self, **report: Any) -> Mapping[str, Any]:
-        """Report `cursor`, `items`, `done`, `total`, `message`; extends the lease. LeaseLost if it
-        is lost. The answer's `reached` says that the job has its target, and is completed."""
-        asked_at = time.monotonic()
-        answer = self._say("progress", report)
-        self.trust(asked_at)
+        """Report progress and extend the lease.
+
+        Args:
+            **report: `cursor`, `items`, `done`, `total` and `message`, as in `Job.progress`.
+
+        Returns:
+            The server's response. `reached` is true if the report completed the job.
+
+        Raises:
+            LeaseLost: The lease is lost.
+        """
+        sent_at = time.monotonic()
+        answer = self._send("progress", report)
+        self.trust(sent_at)
         return answer
 
     def complete(self, result: Any = None) -> None:
-        """The job is done."""
+        """Complete the job. The worker calls it with the handler's result.
+
+        Args:
+            result: The job's result.
+
+        Raises:
+            LeaseLost: The lease is lost.
+        """
         self._insist("complete", {"result": result})
 
     def fail(self, error: BaseException, *, retry: bool = True, after: float | None = None) -> None:
-        """The job has failed; it is tried again by the backoff, after so many seconds, or never."""
-        told = describe(error)
-        words: dict[str, Any] = {"error": told, "retry": "auto" if retry else "never"}
+        """Fail the attempt. The worker calls it with the handler's error.
+
+        Args:
+            error: The error.
+            retry: Whether to try again (default: True).
+            after: How many seconds to wait first (default: the backoff).
+
+        Raises:
+            LeaseLost: The lease is lost.
+        """
+        body: dict[str, Any] = {"error": describe(error), "retry": "auto" if retry else "never"}
         if retry and after is not None:
-            words |= {"retry": "after", "after": after}
-        self._insist("fail", words)
+            body |= {"retry": "after", "after": after}
+        self._insist("fail", body)
 
     def fail_late(self) -> None:
-        """The attempt is out of time: it has failed as timed out."""
+        """Fail the attempt as timed out.
+
+        Raises:
+            LeaseLost: The lease is lost.
+        """
         self._insist("fail", {"error": self._late})
 
     def give_up(self) -> None:
-        """The handler is out of time and goes on all the same: the attempt is over without it, and
-        the lease is renewed no more. Said once; if it is not heard, the lease runs out."""
+        """End the attempt of a handler that ignores its timeout, and stop renewing the lease.
+
+        The request is sent only once. If the server doesn't receive it, the lease expires.
+        """
         self.given_up = True
         with contextlib.suppress(TenureError, httpx.HTTPError):
-            self._say("fail", {"error": self._late})
+            self._send("fail", {"error": self._late})
 
     @property
     def _late(self) -> Mapping[str, str]:
         return {"type": "TimedOut", "message": f"stopped after {self.timeout:g} s"}
 
     def release(self) -> None:
-        """Give the job back, its attempt uncharged."""
+        """Release the job without charging the attempt.
+
+        Raises:
+            LeaseLost: The lease is lost.
+        """
         self._insist("release", {})
 
-    def _say(self, verb: str, words: Mapping[str, Any]) -> Mapping[str, Any]:
-        return self.client.call(
-            "POST", f"/v1/leases:{verb}", {"lease": self.said["lease"], **words}
-        )
+    def _send(self, verb: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        return self.client.call("POST", f"/v1/leases:{verb}", {"lease": self.data["lease"], **body})
 
-    def _insist(self, verb: str, words: Mapping[str, Any]) -> None:
-        """Say it until it is heard, or the lease is over: saying it twice is harmless."""
+    def _insist(self, verb: str, body: Mapping[str, Any]) -> None:
+        """Retry the request until it succeeds or the lease ends. Retrying is safe."""
         while True:
             try:
-                self._say(verb, words)
+                self._send(verb, body)
             except (httpx.HTTPError, Problem) as error:
-                if isinstance(error, Problem) and error.status < 500:
+                if isinstance(error, Problem) and error.status < 500 and error.status != _BUSY:
                     raise
                 if time.monotonic() > self.ends_at:
                     raise
@@ -172,11 +220,11 @@ class Work:
 
 
 def describe(error: BaseException) -> Mapping[str, str]:
-    """The error as the protocol takes it: its texts are valid UTF-8 and short enough."""
+    """Return the error in the protocol's format, with valid texts that are short enough."""
     try:
         message = str(error)
     except Exception as broken:  # noqa: BLE001 - an error whose __str__ fails is still an error
-        message = f"its text cannot be shown: {type(broken).__qualname__}"
+        message = f"the message cannot be shown: {type(broken).__qualname__}"
     trace = "".join(traceback.format_exception(error))
     return {
         "type": _sendable(type(error).__qualname__)[:_LONGEST_TYPE],
@@ -186,5 +234,5 @@ def describe(error: BaseException) -> Mapping[str, str]:
 
 
 def _sendable(text: str) -> str:
-    """The text with lone surrogates escaped: JSON could not carry them."""
+    """Escape lone surrogates, which JSON cannot encode."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

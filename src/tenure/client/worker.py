@@ -18,9 +18,9 @@ from tenure.client.http import Client, Problem
 from tenure.errors import LeaseLost, TenureError
 
 log: logging.Logger = logging.getLogger("tenure.client")
-# How long a handler has to end by itself once its timeout has passed.
+# How long a handler has to end by itself after its timeout.
 _STOP_WITHIN = 2.0
-# How many leases one request of the protocol may name.
+# How many leases one protocol request may name.
 _RENEWED_AT_ONCE = 1000
 _LONGEST_PAUSE = 1.0
 _SHORTEST_PAUSE = 0.05
@@ -28,11 +28,11 @@ _JOIN_WITHIN = 10.0
 
 
 class ClientRenewer:
-    """Renews every lease that was added and not removed, on a thread of its own.
+    """Renews the leases of held jobs, on its own thread.
 
-    It must outlive the handlers and their settles: a handler that is still running when the
-    worker stops has its lease renewed until the result is accepted. So it is the outermost
-    context of the loop.
+    The renewer must outlive the handlers: when the worker stops, a handler that is still running
+    keeps its lease until the server accepts its result. So the renewer is the loop's outermost
+    context.
     """
 
     def __init__(self, client: Client) -> None:
@@ -51,15 +51,15 @@ class ClientRenewer:
 
     @property
     def held(self) -> Sequence[Work]:
-        """The jobs whose leases are held now."""
+        """The jobs that the worker currently holds."""
         return list(self._held)
 
     def add(self, one: Work) -> None:
-        """Renew this job's lease from now on."""
+        """Start renewing a job's lease."""
         self._held.append(one)
 
     def remove(self, one: Work) -> None:
-        """Stop renewing: the job is settled, or its lease is lost."""
+        """Stop renewing a job's lease."""
         self._held.remove(one)
 
     def _run(self) -> None:
@@ -69,14 +69,14 @@ class ClientRenewer:
                 for start in range(0, len(due), _RENEWED_AT_ONCE):
                     self._renew(due[start : start + _RENEWED_AT_ONCE])
             except Exception:
-                # Without this thread every lease held here would run out under its handler.
-                log.exception("renewer: a pass failed, trying again")
+                # Without this thread, every lease would expire while its handler runs.
+                log.exception("renewer: renewal failed, trying again")
 
     def _renew(self, due: Sequence[Work]) -> None:
-        asked_at = time.monotonic()
+        sent_at = time.monotonic()
         for one, renewal in zip(due, self._ask(due), strict=False):
             if renewal["answer"] == "renewed":
-                one.trust(asked_at)
+                one.trust(sent_at)
             if renewal["answer"] == "lost" or renewal["cancel_requested"]:
                 one.stop.set()
         for one in due:
@@ -85,40 +85,40 @@ class ClientRenewer:
 
     def _ask(self, due: Sequence[Work]) -> Sequence[Any]:
         try:
-            leases = [one.said["lease"] for one in due]
+            leases = [one.data["lease"] for one in due]
             answer = self._client.call("POST", "/v1/leases:renew", {"leases": leases})
         except (httpx.HTTPError, Problem) as error:
-            log.warning("leases cannot be renewed now: %s", error)
+            log.warning("renewer: server refused or unreachable, error=%s", error)
             return []
         renewals: Sequence[Any] = answer["leases"]
         return renewals
 
 
 def _pause(held: Sequence[Work]) -> float:
-    """How long until leases are to be renewed, or a handler is out of time."""
+    """Return how long to wait until the next renewal or timeout."""
     now = time.monotonic()
     ends = [one.due_at - now for one in held if one.due_at is not None and not one.stop.is_set()]
-    renewals: list[float] = [one.said["renew_in_ms"] / 2000 for one in held]
+    renewals: list[float] = [one.data["renew_in_ms"] / 2000 for one in held]
     return max(min([_LONGEST_PAUSE, *renewals, *ends]), _SHORTEST_PAUSE)
 
 
 def _in_time(held: Sequence[Work]) -> list[Work]:
-    """Those to be renewed. A handler past its timeout is asked to stop, then given up."""
+    """Return the jobs to renew. Ask handlers that timed out to stop, and then give up on them."""
     for one in held:
         if one.is_out_of_time:
             one.stop.set()
             if not one.given_up and time.monotonic() > (one.due_at or 0.0) + _STOP_WITHIN:
-                log.warning("job %s: out of time, and goes on", one.id, extra=one.about)
+                log.warning("job %s: handler ignores its timeout", one.id, extra=one.about)
                 one.give_up()
     return [one for one in held if not one.given_up]
 
 
-# Longer would be cheaper, and a worker that is to stop would wait for so long.
+# A longer wait would be cheaper, but would delay shutdown.
 _LONGEST_WAIT = 5.0
 _AGAIN = 0.5
-# As many as fit into one answer that is read quickly; their leases have begun.
+# Take no more than a response can deliver quickly, because the leases have already started.
 _AT_ONCE = 100
-# A job whose task has no handler here is kept this long, or it would come back at once.
+# How long to keep a job that has no handler here. If released sooner, it would come right back.
 _STRANGE = 5.0
 _SOON = 0.05
 
@@ -134,11 +134,18 @@ def work(
     name: str | None = None,
     stop: threading.Event | None = None,
 ) -> None:
-    """Work until `stop` is set: run the handler of each job's task, on as many threads as there
-    are slots.
+    """Run a worker over HTTP until `stop` is set, then shut down gracefully.
 
-    Handlers that are running then are waited for, and their leases are renewed until their
-    results are settled, however long that takes. What was not begun is given back.
+    On shutdown it waits for running handlers, however long they take, and renews their leases. Jobs
+    that haven't started are released.
+
+    Args:
+        client: The client.
+        handlers: Each task's handler, by task name.
+        queues: The queues to serve (default: `"default"`).
+        slots: How many jobs run concurrently, each on a thread (default: 4).
+        name: The worker's name, as shown in lists (default: host and pid).
+        stop: Set it to stop the worker.
     """
     stop = stop or threading.Event()
     worker = {
@@ -150,12 +157,12 @@ def work(
         "slots": slots,
     }
     free = threading.Semaphore(slots)
-    asked: dict[str, Any] = {"queues": list(queues), "worker": worker, "wait": _LONGEST_WAIT}
-    # In this order: contexts end in reverse, and the renewer must outlive the handlers.
+    request: dict[str, Any] = {"queues": list(queues), "worker": worker, "wait": _LONGEST_WAIT}
+    # In this order, because contexts end in reverse and the renewer must outlive the handlers.
     with ClientRenewer(client) as renewer, ThreadPoolExecutor(slots) as threads:
         while not stop.is_set():
             if any(one.suspect for one in renewer.held):
-                # Its worker died under it before: if this one does, nothing else is lost with it.
+                # A worker died running this job. If this one dies too, no other job is lost.
                 stop.wait(_SOON)
                 continue
             if not free.acquire(timeout=_AGAIN):
@@ -163,9 +170,9 @@ def work(
             count = 1
             while count < _AT_ONCE and free.acquire(blocking=False):
                 count += 1
-            # Counted before it is sent: while the answer is waited for, it only becomes less.
-            asked |= {"count": count, "holding": len(renewer.held)}
-            jobs = _acquired(client, asked, stop)
+            # Counted before sending: it can only shrink while we wait for the response.
+            request |= {"count": count, "holding": len(renewer.held)}
+            jobs = _acquired(client, request, stop)
             for one in jobs:
                 renewer.add(one)
                 threads.submit(_run, one, handlers, renewer, free, stop)
@@ -173,21 +180,21 @@ def work(
                 free.release()
 
 
-def _acquired(client: Client, asked: dict[str, Any], stop: threading.Event) -> list[Work]:
-    asked_at = time.monotonic()
+def _acquired(client: Client, request: dict[str, Any], stop: threading.Event) -> list[Work]:
+    sent_at = time.monotonic()
     try:
-        answer = client.call("POST", "/v1/leases:acquire", asked, patience=_LONGEST_WAIT)
+        answer = client.call("POST", "/v1/leases:acquire", request, patience=_LONGEST_WAIT)
     except (httpx.HTTPError, Problem) as error:
-        log.warning("nothing can be acquired now: %s", error)
+        log.warning("client: no jobs acquired, error=%s", error)
         stop.wait(_AGAIN)
         return []
-    asked["session"] = answer["session"]
+    request["session"] = answer["session"]
     if answer["draining"]:
         stop.set()
-    jobs = [Work(client, said) for said in answer["jobs"]]
+    jobs = [Work(client, job) for job in answer["jobs"]]
     for one in jobs:
-        # As long as the server says that it waited; what it took on the way shortens the trust.
-        one.trust(asked_at + answer["waited_ms"] / 1000)
+        # The lease started when the server stopped waiting. Network time counts against it.
+        one.trust(sent_at + answer["waited_ms"] / 1000)
     return jobs
 
 
@@ -201,19 +208,19 @@ def _run(
     try:
         _settle(one, handlers, stop)
     except LeaseLost:
-        log.warning("job %s: its lease is lost", one.id, extra=one.about)
+        log.warning("job %s: lease lost", one.id, extra=one.about)
     except (TenureError, httpx.HTTPError) as error:
-        log.warning("job %s: its end cannot be told: %s", one.id, error, extra=one.about)
+        log.warning("job %s: result not reported, error=%s", one.id, error, extra=one.about)
     finally:
         renewer.remove(one)
         free.release()
 
 
 def _settle(one: Work, handlers: Mapping[str, Handler], stop: threading.Event) -> None:
-    """Run the job's handler and settle the job by how that ended."""
+    """Run the job's handler, and settle the job according to how the handler ended."""
     handler = handlers.get(one.task)
     if handler is None and not stop.is_set():
-        log.warning("no handler for the task %r; it is left to others", one.task)
+        log.warning("client: no handler for task %r, giving the job back", one.task)
         stop.wait(_STRANGE)
     if handler is None or stop.is_set():
         one.release()
@@ -224,14 +231,13 @@ def _settle(one: Work, handlers: Mapping[str, Handler], stop: threading.Event) -
     except LeaseLost:
         raise
     except BaseException as error:  # noqa: BLE001 - a handler may raise SystemExit, too
-        # Raised on, it would end in the pool's future, where nobody looks, and the lease would
-        # run out without a word.
+        # If re-raised, it would get lost in the pool's future, and the lease would expire silently.
         _fail(one, error)
         return
     try:
         one.complete(result)
     except (Problem, TypeError, ValueError) as error:
-        # A result that is not JSON, or that the server does not take.
+        # A result that isn't JSON, or that the server rejects.
         _fail(one, error)
 
 

@@ -1,1 +1,1 @@
-"""Tenure at home in other people's frameworks; each module needs the framework it is named for."""
+"""Integrations. Each module needs the library it is named after."""

@@ -1,7 +1,6 @@
-"""Tenure inside a Starlette or FastAPI program: from its start to its end, and how it fares.
+"""Tenure in a Starlette or FastAPI program: a lifespan and health checks.
 
-Enqueueing needs nothing from here: `task.using(connection=session)` joins the request's
-transaction as it joins any other.
+To enqueue in a request's transaction, call `task.using(connection=session)`.
 """
 
 import asyncio
@@ -37,17 +36,31 @@ def lifespan(
     name: str | None = None,
     schedules: bool | None = None,
 ) -> Callable[[object], AbstractAsyncContextManager[None]]:
-    """What to pass as `lifespan=`, or to enter in a lifespan of your own.
+    """Create a lifespan to pass as `lifespan=`, or to enter in your own.
 
-    The program does not start unless the database answers and its schema fits. With `work`, a
-    worker runs in this process by `app.run`, whose options the rest are. At the end it drains,
-    and the connections are closed.
+    The program starts only if the database responds and its schema is compatible. On shutdown, the
+    worker stops gracefully and the connections are closed.
+
+    Args:
+        app: The app.
+        work: Run a worker in this process, as `app.run` does (default: False).
+        queues: The queues to serve (default: the tasks' queues, and `"default"`).
+        concurrency: How many jobs run concurrently (default: 10).
+        grace: How long running jobs have to finish on shutdown (default: 25 s).
+        name: The worker's name, as shown in lists (default: host and pid).
+        schedules: Whether to run schedules too (default: True).
+
+    Returns:
+        The lifespan.
+
+    Raises:
+        InvalidValue: A worker option is given without `work=True`.
     """
     worker_options = (queues, concurrency, grace, name, schedules)
     if not work and any(option is not None for option in worker_options):
         raise InvalidValue(
-            "queues, concurrency, grace, name and schedules are a worker's: add work=True, or "
-            "leave them out"
+            "queues, concurrency, grace, name and schedules must come with work=True; add it, or "
+            "remove them"
         )
 
     @asynccontextmanager
@@ -73,11 +86,16 @@ def lifespan(
 
 
 def health(app: Tenure) -> Router:
-    """An application to mount, with two routes: `/live` and `/ready`.
+    """Create an application to mount, with the health checks `/live` and `/ready`.
 
-    Each answers 200 or 503. Live asks nothing of the database: 503 says that only a new process
-    will help. Ready asks it, at most once a second however often it is called, and waits for
-    two seconds at the most.
+    Both return 200 or 503. `/live` doesn't query the database: 503 means restart the process.
+    `/ready` queries it at most once a second, and waits up to 2 s.
+
+    Args:
+        app: The app.
+
+    Returns:
+        The application.
     """
     readiness = _Readiness(app)
 
@@ -91,19 +109,19 @@ def health(app: Tenure) -> Router:
 
 
 class _Readiness:
-    """Whether the database can be worked with. One look at a time, shared by all who ask."""
+    """Checks whether the database is usable. Concurrent requests share one query."""
 
     def __init__(self, app: Tenure) -> None:
         self._app = app
         self._seen: dict[str, str] = {}
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
         self._fresh_until = 0.0
         self._looking: asyncio.Task[dict[str, str]] | None = None
 
     async def ask(self) -> dict[str, str]:
-        """What the last look saw, if it is fresh; else what the next one sees, within a deadline.
+        """Return the last result if it's fresh. Otherwise, query again within a deadline.
 
-        A look that takes longer goes on: to cancel a statement is to wait for its server again.
+        A slow query is left running, because canceling it would mean waiting for the server again.
         """
         if monotonic() < self._fresh_until:
             return self._seen
@@ -128,22 +146,27 @@ class _Readiness:
         return seen
 
     def _saw(self, seen: dict[str, str], reason: object) -> dict[str, str]:
-        """Keep it, and log the reason, which the answer does not tell: each kind of trouble once,
-        until it is over, however often it is seen."""
+        """Keep the result. Log the reason once for each kind of problem, until it's resolved.
+
+        The response doesn't include the reason.
+        """
         kind = " ".join(seen.values())
-        if reason is not None and kind not in self._told:
-            self._told.add(kind)
+        if reason is not None and kind not in self._logged:
+            self._logged.add(kind)
             log.warning("health: not ready, %s", reason)
-        elif reason is None and self._told:
-            self._told.clear()
+        elif reason is None and self._logged:
+            self._logged.clear()
             log.info("health: ready again")
         self._seen = seen
         return seen
 
 
 def _worker(app: Tenure) -> dict[str, str]:
-    """How the worker of this process fares, if there is one. To drain is an operator's wish, and
-    the program can still serve; without its service thread it can only be replaced."""
+    """Return the state of this process's worker, if it has one.
+
+    If an operator is draining the worker, the program can still serve requests. If the worker's
+    service thread is gone, the process must be restarted.
+    """
     states = presences(app)
     if not states:
         return {}
@@ -153,9 +176,9 @@ def _worker(app: Tenure) -> dict[str, str]:
 
 
 def _answer(parts: dict[str, str]) -> JSONResponse:
-    well = {"ok", "active", "draining"}.issuperset(parts.values())
+    healthy = {"ok", "active", "draining"}.issuperset(parts.values())
     return JSONResponse(
-        {"status": "ok" if well else "unavailable", **parts},
-        status_code=200 if well else 503,
+        {"status": "ok" if healthy else "unavailable", **parts},
+        status_code=200 if healthy else 503,
         headers={"cache-control": "no-store"},
     )

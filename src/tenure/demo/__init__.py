@@ -1,5 +1,5 @@
-"""The demo: a small shop whose jobs fail, are retried, are late and lose their worker, for real.
+"""The demo: a small shop whose jobs fail, are retried, run late and lose their workers.
 
-Everything here is done by real processes through what people import; nothing is written past it.
-`tenure demo` runs it. Nothing is imported here: the shop's workers load the shop alone.
+`tenure demo` runs it with real processes that use only the public API. Nothing is imported here,
+because the shop's workers should load only the shop.
 """

@@ -1,7 +1,10 @@
-"""The playground: a database, a server, workers, a scheduler and a producer of the shop's. All of
-it is in one directory and ends with this process, however that ends."""
+"""The playground: a database, a server, workers, a scheduler and a producer.
+
+It uses a single directory and ends when this process ends, even if the process is killed.
+"""
 
 import os
+import shlex
 import shutil
 import tempfile
 import time
@@ -24,12 +27,12 @@ HOST = "127.0.0.1"
 PORT = 8400
 _STARTS_WITHIN = 60.0
 _LOOK = 0.2
-# What would lead elsewhere than here.
-_STEERED_BY = ("TENURE_", "DATABASE_URL", "DJANGO_SETTINGS_MODULE", "PG")
+# Variables that would point to another database.
+_IGNORED = ("TENURE_", "DATABASE_URL", "DJANGO_SETTINGS_MODULE", "PG")
 
 
 class Playground:
-    """The demo from its start to its end. `say` is told what happens, line by line."""
+    """The running demo. `say` prints what happens, line by line."""
 
     def __init__(self, *, port: int | None, say: Callable[[str], None]) -> None:
         self._port = _free(port)
@@ -39,6 +42,7 @@ class Playground:
         self._processes = Processes(self.directory)
         self._story = Story(self._processes, say)
         self.link: str = ""
+        self.again: str = ""
 
     def __enter__(self) -> Self:
         try:
@@ -57,17 +61,16 @@ class Playground:
         self._ending.close()
 
     def run(self, seconds: float | None) -> None:
-        """Let it happen, for so long or until interrupted."""
+        """Run for this many seconds, or until interrupted."""
         self._story.run(seconds)
 
     def _open(self) -> None:
-        # The directory goes with the database, and with it what the others leave there.
+        # The database deletes the directory when it stops, with the other processes' files.
         database = PrivatePostgres(self.directory, durable=False)
         self._ending.callback(database.stop)
-        self._alone(database.start())
+        self._isolate(database.start())
         self._ending.callback(app.close)
         app.admin.schema.migrate()
-        self.link = f"http://{HOST}:{self._port}/sign-in#{story.token()}"
         story.open_shop()
         self._ending.callback(self._processes.stop)
         badge = ("--environment", "demo", "--environment-colour", "blue")
@@ -76,10 +79,14 @@ class Playground:
             self._story.work(name)
         self._processes.start("producer", module="tenure.demo.producer")
         self._until_served()
+        url = f"http://{HOST}:{self._port}"
+        self.link = f"{url}/sign-in#{story.sign_in_code()}"
+        shown = shlex.quote(os.environ["TENURE_DATABASE_URL"])
+        self.again = f"tenure session link demo --url {url} --database-url {shown}"
 
-    def _alone(self, url: str) -> None:
-        """Let nothing that is configured for this user's own programs be heard here."""
-        for name in [name for name in os.environ if name.startswith(_STEERED_BY)]:
+    def _isolate(self, url: str) -> None:
+        """Ignore the settings of the user's own programs."""
+        for name in [name for name in os.environ if name.startswith(_IGNORED)]:
             del os.environ[name]
         os.environ["TENURE_DATABASE_URL"] = url
         os.environ["TENURE_RUN_DIR"] = str(self.directory / "run")
@@ -91,16 +98,16 @@ class Playground:
             self._processes.check()
             if time.monotonic() > until:
                 raise ConfigError(
-                    f"the server did not answer within {_STARTS_WITHIN:.0f} s; see what it says in "
-                    f"{self._processes.words('server')}"
+                    f"the server did not answer within {_STARTS_WITHIN:.0f} s; see its log: "
+                    f"{self._processes.log('server')}"
                 )
             time.sleep(_LOOK)
 
 
-def _free(asked: int | None) -> int:
-    """The port that was asked for; else the usual one, or any if that is taken."""
-    if asked is not None:
-        return _tried(asked)
+def _free(port: int | None) -> int:
+    """Return the given port, or the default one, or any free one if that's taken."""
+    if port is not None:
+        return _tried(port)
     try:
         return _tried(PORT)
     except ConfigError:
@@ -108,10 +115,10 @@ def _free(asked: int | None) -> int:
 
 
 def _tried(port: int) -> int:
-    """A port that nobody listens on; ConfigError if somebody does."""
-    with open_socket(HOST, port, said_by="--port") as on:
-        found: int = on.getsockname()[1]
-        return found
+    """Return the port if it's free. Raise ConfigError if it's taken."""
+    with open_socket(HOST, port, options="--port") as on:
+        free: int = on.getsockname()[1]
+        return free
 
 
 def _answers(url: str) -> bool:

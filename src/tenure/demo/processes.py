@@ -1,4 +1,4 @@
-"""The processes of the demo: each is one of its own, and ends with the one that started it."""
+"""The demo's processes, which end when the process that started them ends."""
 
 import os
 import signal
@@ -17,38 +17,41 @@ _WITHIN = 8.0
 
 
 class Processes:
-    """What runs, by name. Their words are in files of the directory."""
+    """The running processes by name, and the directory that holds their logs."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str, *arguments: str, module: str = "tenure.cli") -> None:
-        """Run a command of Tenure's, or a module of the demo. Only for the main thread: the kernel
-        ends a process with the thread that started it."""
+        """Run a `tenure` command or a demo module.
+
+        Call this from the main thread, because the kernel ends a process when the thread that
+        started it ends.
+        """
         program = _PROGRAM.format(module=module)
-        with self.words(name).open("ab") as words:
+        with self.log(name).open("ab") as log:
             self._running[name] = subprocess.Popen(  # noqa: S603 - this Python
                 [sys.executable, "-c", program, str(os.getpid()), *arguments],
                 cwd=self._directory,
                 stdin=subprocess.DEVNULL,
-                stdout=words,
-                stderr=words,
-                start_new_session=True,  # A Ctrl-C is for the demo, which ends them in its order.
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C goes to the demo, which stops them in order.
             )
 
-    def words(self, name: str) -> Path:
-        """Where a process says what it says."""
+    def log(self, name: str) -> Path:
+        """Return a process's log file."""
         return self._directory / f"{name}.log"
 
     def kill(self, name: str) -> None:
-        """End one by the signal that nothing can catch."""
+        """Kill a process with SIGKILL."""
         process = self._running.pop(name)
         process.kill()
         process.wait()
 
     def stop(self, *names: str) -> None:
-        """End some, all of them unless said: politely, and those that take too long by force."""
+        """Stop these processes (default: all) with SIGTERM, then SIGKILL any that are too slow."""
         ending = [self._running.pop(name) for name in names or list(self._running)]
         for process in ending:
             process.send_signal(signal.SIGTERM)
@@ -59,8 +62,8 @@ class Processes:
             process.wait()
 
     def check(self) -> None:
-        """Refuse to go on without one that has ended by itself."""
+        """Raise ConfigError if a process has exited."""
         for name, process in self._running.items():
             if process.poll() is not None:
-                said = self.words(name).read_text(errors="replace")[-2000:]
-                raise ConfigError(f"{name} has ended by itself; mend what it says:\n{said}")
+                log = self.log(name).read_text(errors="replace")[-2000:]
+                raise ConfigError(f"{name} exited unexpectedly; fix what it reports:\n{log}")

@@ -1,4 +1,4 @@
-"""The producer: a process that places orders, a few a second, until it is ended."""
+"""The producer: a process that places a few orders per second until it is stopped."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from itertools import count, cycle
 from tenure.demo.shop import Order, catalogue, charge, drawing, sales, tax, warehouse
 
 PAUSE = 0.4
-# Those that came overnight.
+# Orders that came in overnight.
 AT_ONCE = 30
 CUSTOMERS = ("ada", "grace", "edsger", "barbara", "donald", "frances")
 SUPPLIERS = ("nordwind", "kontor", "brightside")
@@ -25,24 +25,24 @@ def main() -> None:
 
 
 def orders() -> Iterator[Order]:
-    """Orders without end."""
+    """Yield orders endlessly."""
     for number, customer in zip(count(1), cycle(CUSTOMERS), strict=False):
         total = Decimal(number * 37 % 400) + Decimal("4.95")
         yield Order(number, customer, total, gift=number % 4 == 0)
 
 
 def place(order: Order) -> None:
-    """Enqueue what an order brings with it."""
+    """Enqueue an order's jobs."""
     number = order.number
     tags = ["gift"] if order.gift else []
     paying = charge.using(key=f"order-{number}", key_for=60, tags=[order.customer, *tags])
     paying.enqueue(order, card_token=f"tok_{number * 7919 % 10_000:04}")
     if number % 10 == 0:
-        # Somebody clicked twice: the key makes one job of it.
+        # A customer clicked twice: the key ensures there's only one job.
         paying.enqueue(order, card_token=f"tok_{number * 7919 % 10_000:04}")
-    for each, what in _BESIDES.items():
+    for each, enqueue in _EXTRAS.items():
         if number % each == 0:
-            what(order, number // each)
+            enqueue(order, number // each)
 
 
 def _report(_order: Order, nth: int) -> None:
@@ -71,8 +71,8 @@ def _picture(_order: Order, _nth: int) -> None:
     drawing.enqueue(pages=3)
 
 
-# Every so many orders, this comes too.
-_BESIDES: dict[int, Callable[[Order, int], None]] = {
+# Extra jobs, each after every nth order.
+_EXTRAS: dict[int, Callable[[Order, int], None]] = {
     5: _report,
     12: _import,
     17: _packing,

@@ -1,4 +1,4 @@
-"""The shop: its tasks and schedules. What fails, fails by the numbers of its orders."""
+"""The shop: its tasks and schedules. An order's number determines what fails."""
 
 import asyncio
 import logging
@@ -18,16 +18,16 @@ ENTERED_AFTER = timedelta(seconds=20)
 
 
 class CardDeclined(Exception):
-    """The bank said no, and will say no again."""
+    """The bank declined the card, and would decline it again."""
 
 
 class UnknownTaxRate(LookupError):
-    """Nobody has entered the rate yet."""
+    """The rate hasn't been entered yet."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """What somebody bought."""
+    """A customer's order."""
 
     number: int
     customer: str
@@ -37,7 +37,7 @@ class Order:
 
 @app.task(name="mail.receipt", queue="mail", max_attempts=5, backoff=SOON)
 def receipt(job: Job, order: Order) -> str:
-    """Fails sometimes: the mail server is busy, and takes it at the second or third try."""
+    """Send a receipt. The mail server is sometimes busy until the third attempt."""
     log.info("receipt of order %d to %s", order.number, order.customer)
     time.sleep(0.05)
     if order.number % 17 == 0 and job.attempt < 2 + order.number % 2:
@@ -49,7 +49,7 @@ def receipt(job: Job, order: Order) -> str:
     name="payments.charge", queue="payments", priority=7, backoff=SOON, give_up_on=(CardDeclined,)
 )
 def charge(job: Job, order: Order, card_token: str) -> dict[str, str]:
-    """Takes the money, and has the receipt sent if that is done, or not at all."""
+    """Charge the card, and enqueue the receipt if that succeeds."""
     time.sleep(0.3)
     if order.number % 23 == 0:
         raise CardDeclined(f"the card that ends in {card_token[-4:]} has expired")
@@ -59,10 +59,10 @@ def charge(job: Job, order: Order, card_token: str) -> dict[str, str]:
 
 @app.task(name="imports.catalogue", queue="imports", lease=7, stop_within=1, timeout=600)
 def catalogue(job: Job, supplier: str, products: int) -> object:
-    """Long: a supplier's products, page by page; who comes after a loss goes on where it was."""
+    """Import products page by page. After a crash, the next attempt resumes from the cursor."""
     for first in range(job.cursor or 0, products, PAGE):
         if job.cancel_requested:
-            raise Cancel("asked to")
+            raise Cancel("requested")
         time.sleep(1)
         page = range(first, min(first + PAGE, products))
         job.progress(
@@ -77,14 +77,14 @@ def catalogue(job: Job, supplier: str, products: int) -> object:
 
 @app.task(name="reports.sales", queue="reports")
 async def sales(day: date, region: str) -> str:
-    """Waits a while for numbers that are computed elsewhere."""
+    """Wait for a report from another service."""
     await asyncio.sleep(1 + day.day % 3)
     return f"https://reports.shop.example/{region}/{day}"
 
 
 @app.task(name="reports.tax", queue="reports", max_attempts=2, backoff=Backoff(base=1, cap=1))
 def tax(job: Job, country: str, year: int) -> None:
-    """Fails, in three ways; one of them is mended meanwhile, and a later retry helps."""
+    """Fail in one of three ways. One of the causes gets fixed later, so a retry then succeeds."""
     if country == "PT" and datetime.now(UTC) - job.created_at < ENTERED_AFTER:
         raise UnknownTaxRate(f"there is no rate for {country} in {year}")
     if country == "GR":
@@ -95,7 +95,7 @@ def tax(job: Job, country: str, year: int) -> None:
 
 @app.task(name="reports.drawing", queue="reports")
 async def drawing(job: AsyncJob, pages: int) -> int:
-    """Blocks the event loop, as one should not; the worker notices and says where."""
+    """Block the event loop, which a handler should not do. The worker reports where."""
     await job.progress(message="drawing")
     time.sleep(pages)  # noqa: ASYNC251 - that is what it shows
     return pages
@@ -103,13 +103,13 @@ async def drawing(job: AsyncJob, pages: int) -> int:
 
 @app.task(name="exports.warehouse", queue="exports")
 def warehouse(order: Order) -> None:
-    """Tells the warehouse what to pack."""
+    """Notify the warehouse."""
 
 
 @app.schedule(every=10, name="mail.digest", overlap="skip")
 @app.task(name="mail.digest", queue="mail")
 def digest() -> None:
-    """What happened since the last one."""
+    """Send a digest."""
     time.sleep(0.2)
 
 
@@ -117,11 +117,11 @@ def digest() -> None:
 @app.schedule("0 9 * * 1-5", timezone="Europe/Berlin", name="payments.settle-weekdays")
 @app.task(name="payments.settle", queue="payments")
 def settle() -> None:
-    """Has the bank pay out."""
+    """Settle the payments with the bank."""
     time.sleep(0.5)
 
 
 @app.task(name="imports.stock", queue="imports")
 def stock() -> int:
-    """What the shelves say."""
+    """Count the stock."""
     return 4711

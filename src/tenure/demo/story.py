@@ -1,7 +1,5 @@
-"""What happens in the demo, and what its operators do.
-
-What befalls the shop, second by second: a worker is killed, the scheduler goes away and comes
-back, people retry and discard and cancel.
+"""The demo's events: a worker is killed, the scheduler stops for a while, and operators retry,
+discard and cancel jobs.
 """
 
 import heapq
@@ -18,28 +16,29 @@ from tenure.types import Scope
 
 
 def ana(reason: str) -> By:
-    """Ana, who looks after the shop."""
+    """Act as Ana, who runs the shop."""
     return By("ana", reason=reason)
 
 
 def ben(reason: str) -> By:
-    """Ben, who looks after the money."""
+    """Act as Ben, who runs the payments."""
     return By("ben", reason=reason)
 
 
-def token() -> str:
-    """The secret of an access token for everything, which lasts a day."""
-    by = By("tenure demo", reason="to sign in with")
-    return app.admin.tokens.create("demo", by, scopes=list(Scope), expires_in=86_400).secret
+def sign_in_code() -> str:
+    """Create an all-scopes access token that lasts a day, and return a code that signs in once."""
+    by = By("tenure demo", reason="to sign in")
+    token = app.admin.tokens.create("demo", by, scopes=list(Scope), expires_in=86_400).token
+    return app.admin.sessions.create_code(token.id, by).secret
 
 
 def open_shop() -> None:
-    """What is there before anybody works: limits, a pause, schedules, the first jobs."""
+    """Set limits, pause a queue, create schedules, and enqueue the first jobs."""
     admin = app.admin
-    admin.queues.limit("payments", 2, ben("the bank takes two at once"))
+    admin.queues.limit("payments", 2, ben("the bank allows two at once"))
     noon = datetime.now(UTC) + timedelta(hours=1)
-    admin.queues.pause("exports", ana("the warehouse moves"), until=noon)
-    counting, archiving = ana("the shelves are counted"), ben("the archive is full")
+    admin.queues.pause("exports", ana("the warehouse is moving"), until=noon)
+    counting, archiving = ana("stock count"), ben("the archive is full")
     admin.schedules.create("imports.stock", stock, counting, every=5, missed="skip")
     admin.schedules.create("imports.archive", stock, archiving, cron="30 2 * * *", missed="all")
     admin.schedules.pause("imports.archive", archiving)
@@ -49,13 +48,13 @@ def open_shop() -> None:
         tax.enqueue(country, 2025)
     order = next(orders())
     held = charge.using(tags=["dispute"]).enqueue(order, card_token="tok_0002")  # noqa: S106 - it opens nothing
-    admin.jobs.hold([held.id], ben("the customer disputes it"))
+    admin.jobs.hold([held.id], ben("disputed by the customer"))
     late = charge.using(delay=3600).enqueue(order, card_token="tok_0003")  # noqa: S106
-    admin.jobs.cancel([late.id], ben("was ordered twice"))
+    admin.jobs.cancel([late.id], ben("ordered twice"))
 
 
 def retry_taxes() -> bool:
-    """Start an operation that takes its time, unless the last one still does."""
+    """Start a slow operation that retries tax jobs, unless the last one is still running."""
     operations = app.admin.operations
     if not all(one.state.is_ended for one in operations.list(count=2)):
         return False
@@ -65,29 +64,29 @@ def retry_taxes() -> bool:
 
 
 def discard_declined() -> None:
-    """An operation that is done at once."""
+    """Start a fast operation that discards declined payments."""
     of = Filter(state=State.FAILED, task=charge.name)
     app.admin.operations.start("discard", of, ben("the customers know"))
 
 
 def cancel_import() -> None:
-    """Ask the holder of the youngest import to end it."""
-    found = app.admin.jobs.list(State.RUNNING, task=catalogue.name, count=1).jobs
-    app.admin.jobs.cancel([job.id for job in found], ana("the supplier sends a new list"))
+    """Cancel the newest import."""
+    running = app.admin.jobs.list(State.RUNNING, task=catalogue.name, count=1).jobs
+    app.admin.jobs.cancel([job.id for job in running], ana("the supplier sends a new list"))
 
 
 def importer() -> str | None:
-    """The name of a worker that runs an import just now."""
+    """Return the name of a worker running an import."""
     running = app.admin.jobs.list(State.RUNNING, task=catalogue.name).jobs
     names = {row.id: row.name for row in app.admin.workers.list()}
-    # A worker's processes are named by it and a number.
-    found = (names[job.claimed_by] for job in running if job.claimed_by in names)
-    return next((name.partition("/")[0] for name in found), None)
+    # A child is named after its worker, with a number.
+    children = (names[job.claimed_by] for job in running if job.claimed_by in names)
+    return next((name.partition("/")[0] for name in children), None)
 
 
 TARGET = "tenure.demo.shop:app"
 _LOOK = 0.2
-# Seconds after the start. The victim is killed once it runs something that can be missed.
+# Seconds after the start. The worker is killed once it is running an import.
 _KILLED_AT = 3.0
 _REPLACED_AFTER = 4.0
 _SCHEDULER_AT = 8.0
@@ -96,7 +95,7 @@ _MINUTE = 60.0
 
 
 class Story:
-    """The actions that are to come, each at its second. `say` is told what happens."""
+    """The scheduled events. `say` prints what happens."""
 
     def __init__(self, processes: Processes, say: Callable[[str], None]) -> None:
         self._processes = processes
@@ -106,12 +105,12 @@ class Story:
         self._began = 0.0
 
     def work(self, name: str) -> None:
-        """Start a worker. Schedules are left to the scheduler, whose absence can then be seen."""
+        """Start a worker without schedules, so a missing scheduler is noticeable."""
         options = ("--concurrency", "6", "--grace", "2", "--no-schedules", "--name", name)
         self._processes.start(name, "worker", TARGET, *options)
 
     def run(self, seconds: float | None) -> None:
-        """Let it happen, for so long or until interrupted."""
+        """Run the events for this many seconds, or until interrupted."""
         self._began = time.monotonic()
         self._at(_KILLED_AT, self._kill)
         self._at(_SCHEDULER_AT, self._start_scheduler)
@@ -139,26 +138,26 @@ class Story:
             self._in(_LOOK, self._kill)
             return
         self._processes.kill(victim)
-        self._say(f"{victim} was killed; its leases run out, and others go on with its jobs")
+        self._say(f"{victim} was killed; its leases expire, and other workers take its jobs")
         self._in(_REPLACED_AFTER, self._replace)
 
     def _replace(self) -> None:
         self.work("worker-3")
-        self._say("worker-3 was started in its place")
+        self._say("worker-3 was started as its replacement")
 
     def _start_scheduler(self) -> None:
         self._processes.start("scheduler", "scheduler", TARGET)
-        self._say("the scheduler was started; what was due without it is missed or late")
+        self._say("the scheduler was started; earlier runs were missed or are late")
         self._in(_MINUTE, self._stop_scheduler)
 
     def _stop_scheduler(self) -> None:
         self._processes.stop("scheduler")
-        self._say("the scheduler was stopped, for a while")
+        self._say("the scheduler was stopped for a while")
         self._in(_SCHEDULER_AWAY, self._start_scheduler)
 
     def _retry(self) -> None:
         if retry_taxes():
-            self._say("ana retries dead letters, one a second; some will fail again")
+            self._say("ana retries dead letters, one per second; some will fail again")
         self._in(_MINUTE, self._retry)
 
     def _discard(self) -> None:

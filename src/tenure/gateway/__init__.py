@@ -1,7 +1,6 @@
-"""The worker protocol for workers elsewhere: acquire, renew, report, settle, under the same leases
-and fences as the workers of this package. A route is a spelling of one of these methods.
+"""The worker protocol for remote workers: acquire, renew, report, settle.
 
-The `holder` is whose bearer token is used: a lease is worth nothing to another.
+The `holder` is the owner of the access token. Only the holder can use its leases.
 """
 
 from tenure._model.job import JobRow

@@ -1,4 +1,4 @@
-"""Claims for workers elsewhere, and the place where those wait who found nothing."""
+"""Claims for remote workers, and long polling if a claim finds nothing."""
 
 import asyncio
 import logging
@@ -9,8 +9,9 @@ from datetime import timedelta
 
 from tenure._clock import boottime
 from tenure._model.ids import WorkerId
+from tenure._model.job import PRIORITIES
 from tenure._model.lease import ClaimResult
-from tenure._model.queue import EVERY_QUEUE, Lane
+from tenure._model.queue import Lane
 from tenure._model.schedule import SCHEDULES_CHANGED
 from tenure._rules.claiming import LaneTracker, scan_delay
 from tenure._rules.lifecycle import MAX_WORKER_LOSSES
@@ -19,28 +20,27 @@ from tenure._store.engine import Engine
 from tenure.config import Defaults
 from tenure.errors import QueryFailed
 
-# More claims at once would only wait for each other's locks.
+# More concurrent claims would only wait for each other's locks.
 _AT_ONCE = 4
+# How many queues' floors are kept. Without floors a claim is correct, but reads more rows.
+MOST_NAMES = 1000
 
 
 @dataclass(eq=False, slots=True)
 class Waiter:
-    """One acquire that is under way: from which queues, whether suspects may be among its jobs, and
-    whether it is worth another look."""
+    """A pending acquire: its queues, and whether it accepts suspects."""
 
     queues: frozenset[str]
     suspects: bool = True
     woken: asyncio.Event = field(default_factory=asyncio.Event)
 
     def serves(self, queue: str) -> bool:
-        """Whether what is in this queue is of interest; without a name, whatever it is."""
-        return not queue or queue in self.queues or EVERY_QUEUE in self.queues
+        """Return whether this waiter serves the queue; an empty name means any queue."""
+        return not queue or queue in self.queues
 
 
 class LongPoll(Service):
-    """Claims, and wakes one waiter for each word of something to do, not all of them: who is
-    served fully, or leaves, wakes the next. As a service it looks once per poll, for all.
-    """
+    """Claim jobs for remote workers; each wakeup wakes one waiter, which wakes the next."""
 
     name = "waiting"
 
@@ -52,24 +52,21 @@ class LongPoll(Service):
         self._has_warned = False
         self._poll = defaults.poll.total_seconds()
         self._book = LaneTracker([], lag=defaults.late_commit_window)
+        # The book's queues, least recently requested first.
+        self._names: dict[str, None] = {}
         self._waiters: dict[Waiter, None] = {}
         self._claiming = asyncio.Semaphore(_AT_ONCE)
         self._limited = False
         self._dismissed = False
         self._scan_at = boottime() + self._poll
-        self._names_at = 0.0
 
-    def notify(self, word: str) -> None:
-        """There may be something in this queue, or in any."""
-        if word == SCHEDULES_CHANGED:
-            return
-        if word and self._serves_everything:
-            # The list of all queues may be long in coming.
-            self._book.add([word])
-        self._wake(word)
+    def notify(self, queue: str) -> None:
+        """Wake a waiter for this queue; an empty name means any queue."""
+        if queue != SCHEDULES_CHANGED:
+            self._wake(queue)
 
     def release_all(self) -> None:
-        """Let nobody wait any more: who finds nothing is told so at once."""
+        """Stop waiting: acquires that find nothing return immediately."""
         self._dismissed = True
         for waiter in self._waiters:
             waiter.woken.set()
@@ -84,22 +81,25 @@ class LongPoll(Service):
         until: float,
         gone: asyncio.Event,
     ) -> tuple[ClaimResult, float]:
-        """Up to `count` due jobs from these queues, as soon as there is one, and the instant
-        before they were claimed; none when the time, of the boot-time clock, is up, or whoever
-        asked has gone, or all are dismissed. A claim that is under way then is brought to its
-        end: what it took is known. `suspects` may be among them only for who holds nothing."""
+        """Wait until jobs are due, and claim up to `count`.
+
+        Return them and the time before the claim.
+
+        Gives up at `until` (on the boot-time clock) or when the caller is `gone`, but finishes a
+        claim that is already in progress.
+        """
         with self._waiter(frozenset(queues), suspects=suspects) as waiter:
             while True:
                 waiter.woken.clear()
-                asked_at = boottime()
+                sent_at = boottime()
                 claims = await self._claim(worker, waiter, count)
-                if claims.jobs or self._dismissed or not await _told(waiter.woken, until, gone):
-                    return claims, asked_at
+                if claims.jobs or self._dismissed or not await _woken(waiter.woken, until, gone):
+                    return claims, sent_at
 
     @contextmanager
     def _waiter(self, queues: frozenset[str], *, suspects: bool) -> Iterator[Waiter]:
-        # Noted before the first look, so that nothing falls between the look and the wait.
-        self._book.add(queues - {EVERY_QUEUE})
+        # Register before the first claim so no wakeup is missed between the claim and the wait.
+        self._remember(queues)
         waiter = Waiter(queues, suspects)
         self._waiters[waiter] = None
         try:
@@ -107,35 +107,53 @@ class LongPoll(Service):
         finally:
             del self._waiters[waiter]
             if waiter.woken.is_set():
-                # The word was for whoever comes next.
+                # This wakeup is meant for the next waiter.
                 self._wake_for(queues)
+
+    def _remember(self, queues: Iterable[str]) -> None:
+        """Keep these queues' floors for the next acquires; forget the oldest beyond the limit.
+
+        A queue that is forgotten while an acquire waits for it is then read without floors.
+        """
+        for queue in queues:
+            self._names.pop(queue, None)
+            self._names[queue] = None
+        self._book.add(queues)
+        while len(self._names) > MOST_NAMES:
+            oldest = next(iter(self._names))
+            del self._names[oldest]
+            self._book.forget(oldest)
+
+    def _lanes(self, waiter: Waiter) -> list[Lane]:
+        """Return the lanes of one waiter's queues. Other waiters' queues cost it nothing."""
+        known = self._book.next_lanes(woken=True, among=waiter.queues)
+        forgotten = [queue for queue in waiter.queues if queue not in self._names]
+        return known + [Lane(queue, priority) for priority in PRIORITIES for queue in forgotten]
 
     async def _claim(self, worker: WorkerId, waiter: Waiter, count: int) -> ClaimResult:
         async with self._claiming:
-            asked = [
-                lane for lane in self._book.next_lanes(woken=True) if waiter.serves(lane.queue)
-            ]
+            lanes = self._lanes(waiter)
             try:
-                within = self._first_claim if self._book.has_untried(asked) else None
-                claims = await self._ask(worker, waiter, asked, count, within=within)
+                within = self._first_claim if self._book.has_untried(lanes) else None
+                claims = await self._ask(worker, waiter, lanes, count, within=within)
             except QueryFailed as error:
                 if not error.is_timeout:
                     raise
-                asked = await self._skip(waiter, asked)
-                claims = await self._ask(worker, waiter, asked, count)
-            self._book.record_claim(asked, claims, wanted=count)
+                lanes = await self._skip(waiter, lanes)
+                claims = await self._ask(worker, waiter, lanes, count)
+            self._book.record_claim(lanes, claims, wanted=count)
             if not claims.jobs and boottime() >= self._scan_at:
                 claims = await self._scan(worker, waiter, count, claims)
         if claims.jobs and (claims.found >= count or claims.found > len(claims.jobs)):
-            # There is more, or was left because suspects come alone.
+            # There are more jobs, or some were left because suspects are claimed alone.
             self._wake_for(waiter.queues)
         return claims
 
-    async def _skip(self, waiter: Waiter, asked: Sequence[Lane]) -> list[Lane]:
-        """Leave what a claim could not walk over in time to a scan; the lanes of the next claim."""
-        _, now = await self._engine.arun(self._engine.store.leases.next_due(asked))
-        self._book.skip(asked, now)
-        # Said once: it may recur until the scans are through.
+    async def _skip(self, waiter: Waiter, lanes: Sequence[Lane]) -> list[Lane]:
+        """Let a scan read the rows that a claim couldn't get past, and return the next lanes."""
+        _, now = await self._engine.arun(self._engine.store.leases.next_due(lanes))
+        self._book.skip(lanes, now)
+        # Log this only once: it may recur until the scans are done.
         level = logging.DEBUG if self._has_warned else logging.WARNING
         self._has_warned = True
         log.log(
@@ -145,7 +163,7 @@ class LongPoll(Service):
             "from removing them",
         )
         self._scan_at = 0.0
-        return [lane for lane in self._book.next_lanes(woken=True) if waiter.serves(lane.queue)]
+        return self._lanes(waiter)
 
     async def _ask(
         self,
@@ -169,79 +187,59 @@ class LongPoll(Service):
         )
         claims = await self._engine.arun(op)
         self._limited = claims.limited
+        for bad in claims.unreadable:
+            log.warning("acquire: job unreadable, now a dead letter, %s", bad)
         return await self._confirmed(claims)
 
     async def _confirmed(self, claims: ClaimResult) -> ClaimResult:
-        """The claims that may be handed out: a job whose next loss must be known begins, as far as
-        anyone here can tell, when its worker gets the answer."""
-        asked = [each.lease for each in claims.jobs if each.confirm]
-        if not asked:
+        """Return the claims to hand out, after confirming those whose loss must be recorded."""
+        leases = [each.lease for each in claims.jobs if each.confirm]
+        if not leases:
             return claims
-        answers = await self._engine.arun(self._engine.store.leases.confirm(asked))
-        refused = {lease for lease, ok in zip(asked, answers, strict=True) if not ok}
+        answers = await self._engine.arun(self._engine.store.leases.confirm(leases))
+        refused = {lease for lease, ok in zip(leases, answers, strict=True) if not ok}
         return replace(claims, jobs=[job for job in claims.jobs if job.lease not in refused])
 
     async def _scan(
-        self, worker: WorkerId, waiter: Waiter, count: int, found: ClaimResult
+        self, worker: WorkerId, waiter: Waiter, count: int, claims: ClaimResult
     ) -> ClaimResult:
-        """Look below the floors of one queue, for what was committed late."""
+        """Claim jobs that were committed late, below one queue's floors."""
         began = boottime()
-        lanes = [lane for lane in self._book.next_scan_lanes() if waiter.serves(lane.queue)]
+        lanes = self._book.next_scan_lanes(waiter.queues)
         try:
             if lanes:
-                found = await self._ask(worker, waiter, lanes, count, patient=True)
-                self._book.record_scan(lanes, found, wanted=count)
+                claims = await self._ask(worker, waiter, lanes, count, patient=True)
+                self._book.record_scan(lanes, claims, wanted=count)
         finally:
-            # One that failed took its time too.
+            # Failed scans take time too.
             took = timedelta(seconds=boottime() - began)
             wait = scan_delay(took, processes=1, behind=self._book.has_skipped)
             self._scan_at = boottime() + wait.total_seconds()
-        return found
+        return claims
 
     async def tick(self) -> int:
-        """Wake one waiter for each queue that is waited for; rest until something may be due."""
+        """Wake one waiter for each queue that has any, then sleep until a job may be due."""
         if not self._waiters:
             return 0
-        if self._serves_everything and boottime() >= self._names_at:
-            await self._learn_names()
         waited_for = {queue for waiter in self._waiters for queue in waiter.queues}
         self._wake_for(waited_for)
         if not all(waiter.suspects for waiter in self._waiters):
-            # The one who waits longest may be one whom suspects are not for.
+            # The waiter that has waited longest may not accept suspects.
             self._wake_for(waited_for, suspects=True)
         due, now = await self._engine.arun(
-            self._engine.store.leases.next_due(self._book.next_lanes(woken=True))
+            self._engine.store.leases.next_due(self._book.next_lanes(woken=True, among=waited_for))
         )
         if due is not None and (ahead := (due - now).total_seconds()) < self._poll:
             await self.sleep(max(ahead, 0.002))
             self._wake("")
         return 0
 
-    @property
-    def _serves_everything(self) -> bool:
-        return any(EVERY_QUEUE in waiter.queues for waiter in self._waiters)
-
-    async def _learn_names(self) -> None:
-        """Which queues there are. Where that takes long, because dead entries are in front of each
-        name, it is asked seldom."""
-        began = boottime()
-        try:
-            self._book.add(await self._engine.arun(self._engine.store.leases.queue_names()))
-        except QueryFailed as error:
-            if not error.is_timeout:
-                raise
-        took = timedelta(seconds=boottime() - began)
-        self._names_at = boottime()
-        if took > self._first_claim:
-            self._names_at += scan_delay(took, processes=1).total_seconds()
-
     def _wake_for(self, queues: Iterable[str], *, suspects: bool = False) -> None:
         for queue in queues:
-            self._wake("" if queue == EVERY_QUEUE else queue, suspects=suspects)
+            self._wake(queue, suspects=suspects)
 
     def _wake(self, queue: str, *, suspects: bool = False) -> None:
-        """Wake the one that waits longest, of those that nobody has woken, and that suspects are
-        for, if it is about them."""
+        """Wake the longest-waiting waiter not yet woken; for suspects, one that accepts them."""
         for waiter in self._waiters:
             if suspects and not waiter.suspects:
                 continue
@@ -250,9 +248,9 @@ class LongPoll(Service):
                 return
 
 
-async def _told(word: asyncio.Event, until: float, gone: asyncio.Event) -> bool:
-    """Whether word came before the time was up, or nobody was left to tell."""
-    waits = [asyncio.ensure_future(event.wait()) for event in (word, gone)]
+async def _woken(woken: asyncio.Event, until: float, gone: asyncio.Event) -> bool:
+    """Wait for a wakeup; False on timeout or if the caller is gone."""
+    waits = [asyncio.ensure_future(event.wait()) for event in (woken, gone)]
     try:
         await asyncio.wait(
             waits, timeout=max(until - boottime(), 0), return_when=asyncio.FIRST_COMPLETED
@@ -260,4 +258,4 @@ async def _told(word: asyncio.Event, until: float, gone: asyncio.Event) -> bool:
     finally:
         for wait in waits:
             wait.cancel()
-    return word.is_set() and not gone.is_set()
+    return woken.is_set() and not gone.is_set()

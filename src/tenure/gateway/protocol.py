@@ -1,18 +1,21 @@
-"""The protocol's verbs, and the services they need. Leases as text are in `lease_strings`."""
+"""The protocol's methods and services. Lease strings are in `lease_strings`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from datetime import timedelta
 from random import random
+from typing import TYPE_CHECKING
 
 from tenure._clock import boottime
-from tenure._model.ids import Json
-from tenure._model.job import fields
+from tenure._model.ids import JobId, Json
+from tenure._model.job import JobRow, fields
 from tenure._model.lease import ClaimedJob, ProgressResult, RenewResult, SettleResult, SettleStatus
 from tenure._model.outcome import Released, SettleRequest
 from tenure._model.worker import NewWorker
 from tenure._rules import idempotency, lifecycle, payload
+from tenure._rules.redaction import HIDDEN, Redactor
 from tenure._runtime.startup import wakeups
 from tenure._services.base import Supervisor
 from tenure._services.operations import OperationRunner
@@ -27,12 +30,20 @@ from tenure.gateway.long_poll import LongPoll
 from tenure.gateway.presence import RemotePresence
 from tenure.gateway.types import AcquiredJob, AcquireResult, SettleCommand, WorkerInfo
 
+if TYPE_CHECKING:
+    from tenure._store.engine import Engine
+
 LONGEST_WAIT = timedelta(seconds=55)
 MOST_AT_ONCE = 1000
+# Renewals, results and reports have connections that pages and searches cannot use up.
+_CONNECTIONS = 4
+_WAITING = 1000
+# How much of a failed job's payload is read for the secrets in it, in bytes of JSON.
+_LARGEST_READ = 64 * 1024
 
 
 class Remote:
-    """The protocol's verbs over one database, and the services they need. Lives on one loop."""
+    """The worker protocol for one database, and its services. Belongs to one event loop."""
 
     def __init__(
         self, app: Tenure, *, name: str, on_wakeup: Callable[[str], None] | None = None
@@ -40,6 +51,9 @@ class Remote:
         engine = app.engine
         self._engine = engine
         self._store = engine.store
+        self.lease_engine: Engine = engine.reserve_pool(
+            "leases", connections=_CONNECTIONS, waiting=_WAITING
+        )
         self._waiting = LongPoll(engine, defaults=app.defaults)
         link = engine.service_connection(f"tenure {name} presence")
         self._guests = RemotePresence(self._store, link, defaults=app.defaults)
@@ -63,14 +77,13 @@ class Remote:
         self._awaited: dict[object, int] = {}
         self._guests.is_waiting = lambda worker: worker in self._awaited
 
-    def _hear(self, word: str) -> None:
-        self._waiting.notify(word)
+    def _hear(self, queue: str) -> None:
+        self._waiting.notify(queue)
         if self._overheard_by is not None:
-            self._overheard_by(word)
+            self._overheard_by(queue)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Its services run as long as the block lasts."""
         self._supervisor.start()
         try:
             yield
@@ -79,7 +92,6 @@ class Remote:
 
     @property
     def waiting(self) -> int:
-        """How many acquires are under way."""
         return sum(self._awaited.values())
 
     async def acquire(
@@ -93,33 +105,38 @@ class Remote:
         holding: int | None = None,
         wait: timedelta = timedelta(0),
         gone: asyncio.Event | None = None,
+        listed: Sequence[str] | None = None,
+        max_sessions: float | None = None,
     ) -> AcquireResult:
-        """Up to `count` due jobs of these queues, under leases that begin now; waits up to `wait`
-        for the first, but not for somebody who is `gone`. `holding` is how many jobs the worker
-        holds now, None if it did not say: a suspect is only for one that holds none."""
+        """Acquire up to `count` due jobs under new leases, waiting up to `wait` for the first one.
+
+        `holding` is how many jobs the worker holds: only a worker that holds none gets a suspect.
+        `listed` are the queues that are known even without a job in them (default: all of them).
+        """
         if not 1 <= count <= MOST_AT_ONCE:
-            raise InvalidValue(f"{count} jobs at once is not within 1 to {MOST_AT_ONCE:,}")
+            raise InvalidValue(f"count must be 1 to {MOST_AT_ONCE:,}, got {count}")
         if not timedelta(0) <= wait <= LONGEST_WAIT:
-            raise InvalidValue(f"a wait of {wait} is not within 0 to {LONGEST_WAIT.seconds} s")
+            raise InvalidValue(f"wait must be 0 to {LONGEST_WAIT.seconds} s, got {wait}")
         if holding is not None and holding < 0:
-            raise InvalidValue(f"holding must not be negative, got {holding}")
+            raise InvalidValue(f"holding must be 0 or more, got {holding}")
         if not queues:
-            raise InvalidValue("no queue is named; name those to serve")
+            raise InvalidValue("queues must name at least one queue")
         for queue in queues:
             payload.check_name(queue, "queue")
-        who = RemoteSession.read(session, holder) if session else RemoteSession.new(holder)
+        remote = RemoteSession.read(session, holder) if session else RemoteSession.new(holder)
         began = boottime()
-        guest = self._guests.register(_worker(who, queues, introduction))
+        me = _worker(remote, queues, introduction, listed)
+        guest = self._guests.register(me, holder=holder, max_sessions=max_sessions)
         if guest.draining:
-            return AcquireResult(who.text, [], draining=True)
-        self._awaited[who.worker] = self._awaited.get(who.worker, 0) + 1
+            return AcquireResult(remote.text, [], draining=True)
+        self._awaited[remote.worker] = self._awaited.get(remote.worker, 0) + 1
         try:
             while True:
                 claims, claimed_at = await self._waiting.claim(
-                    who.worker,
+                    remote.worker,
                     queues,
                     count=count,
-                    # Without a word it may come beside others, as it did before workers said it.
+                    # If `holding` is omitted, suspects are allowed: older workers don't send it.
                     suspects=not holding,
                     until=began + wait.total_seconds(),
                     gone=gone or asyncio.Event(),
@@ -129,18 +146,17 @@ class Remote:
                 if fresh or not claims.jobs:
                     break
         finally:
-            self._awaited[who.worker] -= 1
-            if not self._awaited[who.worker]:
-                del self._awaited[who.worker]
+            self._awaited[remote.worker] -= 1
+            if not self._awaited[remote.worker]:
+                del self._awaited[remote.worker]
         guest.held += len(fresh)
         now = boottime()
         used = timedelta(seconds=now - claimed_at)
-        work = [self._work(who, claimed, used) for claimed in fresh]
-        return AcquireResult(who.text, work, waited=timedelta(seconds=now - began))
+        work = [self._work(remote, claimed, used) for claimed in fresh]
+        return AcquireResult(remote.text, work, waited=timedelta(seconds=now - began))
 
     async def _end_expired(self, claimed: Sequence[ClaimedJob]) -> None:
-        """End what is no longer worth running. If that fails, its lease runs out, and nobody else
-        waits for it."""
+        """End expired jobs. If that fails, their leases run out without delaying anything."""
         ended = [
             SettleRequest(
                 each.lease,
@@ -159,24 +175,23 @@ class Remote:
                 await self._engine.arun(self._store.settlement.settle(ended))
 
     def release_all(self) -> None:
-        """Let nobody wait any more: it is about to end."""
+        """Stop pending acquires: the server is about to shut down."""
         self._waiting.release_all()
 
     async def heartbeat(self) -> None:
-        """Say of every worker that was heard of lately that it is there, now."""
         await self._guests.tick()
 
     async def release(self, holder: str, acquired: AcquireResult) -> None:
-        """Release what was acquired for somebody who is gone before the answer was written."""
+        """Release jobs acquired for a caller that left before the response was written."""
         await self.settle(holder, [SettleCommand(work.lease, Released()) for work in acquired.work])
 
     async def renew(self, holder: str, leases: Sequence[str]) -> Sequence[RenewResult]:
-        """Extend leases by their own length; answers in the order asked. Never waits."""
+        """Extend each lease by its own length; results are in request order. Never waits."""
         held = [read_lease(text, holder)[0] for text in leases]
-        # The store takes them by id, and each once.
+        # Send each lease to the store only once, in id order.
         once = sorted(set(held), key=lambda lease: lease.job_id)
-        asked = await self._engine.arun(self._store.leases.renew(once))
-        answers = dict(zip(once, asked, strict=True))
+        results = await self.lease_engine.arun(self._store.leases.renew(once))
+        answers = dict(zip(once, results, strict=True))
         for lease in held:
             self._guests.touch(lease.claimed_by)
         return [answers[lease] for lease in held]
@@ -193,42 +208,53 @@ class Remote:
         message: str | None = None,
         log: str | None = None,
     ) -> ProgressResult:
-        """Record a report and extend the lease; LeaseLost if it is lost. The report that reaches
-        the job's target also completes it."""
+        """Record a report and extend the lease; complete the job if it reached its target."""
         held, _ = read_lease(lease, holder)
         op = self._store.leases.progress(
             held, cursor=cursor, items=items, done=done, total=total, message=message, log=log
         )
-        reported = await self._engine.arun(op)
+        reported = await self.lease_engine.arun(op)
         self._guests.touch(held.claimed_by, settled=int(reported.reached))
         return reported
 
     async def settle(self, holder: str, endings: Sequence[SettleCommand]) -> Sequence[SettleResult]:
-        """End running periods, in one transaction or several; answers in the order asked. Sending
-        the same again is harmless. Busy is a row that somebody has locked: ask again."""
-        ended = [self._ended(ending, holder) for ending in endings]
+        """End attempts; results are in request order. Safe to repeat; retry the `busy` ones."""
+        ended = await self._without_secrets([self._ended(ending, holder) for ending in endings])
         once = {each.lease: each for each in sorted(ended, key=lambda each: each.lease.job_id)}
-        asked = await self._engine.arun(self._store.settlement.settle(list(once.values())))
-        answers = dict(zip(once, asked, strict=True))
+        results = await self.lease_engine.arun(self._store.settlement.settle(list(once.values())))
+        answers = dict(zip(once, results, strict=True))
         for lease, answer in answers.items():
             over = answer.answer is not SettleStatus.BUSY
             self._guests.touch(lease.claimed_by, settled=int(over))
         return [answers[each.lease] for each in ended]
 
+    async def _without_secrets(self, ended: Sequence[SettleRequest]) -> Sequence[SettleRequest]:
+        """Sign errors without the secrets of their jobs. Dead letters are listed by signature."""
+        failed = {each.lease.job_id for each in ended if each.settlement.error is not None}
+        if not failed:
+            return ended
+        rows = await self.lease_engine.arun(
+            self._store.jobs.get_many(sorted(failed), largest=_LARGEST_READ)
+        )
+        changed = await self.lease_engine.arun(self._store.settings.changed())
+        jobs = {row.id: row for row in rows}
+        redactor = Redactor(changed.get("redact", ()))
+        return await asyncio.to_thread(lambda: [_signed(each, jobs, redactor) for each in ended])
+
     async def settle_one(self, holder: str, ending: SettleCommand) -> SettleResult:
-        """End one running period; LeaseLost if it had ended otherwise."""
+        """End one attempt; raise LeaseLost if it already ended differently."""
         [settled] = await self.settle(holder, [ending])
         if settled.answer is SettleStatus.REFUSED:
             raise LeaseLost(
-                "this lease is no longer the job's: its time ran out, or it was taken back or "
-                "settled before; stop working on it"
+                "this lease is no longer the job's: it expired, was revoked, or was settled "
+                "before; stop working on it"
             )
         return settled
 
-    def _work(self, who: RemoteSession, claimed: ClaimedJob, used: timedelta) -> AcquiredJob:
+    def _work(self, remote: RemoteSession, claimed: ClaimedJob, used: timedelta) -> AcquiredJob:
         job = claimed.job
         timeout = (job.meta or {}).get("timeout", DEFAULTS.timeout.total_seconds())
-        lease = who.lease(claimed.lease, attempt=job.attempt)
+        lease = remote.lease(claimed.lease, attempt=job.attempt)
         left = max(claimed.lease.ttl - used, timedelta(0))
         key = idempotency.key(self._engine.schema, job)
         return AcquiredJob(job, lease, left, timeout, fields(job.meta), key, suspect=job.suspect)
@@ -239,21 +265,37 @@ class Remote:
         settlement = lifecycle.settle(
             ending.outcome,
             attempt=attempt,
-            # Whether it was the last one, the statement knows: the row says how many there are.
+            # The statement checks whether this was the last attempt: the row holds the limit.
             limit=attempt + 1,
             backoff=lifecycle.delay(self._guests.backoff, attempt=attempt, chance=chance),
         )
         return SettleRequest(lease, settlement, ending.log)
 
 
-def _worker(who: RemoteSession, queues: Sequence[str], said: WorkerInfo) -> NewWorker:
+def _signed(
+    ended: SettleRequest, jobs: Mapping[JobId, JobRow], redactor: Redactor
+) -> SettleRequest:
+    error, job = ended.settlement.error, jobs.get(ended.lease.job_id)
+    if error is None or job is None:
+        return ended
+    signature = redactor.error(error, of=job).signature
+    if job.args is None:  # Too large to be read, so its secrets are not known.
+        signature = f"{error.type}: {HIDDEN}"
+    signed = replace(error, signature=signature)
+    return ended._replace(settlement=replace(ended.settlement, error=signed))
+
+
+def _worker(
+    remote: RemoteSession, queues: Sequence[str], info: WorkerInfo, listed: Sequence[str] | None
+) -> NewWorker:
     return NewWorker(
-        who.worker,
-        said.name,
-        said.host,
-        said.pid,
-        said.version,
+        remote.worker,
+        info.name,
+        info.host,
+        info.pid,
+        info.version,
         list(queues),
-        said.slots,
-        said.language,
+        info.slots,
+        info.language,
+        listed,
     )

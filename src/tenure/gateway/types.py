@@ -1,4 +1,4 @@
-"""What is said between a worker elsewhere and the protocol's verbs."""
+"""Worker protocol types."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +11,6 @@ from tenure._model.outcome import Outcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerInfo:
-    """How a worker elsewhere introduces itself."""
-
     name: str
     host: str = ""
     pid: int = 0
@@ -23,11 +21,11 @@ class WorkerInfo:
 
 @dataclass(frozen=True, slots=True)
 class AcquiredJob:
-    """A job and the lease on it, as a text. `left` is what is left of the lease, counted from
-    before the claim was sent, as every holder counts; `timeout` is how many seconds the attempt
-    may take, if that is bounded; `notes` is what was noted with the job when it was enqueued;
-    `idempotency_key` is what other systems know it by. A `suspect` lost its worker before: whoever
-    holds it takes no other job."""
+    """A job, and its lease as a string. `left` is measured from before the claim was sent.
+
+    `notes` contains the fields that middleware stored. A worker that holds a `suspect` gets no
+    other jobs.
+    """
 
     job: JobRow
     lease: str
@@ -40,8 +38,7 @@ class AcquiredJob:
 
 @dataclass(frozen=True, slots=True)
 class AcquireResult:
-    """The answer to an acquire: the session to pass back, the work, and whether the worker was
-    asked to drain, in which case there is none. `waited` is how long the answer took."""
+    """The result of an acquire: the session to send back, and the jobs (none if `draining`)."""
 
     session: str
     work: Sequence[AcquiredJob]
@@ -51,7 +48,7 @@ class AcquireResult:
 
 @dataclass(frozen=True, slots=True)
 class SettleCommand:
-    """How one lease ends, in the words of its holder, with the last of what it logged."""
+    """How the holder ends one lease, with the last lines it logged."""
 
     lease: str
     outcome: Outcome

@@ -1,8 +1,7 @@
-"""The queue as a service: an HTTP API, a dashboard, the worker protocol.
+"""The server: an HTTP API, the dashboard, and the worker protocol for any language.
 
-The queue as a service: an HTTP API, and the worker protocol for any language.
-
-It needs the extra `tenure[server]`. `create` makes the program; `tenure server` runs it.
+The server needs the extra `tenure[server]`. `create` builds the ASGI app, and `tenure server` runs
+it.
 """
 
 import asyncio
@@ -10,82 +9,120 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from secrets import token_bytes
 from time import time
 
 from fastapi import FastAPI
 
+from tenure.admin import Admin
 from tenure.app import Tenure
 from tenure.gateway import Remote
 from tenure.server import dashboard, openapi, problems
+from tenure.server.access_log import AccessLog
 from tenure.server.auth import TokenCache
 from tenure.server.cache import SingleFlightCache
 from tenure.server.dashboard import charts
 from tenure.server.dashboard.live import LiveUpdates
+from tenure.server.front import Front, ServerOptions
 from tenure.server.metrics.collector import Collector
 from tenure.server.metrics.exposition import Requests
+from tenure.server.quotas import QuotaKeeper
 from tenure.server.request_limits import Limits
 from tenure.server.routes import (
     health,
     installation,
     jobs,
+    keys,
     leases,
     operations,
     schedules,
+    sessions,
     stats,
     system,
     tokens,
 )
+from tenure.server.session_cache import SessionCache
+from tenure.server.throttle import Turns
 
 
 @dataclass(frozen=True, slots=True)
 class Badge:
-    """A word and its colour (red, amber, green, blue or grey), beside the name on every page."""
+    """A label with a color (red, amber, green, blue or grey) on every page."""
 
     word: str
     colour: str = "grey"
 
 
-__all__ = ["Badge", "create"]
+__all__ = ["Badge", "ServerOptions", "create"]
 
-# Counting is dear where there is much to count; pages and autoscalers ask every few seconds.
+# Counting is expensive in large queues, and pages and autoscalers poll every few seconds.
 _FRESH, _OLDEST = 0.5, 10.0
-# An examination opens connections, and what it finds lasts.
+# The doctor opens connections, and its findings rarely change.
 _FINDINGS_FRESH = 15.0
 
+# How many requests wait for a connection before others are refused with 429.
+_WAITING = 100
+# Searches have this many connections, so they cannot use up those of others.
+_SEARCHES = 3
+
 _DESCRIPTION = """\
-Background jobs under leases. Every request but `/live` needs an access token
-(`tenure token create`); what is refused is told as a problem by RFC 9457, with a stable `code`.
+Durable background jobs on PostgreSQL. Every request except `GET /live` needs an access token
+(`tenure token create NAME --scope read`). Errors are RFC 9457 problems with a stable `code`.
 """
 
 
-def create(app: Tenure, *, name: str = "server", badge: Badge | None = None) -> FastAPI:
-    """The program that serves this app's database; the dashboard shows the badge beside its
-    name."""
+def create(
+    app: Tenure,
+    *,
+    name: str = "server",
+    badge: Badge | None = None,
+    options: ServerOptions | None = None,
+) -> FastAPI:
+    """Create the server's ASGI app.
+
+    Args:
+        app: The app whose database is served.
+        name: This server's name in the worker list.
+        badge: A label shown on every page, such as the environment.
+        options: The public address, trusted proxies and dashboard sessions.
+    """
+    options = options or ServerOptions()
+    access = AccessLog(app.admin, name=name)
 
     @asynccontextmanager
     async def lifespan(api: FastAPI) -> AsyncIterator[None]:
         admin = app.admin
         news = LiveUpdates()
         remote = Remote(app, name=name, on_wakeup=news.notify)
-        keys = TokenCache(admin)
+        # Only those who can change leases or are known already wait for these connections.
+        app.engine.limit_waiting(_WAITING)
+        keys = TokenCache(app, known=Admin(remote.lease_engine))
+        api.state.sessions = SessionCache(admin)
         api.state.app, api.state.admin, api.state.remote, api.state.keys = app, admin, remote, keys
-        api.state.news = news
+        api.state.news, api.state.quotas = news, QuotaKeeper(admin)
+        api.state.searches = Admin(
+            app.engine.reserve_pool("searches", connections=_SEARCHES, waiting=_WAITING)
+        )
+        api.state.search_turns = Turns(2, waiting=20)
+        api.state.lease_turns = Turns(3, waiting=300)
         api.state.rounds, api.state.started_at = Collector(admin), time()
         api.state.depths = SingleFlightCache(admin.queues.adepths, fresh=_FRESH, oldest=_OLDEST)
         api.state.overview = SingleFlightCache(admin.aoverview, fresh=_FRESH, oldest=_OLDEST)
         api.state.charts = charts.shared(admin)
         api.state.findings = SingleFlightCache(admin.adoctor, fresh=_FINDINGS_FRESH)
         noting = asyncio.create_task(keys.record_usage_forever())
+        recording = asyncio.create_task(access.flush_forever())
         try:
             async with remote.running(), news.running():
                 yield
         finally:
-            noting.cancel()
-            with suppress(asyncio.CancelledError):
-                await noting
+            for task in (noting, recording):
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
             await app.aclose()
 
-    # Without an access token nothing is shown, the document of the API neither.
+    # The OpenAPI document needs an access token too, so FastAPI doesn't serve it.
     api = FastAPI(
         title="Tenure",
         version="1",
@@ -96,13 +133,16 @@ def create(app: Tenure, *, name: str = "server", badge: Badge | None = None) -> 
     )
     api.state.requests = Counter()
     api.state.badge = badge
+    api.state.options, api.state.access = options, access
+    api.state.page_key = token_bytes(32)
     api.add_middleware(Limits)
+    api.add_middleware(Front, options=options, access=access)
     api.add_middleware(Requests, counts=api.state.requests)
     problems.install(api)
     openapi.install(api)
     for routes in (
         *(health, jobs, stats, leases, schedules, installation, operations, tokens),
-        system,
+        *(keys, sessions, system),
     ):
         api.include_router(routes.router)
     api.include_router(health.metrics_router)

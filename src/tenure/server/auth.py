@@ -1,81 +1,168 @@
-"""Bearer tokens, scopes, and the cache of tokens.
+"""Authentication: access tokens, scopes, and the token cache.
 
-Who asks, and whether they may: the one place where a request is let in.
-
-A route names the scope it needs; a queue is judged when the route knows which one it is about.
+Each route declares the scope it needs. Once it knows which queue is involved, the route checks the
+queue itself.
 """
 
 import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from random import random
 from time import monotonic
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from tenure.admin import Admin, By, allows
+from tenure.admin import Admin, By, allows, allows_task
+from tenure.admin.tokens import Tokens
+from tenure.app import Tenure
 from tenure.errors import StoreError, TokenRefused
+from tenure.server.front import address_of
 from tenure.server.problems import ProblemError
-from tenure.types import EVERY_QUEUE, Grant, Scope, Selector, TokenRow
+from tenure.server.throttle import Buckets
+from tenure.types import EVERY_QUEUE, Grant, KnownToken, Scope, Selector, TokenRow
 
-# So long a token that was revoked may still be let in, by a server that has seen it just before.
+V = TypeVar("V")
+if TYPE_CHECKING:
+    from tenure.server.access_log import AccessLog
+
+# How long a server may keep accepting a recently seen token after it's revoked, in seconds.
 FRESH = 2.0
-# And so long one that was let in is known to who scrapes while the database is away.
+# How long a scraper's token stays accepted while the database is down.
 REMEMBERED = 3600.0
+# How long a refused token is refused again without a query.
+REFUSED_FOR = 10.0
+# How long a client waits on average that was refused too often.
+SLOWED = 1.0
 _MOST = 10_000
 _NOTE_EVERY = 60.0
+# Tokens that no query has found yet: their connections, and how many each address may try.
+_STRANGERS, _WAITING = 2, 200
+_TRIES, _TRIES_PER_SECOND = 200, 20.0
 
 
 class TokenCache:
-    """What is known of access tokens, by a digest of their secrets."""
+    """A cache of access tokens, by a digest of their secrets.
 
-    def __init__(self, admin: Admin) -> None:
-        self._tokens = admin.tokens
+    Clients with made-up tokens cannot delay others: refusals are cached, concurrent requests with
+    the same token share one query, and tokens not seen before have connections of their own.
+
+    Args:
+        app: The app whose tokens are accepted.
+        known: Looks up tokens that were valid before (default: the app's connections).
+    """
+
+    def __init__(self, app: Tenure, *, known: Admin | None = None) -> None:
+        self._strangers = app.engine.reserve_pool(
+            "strangers", connections=_STRANGERS, waiting=_WAITING
+        )
+        self._tokens = (known or app.admin).tokens
         self._known: OrderedDict[bytes, tuple[float, TokenRow]] = OrderedDict()
+        self._refused: OrderedDict[bytes, tuple[float, TokenRefused]] = OrderedDict()
+        self._queries: dict[bytes, asyncio.Task[TokenRow]] = {}
+        self._tries = Buckets(burst=_TRIES, per_second=_TRIES_PER_SECOND)
+        self._refusals = Buckets(burst=_TRIES, per_second=_TRIES_PER_SECOND)
         self._used: set[int] = set()
 
-    async def find(self, secret: str) -> TokenRow:
-        """The access token; TokenRefused unless it is let in."""
-        name = _name(secret)
-        seen_at, row = self._known.get(name, (0.0, None))
-        if row is None or monotonic() - seen_at > FRESH:
-            try:
-                row = await self._tokens.aauthenticate(secret)
-            except TokenRefused:
-                self._known.pop(name, None)
-                raise
-            self._known.pop(name, None)
-            self._known[name] = monotonic(), row
-            if len(self._known) > _MOST:
-                self._known.popitem(last=False)
+    async def find(self, secret: str, *, address: str = "") -> TokenRow:
+        """Return the access token, or raise TokenRefused. `address` is the client's: if it has been
+        refused often, it waits for the refusal, which keeps it from asking again at once.
+        """
+        try:
+            row = await self._find(secret, address)
+        except (TokenRefused, ProblemError):
+            if not self._refusals.take(address):
+                # At different times: 300 that wake together would delay others.
+                await asyncio.sleep(SLOWED * (0.5 + random()))  # noqa: S311 - spreads refusals
+            raise
         self._used.add(row.id)
         return row
 
+    async def _find(self, secret: str, address: str) -> TokenRow:
+        name = _name(secret)
+        seen_at, row = self._known.get(name, (0.0, None))
+        if row is None or monotonic() - seen_at > FRESH:
+            refused_at, refusal = self._refused.get(name, (0.0, None))
+            if refusal is not None and monotonic() - refused_at <= REFUSED_FOR:
+                raise TokenRefused(str(refusal), refusal.why)
+            query = self._queries.get(name)
+            if query is None:
+                query = asyncio.create_task(self._look_up(name, secret, address))
+                self._queries[name] = query
+                query.add_done_callback(lambda done: self._finish(name, done))
+            # A client that disconnects doesn't end the query: others may wait for it.
+            row = await asyncio.shield(query)
+        return row
+
+    def _finish(self, name: bytes, query: "asyncio.Task[TokenRow]") -> None:
+        del self._queries[name]
+        if not query.cancelled():
+            query.exception()
+
+    async def _look_up(self, name: bytes, secret: str, address: str) -> TokenRow:
+        try:
+            if name in self._known:
+                row = await self._tokens.aauthenticate(secret)
+            else:
+                row = await self._first_look_up(secret, address)
+        except TokenRefused as error:
+            self._known.pop(name, None)
+            if error.why != "malformed":
+                _keep(self._refused, name, (monotonic(), error))
+            raise
+        _keep(self._known, name, (monotonic(), row))
+        return row
+
+    async def _first_look_up(self, secret: str, address: str) -> TokenRow:
+        """Look up a token not seen before. Only those that are refused count as tries."""
+        query = Tokens.authenticate.describe(self._tokens, secret)  # Raises if it is malformed.
+        if not self._tries.take(address):
+            raise ProblemError(
+                "too-many-requests", "this address has sent too many unknown access tokens"
+            )
+        is_refused = False
+        try:
+            return await self._strangers.arun(query)
+        except TokenRefused:
+            is_refused = True
+            raise
+        finally:
+            if not is_refused:
+                self._tries.refund(address)
+
     def remembered(self, secret: str) -> TokenRow | None:
-        """The access token as it was when it was let in last, if that was lately: for who may be
-        told that the database is away, and nothing else."""
+        """Return the access token if it was recently valid. Only for callers that are told nothing
+        except that the database is down.
+        """
         seen_at, row = self._known.get(_name(secret), (0.0, None))
         if row is None or monotonic() - seen_at > REMEMBERED:
             return None
         return None if row.expires_at and row.expires_at <= datetime.now(UTC) else row
 
     async def record_usage(self) -> None:
-        """Note which were used since the last time."""
+        """Record which tokens have been used since the last call."""
         used, self._used = self._used, set()
         if used:
             await self._tokens.atouch(sorted(used))
 
     async def record_usage_forever(self) -> None:
-        """Note it now and then, for ever; what cannot be noted is not worth an error."""
+        """Record token usage once a minute. Errors are ignored, because the next round retries."""
         while True:
             await asyncio.sleep(_NOTE_EVERY)
             with suppress(StoreError):
                 await self.record_usage()
+
+
+def _keep(cache: OrderedDict[bytes, V], name: bytes, value: V) -> None:
+    cache.pop(name, None)
+    cache[name] = value
+    if len(cache) > _MOST:
+        cache.popitem(last=False)
 
 
 def _name(secret: str) -> bytes:
@@ -83,83 +170,125 @@ def _name(secret: str) -> bytes:
 
 
 bearer: HTTPBearer = HTTPBearer(
-    auto_error=False, description="An access token: `tenure token create`."
+    auto_error=False,
+    description="An access token. Create one: `tenure token create NAME --scope read`.",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whoever has sent an access token that is let in, and what it allows."""
+    """The owner of a valid access token, and what the token allows. A user that another system
+    signed in has no token: their `id` is 0, and `actor` names them.
+    """
 
     id: int
     name: str
     grant: Grant
     source: str = "http"
+    quotas: Mapping[str, float] = field(default_factory=dict)
+    page_key: bytes = field(default=b"", repr=False)
+    actor: str = ""
+    address: str | None = None
+    session: int | None = None
+    access: "AccessLog | None" = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, row: TokenRow, **more: Any) -> "Caller":
+        """Return the owner of this token."""
+        key = row.page_key.bytes if isinstance(row, KnownToken) else b""
+        return cls(row.id, row.name, row.grant, quotas=row.quotas, page_key=key, **more)
 
     @property
     def holder(self) -> str:
-        """By which leases are told apart."""
+        """The name that leases are held under."""
         return f"token:{self.id}"
 
     def may(self, scope: Scope, queue: str = EVERY_QUEUE) -> bool:
-        """Whether this may be done in the queue; without one, to the whole installation."""
+        """Whether the scope is granted for a queue, or for all queues."""
         return allows(self.grant, scope, queue)
 
     def must(self, scope: Scope, queue: str = EVERY_QUEUE) -> None:
-        """Refuse, unless it may."""
+        """Raise `forbidden` unless the scope is granted."""
         if not self.may(scope, queue):
-            where = "the whole installation" if queue == EVERY_QUEUE else "this queue"
+            where = "all queues" if queue == EVERY_QUEUE else "this queue"
             raise ProblemError(
                 "forbidden",
-                f"the access token needs the scope {scope} for {where}; ask for one that has it",
+                f"your access token needs the scope {scope} for {where}. Use another token",
             )
 
+    def must_task(self, task: str) -> None:
+        """Raise `forbidden` unless the token may enqueue the task."""
+        if not allows_task(self.grant, task):
+            raise ProblemError(
+                "forbidden", "your access token may not enqueue this task. Use another token"
+            )
+
+    @property
+    def patterns(self) -> Sequence[str] | None:
+        """The patterns of the queues that lists may show; None if it may see all queues."""
+        return None if EVERY_QUEUE in self.grant.queues else self.grant.queues
+
     def must_for(self, scope: Scope, selector: Selector) -> None:
-        """Refuse, unless it may be done to what a selector means: in each queue that it names, else
-        in all; and unless payloads may be read there, if it asks about them. What it finds would
-        tell what they are."""
+        """Raise `forbidden` unless the scope is granted for each of the selector's queues, or for
+        all queues. A selector that filters by payload also needs `payload:read`, because matches
+        reveal the payload.
+        """
         for queue in selector.queue or [EVERY_QUEUE] * selector.names_payload:
             self.must(scope, queue)
             if selector.names_payload:
                 self.must(Scope.PAYLOAD_READ, queue)
 
     def by(self, reason: str | None) -> By:
-        """Who it is in the audit."""
-        return By(f"token:{self.id}:{self.name}", self.source, reason)
+        """Return the actor for the audit log."""
+        actor = self.actor or f"token:{self.id}:{self.name}"
+        return By(actor, self.source, reason, self.address)
+
+    def reads_payload(self, target: str, queue: str) -> None:
+        """Note in the audit log that the caller sees a payload, if it may."""
+        if self.access is not None and self.may(Scope.PAYLOAD_READ, queue):
+            self.access.read(self.by(None), target)
+
+    def exports(self, target: str) -> None:
+        """Note in the audit log that the caller exports a list."""
+        if self.access is not None:
+            self.access.export(self.by(None), target)
 
 
 async def caller(
     request: Request,
     sent: Annotated[HTTPAuthorizationCredentials | None, Security(bearer)],
 ) -> Caller:
-    """Whoever sends the request; 401 if that is nobody, or nobody who is let in."""
+    """Authenticate a request, or fail with 401."""
     keys: TokenCache = request.app.state.keys
     if sent is None:
-        raise ProblemError("unauthenticated", "send an access token as Authorization: Bearer …")
-    row = await keys.find(sent.credentials)
-    return Caller(row.id, row.name, row.grant)
+        raise ProblemError(
+            "unauthenticated", "send an access token in the header Authorization: Bearer …"
+        )
+    address = address_of(request.scope)
+    row = await keys.find(sent.credentials, address=address or "")
+    return Caller.of(row, address=address, access=request.app.state.access)
 
 
 def needs(scope: Scope) -> Callable[..., Awaitable[Caller]]:
-    """The caller, who has this scope for some queue at least."""
+    """Require a scope for at least one queue."""
 
-    async def let_in(asking: Annotated[Caller, Depends(caller)]) -> Caller:
-        return has(asking, scope)
+    async def check(known: Annotated[Caller, Depends(caller)]) -> Caller:
+        return has(known, scope)
 
-    return let_in
+    return check
 
 
-def has(asking: Caller, scope: Scope) -> Caller:
-    """The caller, if it has this scope for some queue at least."""
-    if scope not in asking.grant.scopes and Scope.ADMIN not in asking.grant.scopes:
+def has(known: Caller, scope: Scope) -> Caller:
+    """Return the caller if it has the scope for at least one queue."""
+    if scope not in known.grant.scopes and Scope.ADMIN not in known.grant.scopes:
         raise ProblemError(
-            "forbidden", f"the access token needs the scope {scope}; ask for one that has it"
+            "forbidden", f"your access token needs the scope {scope}. Use another token"
         )
-    return asking
+    return known
 
 
 def _needing(scope: Scope) -> Any:
-    # The scope is for the document alone.
+    # The scope appears only in the OpenAPI document.
     return Security(needs(scope), scopes=[scope.value])
 
 

@@ -1,4 +1,4 @@
-"""One answer of the database for all who ask within a while: what is dear is not asked for each."""
+"""A cache that coalesces concurrent requests into one query."""
 
 import asyncio
 from collections import deque
@@ -7,34 +7,35 @@ from time import monotonic
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
-# What an answer costs decides how long it is good, by its square: half a second where it takes
-# 20 ms, so that a page is live; eight where it takes 75, so that asking is a hundredth of the time.
+# The lifetime grows with the square of the cost. A 20 ms query is cached for half a second, so
+# pages stay live. A 75 ms query is cached for eight seconds, so queries take 1% of the time.
 _COST_FACTOR = 1500
-# The least of so many counts: one that was slow had to connect first, or to wait for its turn.
+# Take the minimum of the last few costs, because a slow one may have had to connect or wait.
 _COSTS = 3
 
 
 class SingleFlightCache(Generic[T]):
-    """The last answer, and the next when that is too old: after `fresh` seconds, or more if answers
-    are dear, up to `oldest`. Whoever comes while one is under way has the same."""
+    """Caches one value for `fresh` seconds, or for up to `oldest` seconds if the value is
+    expensive. Concurrent callers share one query.
+    """
 
     def __init__(
-        self, ask: Callable[[], Awaitable[T]], *, fresh: float, oldest: float | None = None
+        self, query: Callable[[], Awaitable[T]], *, fresh: float, oldest: float | None = None
     ) -> None:
-        self._ask = ask
+        self._query = query
         self._fresh = fresh
         self._oldest = fresh if oldest is None else oldest
-        self._asking = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._costs: deque[float] = deque(maxlen=_COSTS)
         self._last: tuple[float, T] | None = None
 
     async def get(self) -> T:
-        """An answer that was asked for lately."""
-        async with self._asking:
+        """Return the value, from the cache or from a new query."""
+        async with self._lock:
             if self._last is None or monotonic() - self._last[0] >= self._lasts():
-                asked_at = monotonic()
-                self._last = asked_at, await self._ask()
-                self._costs.append(monotonic() - asked_at)
+                started_at = monotonic()
+                self._last = started_at, await self._query()
+                self._costs.append(monotonic() - started_at)
             return self._last[1]
 
     def _lasts(self) -> float:

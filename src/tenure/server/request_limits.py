@@ -1,63 +1,144 @@
-"""What is read of a request before anybody looks into it: bounded headers, a bounded body, in
-bounded time, of bounded depth. What is past these limits is refused here, and memory stays flat."""
+"""Limit requests before they are parsed: the access token first, then the body's size, duration,
+encoding and nesting.
+"""
 
 import asyncio
-import re
+from array import array
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+
+from tenure.errors import TenureError
+from tenure.server import problems
+from tenure.server.front import address_of
 from tenure.server.problems import ProblemError
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from tenure.server.auth import TokenCache
+
 MAX_BODY = 4 * 1024 * 1024
+# One job has 256 KiB of arguments. Written as \uXXXX, text takes up to three times the space.
+MAX_JOB_BODY = 1024 * 1024
+MAX_FORM = 320 * 1024
+# Without an access token, there is only the form to sign in.
+MAX_OPEN_BODY = 8 * 1024
 MAX_DEPTH = 64
 MAX_HEADERS = 100
 MAX_HEADERS_SIZE = 16 * 1024
 BODY_WITHIN = 10.0
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
-_ROUND = bytes.maketrans(b"[{]}", b"(())")
+_BATCHES = ("/v1/jobs:batch", "/v1/leases:")
+_FOR_PROGRAMS = ("/v1", "/ready", "/metrics", "/openapi.json")
+# Scrapers are let in while the database is down.
+_SCRAPED = "/metrics"
+# How much of a body is checked without a break: about 3 ms.
+_PIECE = 64 * 1024
+_LEVELS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 _OTHERS = bytes(set(range(256)) - set(b"[{]}"))
+_HEADERS = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
 
 
 class Limits:
-    """ASGI middleware that reads the whole body first, and passes it on as one message."""
+    """ASGI middleware that authenticates programs, then reads the whole body and passes it on as
+    one message. Errors that nothing else handles end here, so they are logged once.
+    """
 
     def __init__(self, app: "ASGIApp") -> None:
         self._app = app
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        """Pass a request on, or answer with the problem."""
+        """Pass a request on, or respond with a problem."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        response = _Response(send)
         try:
-            async with asyncio.timeout(BODY_WITHIN):
-                body = await _body(scope, receive)
-        except TimeoutError:
-            slow = f"it must have arrived within {BODY_WITHIN:g} s"
-            await ProblemError("too-slow-a-body", slow).answer(scope, receive, send)
-            return
+            body = await _checked(scope, receive)
+            if body is not None:
+                await self._app(scope, _replay(body, receive), response.send)
         except ProblemError as problem:
-            await problem.answer(scope, receive, send)
-            return
-        if body is None:
-            return
-        await self._app(scope, _replay(body, receive), send)
+            await problem.answer(scope, receive, response.send)
+        except Exception as error:  # noqa: BLE001 - the handler logs it
+            handler = scope["app"].exception_handlers[Exception]
+            answer = await handler(Request(scope, receive), error)
+            if not response.started:
+                await answer(scope, receive, response.send)
 
 
-async def _body(scope: "Scope", receive: "Receive") -> bytes | None:
-    """The whole body; None if the client has gone."""
+class _Response:
+    """A response with the headers that all responses have."""
+
+    def __init__(self, send: "Send") -> None:
+        self._send = send
+        self.started = False
+
+    async def send(self, message: "Message") -> None:
+        """Send a part of the response."""
+        if message["type"] == "http.response.start":
+            self.started = True
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS:
+                headers.setdefault(name, value)
+        await self._send(message)
+
+
+async def _checked(scope: "Scope", receive: "Receive") -> bytes | None:
+    """Return the whole body of a request within the limits, or None if the client disconnected."""
     headers = scope["headers"]
     size = sum(len(name) + len(value) for name, value in headers)
     if len(headers) > MAX_HEADERS or size > MAX_HEADERS_SIZE:
         raise ProblemError(
             "too-many-headers",
-            f"at most {MAX_HEADERS} headers of {MAX_HEADERS_SIZE:,} bytes in all are read",
+            f"send at most {MAX_HEADERS} headers with {MAX_HEADERS_SIZE:,} bytes in total",
         )
+    most = await _authenticated(scope)
+    try:
+        async with asyncio.timeout(BODY_WITHIN):
+            body = await _body(headers, receive, most)
+    except TimeoutError:
+        slow = f"the body must arrive within {BODY_WITHIN:g} s. Send it again"
+        raise ProblemError("too-slow-a-body", slow) from None
+    if not body:
+        return body
+    if len(body) <= _PIECE:
+        check(body)
+    else:
+        await asyncio.to_thread(check, body)
+    return body
+
+
+async def _authenticated(scope: "Scope") -> int:
+    """Return the largest body for this request. A program must have a valid access token."""
+    path: str = scope["path"].removeprefix(scope.get("root_path", ""))
+    headers = Headers(scope=scope)
+    if not path.startswith(_FOR_PROGRAMS):
+        # The cookie is checked by the page. It only has to be there.
+        return MAX_FORM if "cookie" in headers else MAX_OPEN_BODY
+    scheme, _, secret = headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer":
+        raise ProblemError(
+            "unauthenticated", "send an access token in the header Authorization: Bearer …"
+        )
+    if path == _SCRAPED:
+        return MAX_OPEN_BODY
+    keys: TokenCache = scope["app"].state.keys
+    try:
+        await keys.find(secret, address=address_of(scope) or "")
+    except TenureError as error:
+        raise problems.read(error) from error
+    return MAX_BODY if path.startswith(_BATCHES) else MAX_JOB_BODY
+
+
+async def _body(
+    headers: "list[tuple[bytes, bytes]]", receive: "Receive", most: int
+) -> bytes | None:
+    """Read the whole body, or return None if the client disconnected."""
     for name, value in headers:
-        if name == b"content-length" and value.isdigit() and int(value) > MAX_BODY:
-            raise _too_large()
+        if name == b"content-length" and value.isdigit() and int(value[:20]) > most:
+            raise _too_large(most)
     chunks: list[bytes] = []
     size = 0
     while True:
@@ -66,33 +147,48 @@ async def _body(scope: "Scope", receive: "Receive") -> bytes | None:
             return None
         chunks.append(message.get("body", b""))
         size += len(chunks[-1])
-        if size > MAX_BODY:
-            raise _too_large()
+        if size > most:
+            raise _too_large(most)
         if not message.get("more_body", False):
-            break
-    body = b"".join(chunks)
-    if depth(body) > MAX_DEPTH:
-        raise ProblemError("invalid", f"the body is nested more than {MAX_DEPTH} deep; flatten it")
-    return body
+            return b"".join(chunks)
 
 
-def _too_large() -> ProblemError:
+def _too_large(most: int) -> ProblemError:
     return ProblemError(
-        "too-large", f"the body has more than {MAX_BODY:,} bytes; send less at once"
+        "too-large", f"the body must have at most {most:,} bytes here. Send less at once"
     )
 
 
+def check(body: bytes) -> None:
+    """Raise a problem unless a body is UTF-8 and not nested too deeply."""
+    # Without NUL, no parser reads it as UTF-16 or UTF-32, which would hide its brackets from us.
+    try:
+        is_text = b"\0" not in body and (body.isascii() or bool(body.decode()))
+    except UnicodeDecodeError:
+        is_text = False
+    if not is_text:
+        raise ProblemError("bad-request", "the body must be UTF-8 without NUL. Encode it as UTF-8")
+    if depth(body) > MAX_DEPTH:
+        raise ProblemError("invalid", f"the body must have at most {MAX_DEPTH} levels of nesting")
+
+
 def depth(body: bytes) -> int:
-    """How deep the brackets outside of strings are nested, whether or not it is JSON; past the
-    limit, at least that deep. A level at a time, not a byte: who sends it need not be let in."""
+    """Return the bracket nesting depth outside strings. It stops counting past the limit, and where
+    the body stops being JSON. Takes linear time, in pieces, so other threads can run in between.
+    """
     if sum(body.count(opening) for opening in (b"[", b"{")) <= MAX_DEPTH:
         return 0
-    brackets = _STRING.sub(b"", body).translate(_ROUND, delete=_OTHERS)
-    levels = 0
-    while levels <= MAX_DEPTH and (inner := brackets.replace(b"()", b"")) != brackets:
-        brackets = inner
-        levels += 1
-    return levels + brackets.count(b"(")
+    # Every second part between quotes is a string. A backslash occurs only in strings.
+    parts = body.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2]
+    levels = b"".join(parts).translate(_LEVELS, delete=_OTHERS)
+    level = deepest = 0
+    for start in range(0, len(levels), _PIECE):
+        piece = [*accumulate(array("b", levels[start : start + _PIECE]), initial=level)]
+        highest = max(piece)  # Much faster than with `deepest` as another argument.
+        level, deepest = piece[-1], max(deepest, highest)
+        if deepest > MAX_DEPTH or min(piece) < 0:
+            break
+    return deepest
 
 
 def _replay(body: bytes, receive: "Receive") -> "Receive":

@@ -1,7 +1,7 @@
-"""What is shown of jobs, schedules and operations, and to whom: where payloads leave the server.
+"""Serialize jobs, schedules and operations.
 
-Without `payload:read` for a job's queue its arguments, results, reports, logs and error texts are
-left out. With it, fields that are declared as secret are still not shown.
+Payloads leave the server only through this module. Without `payload:read` for a job's queue, its
+arguments, results, progress, logs and error texts are omitted. Secret fields are always redacted.
 """
 
 from collections.abc import Sequence
@@ -22,51 +22,61 @@ from tenure.server.schemas.operations import OperationOut
 from tenure.server.schemas.schedules import ScheduleOut
 from tenure.types import AttemptRow, JobRow, OperationRow, ScheduleRow, Scope
 
-_PAYLOAD = ("args", "result", "cursor", "progress", "key")
-# The signature is what an error says, without its numbers and quotations: words all the same.
-_WORDS = ("error_signature", "error_message", "error_trace", "log", "refused_result")
-_UNTOLD = "…"
+# The signature is derived from an error message, so it counts as payload.
+_TEXTS = ("error_signature", "error_message", "error_trace", "log", "refused_result")
+_HIDDEN = "…"
 
 
-def job(row: JobRow, caller: Caller, redactor: Redactor, last: AttemptRow | None = None) -> JobOut:
-    """A job as this caller may see it; `last` is its last attempt, if that is told."""
+def job(
+    row: JobRow,
+    caller: Caller,
+    redactor: Redactor,
+    last: AttemptRow | None = None,
+    of: JobRow | None = None,
+) -> JobOut:
+    """Serialize a job for a caller. `last` is its last attempt, if shown, and `of` the job with the
+    arguments whose secrets the attempt may quote.
+    """
     shown = caller.may(Scope.PAYLOAD_READ, row.queue)
     meta = row.meta or {}
-    ended = None if last is None else attempt(last, row, caller, redactor)
+    ended = None if last is None else attempt(last, of or row, caller, redactor)
     return JobOut.of(
-        redactor.job(row) if shown else row,
+        redactor.job(row if shown else _without_payload(row)),
         fence=row.token,
         payload=shown,
-        tags=meta.get("tags") or [],
+        tags=redactor.value(meta.get("tags") or []),
         worker=row.claimed_by,
         traceparent=dependencies.read_trace(meta.get("fields") or {}).get("traceparent"),
         last_outcome=None if ended is None else ended.outcome,
         error_type=None if ended is None else ended.error_type,
         error_message=None if ended is None else ended.error_message,
-        **{} if shown else dict.fromkeys(_PAYLOAD),
     )
 
 
+def _without_payload(row: JobRow) -> JobRow:
+    return replace(row, args=None, result=None, cursor=None, progress=None, key=None)
+
+
 def failing(rows: Sequence[JobRow]) -> list[int]:
-    """The jobs that have been tried and have not succeeded: whose last error is told."""
-    told = (State.QUEUED, State.RUNNING, State.FAILED)
-    return [row.id for row in rows if row.state in told and (row.attempt or row.deaths)]
+    """Return the attempted jobs that haven't succeeded, whose last error is shown."""
+    states = (State.QUEUED, State.RUNNING, State.FAILED)
+    return [row.id for row in rows if row.state in states and (row.attempt or row.deaths)]
 
 
 def attempt(row: AttemptRow, of: JobRow, caller: Caller, redactor: Redactor) -> AttemptOut:
-    """An attempt as this caller may see it."""
+    """Serialize an attempt for a caller."""
     shown = caller.may(Scope.PAYLOAD_READ, row.queue)
     return AttemptOut.of(
         redactor.attempt(row, of=of) if shown else row,
         fence=row.token,
         payload=shown,
         worker=row.claimed_by,
-        **{} if shown else dict.fromkeys(_WORDS),
+        **{} if shown else dict.fromkeys(_TEXTS),
     )
 
 
 def schedule(row: ScheduleRow, caller: Caller, redactor: Redactor) -> ScheduleOut:
-    """A schedule as this caller may see it."""
+    """Serialize a schedule for a caller."""
     shown = caller.may(Scope.PAYLOAD_READ, row.job.queue)
     timing, job, meta = row.timing, row.job, row.job.meta
     return ScheduleOut.of(
@@ -89,15 +99,15 @@ def schedule(row: ScheduleRow, caller: Caller, redactor: Redactor) -> ScheduleOu
 
 
 def operation(row: OperationRow) -> OperationOut:
-    """An operation."""
+    """Serialize an operation."""
     of = row.filter
-    return OperationOut.of(row, queue=of.queue, schedule=of.schedule, filter=_meant(of))
+    return OperationOut.of(row, queue=of.queue, schedule=of.schedule, filter=_selector(of))
 
 
-def _meant(said: Filter) -> str | None:
-    """What an operation is for, without what only those may see who may read payloads."""
-    if said.ids is not None or said.schedule is not None:
+def _selector(wanted: Filter) -> str | None:
+    """Return an operation's selector, without values that need `payload:read`."""
+    if wanted.ids is not None or wanted.schedule is not None:
         return None
-    meant = selector_of(said)
-    asks_for_error = bool(meant.error) or said.signature is not None
-    return selector_text(replace(meant, error=(_UNTOLD,) if asks_for_error else ()))
+    selector = selector_of(wanted)
+    asks_for_error = bool(selector.error) or wanted.signature is not None
+    return selector_text(replace(selector, error=(_HIDDEN,) if asks_for_error else ()))

@@ -1,4 +1,4 @@
-"""The server as a process: who may reach it, the first access token, and its end."""
+"""Run the server: the first access token, signals, shutdown."""
 
 import asyncio
 import ipaddress
@@ -11,10 +11,11 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
+from tenure import _settings
 from tenure.admin import By
 from tenure.app import Tenure
 from tenure.errors import ConfigError
-from tenure.server import Badge, create
+from tenure.server import Badge, ServerOptions, connections, create
 from tenure.types import Scope
 
 _FIRST_LASTS = 24 * 3600
@@ -22,17 +23,23 @@ _GRACE = 10
 _MOST_UNREAD = 64 * 1024
 
 
-def first_token(app: Tenure, host: str) -> str | None:
-    """The secret of an access token for everything, made now because there is none that is let in;
-    None if there is. Refuses to make one where others than this machine could use it."""
+def first_token(app: Tenure, host: str, *, is_terminal: bool) -> str | None:
+    """Create the first access token of an installation, with all scopes, and return its secret.
+
+    Only a person at a terminal gets one, and only if there never was a token: after all tokens were
+    revoked, a restart must not print a new one into a log. Refuse to start without a valid token if
+    other machines can reach the address. Return None otherwise.
+    """
     tokens = app.admin.tokens
     if tokens.list(count=1, active=True):
         return None
     if not is_loopback(host):
         raise ConfigError(
-            f"there is no access token yet, and {host} can be reached from elsewhere; make one "
-            "first: tenure token create --scope admin"
+            f"no access token exists, and other machines can reach {host}. Create a token first: "
+            "tenure token create NAME --scope admin"
         )
+    if not is_terminal or tokens.list(count=1):
+        return None
     made = tokens.create(
         "first", By("tenure server", "server"), scopes=list(Scope), expires_in=_FIRST_LASTS
     )
@@ -40,40 +47,70 @@ def first_token(app: Tenure, host: str) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address; a name may lead anywhere, but for one."""
+    """Whether only this machine can reach an address. The only accepted name is `localhost`."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
 
 
-def serve(app: Tenure, *, on: socket.socket, name: str, badge: Badge | None = None) -> None:
-    """Serve until told to stop; requests that are under way are brought to an end."""
-    api = create(app, name=name, badge=badge)
+def serve(
+    app: Tenure,
+    *,
+    on: socket.socket,
+    name: str,
+    badge: Badge | None = None,
+    max_connections: int | None = None,
+    max_connections_per_address: int | None = None,
+    options: ServerOptions | None = None,
+) -> None:
+    """Serve until a signal arrives, then finish running requests."""
+    options = options or ServerOptions()
+    api = create(app, name=name, badge=badge, options=options)
+    most: int = _settings.resolve("max_connections", max_connections)
     config = uvicorn.Config(
         api,
         log_config=None,
         access_log=False,
-        # The parser whose memory is bounded; the other one reads headers without end.
+        # h11 limits the size of headers. httptools reads headers without a limit.
         http="h11",
+        ws="none",
+        backlog=connections.ACCEPTED_AT_ONCE,
         h11_max_incomplete_event_size=_MOST_UNREAD,
         server_header=False,
+        # `tenure.server.front` believes only the proxies that are named.
+        proxy_headers=False,
         timeout_graceful_shutdown=_GRACE,
     )
+    table = connections.ConnectionTable(
+        most=connections.fit(most, connections.raise_open_files()),
+        most_per_address=_settings.resolve(
+            "max_connections_per_address", max_connections_per_address
+        ),
+        proxies=options.trusted_proxies,
+    )
+    config.http = connections.protocol(table)
     _Server(config, api).run(sockets=[on])
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's, which would die by the signal that it has heeded: this one ends well, and keeps
-    nobody waiting for work."""
+    """A uvicorn server that exits with 0 after a signal, and ends long polls immediately. Without
+    this, uvicorn raises the signal again after shutting down."""
 
     def __init__(self, config: uvicorn.Config, api: FastAPI) -> None:
         super().__init__(config)
         self._api = api
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to listen, with a longer queue in the kernel than the event loop takes at once."""
+        asyncio.get_running_loop().set_exception_handler(connections.AcceptErrors())
+        await super().startup(sockets)
+        for listening in sockets or []:
+            listening.listen(connections.BACKLOG)
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Heed the signals as long as the block lasts."""
+        """Handle signals while the block runs."""
         signs = (signal.SIGINT, signal.SIGTERM)
         before = {sign: signal.signal(sign, self.handle_exit) for sign in signs}
         try:
@@ -83,7 +120,7 @@ class _Server(uvicorn.Server):
                 signal.signal(sign, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's
-        """One signal brings what is under way to its end, a second one does not wait for that."""
+        """Finish running requests on the first signal, and stop immediately on the second."""
         self.force_exit = self.should_exit
         self.should_exit = True
         if self.started:

@@ -1,7 +1,7 @@
-"""For the tests of programs that use Tenure: against a real PostgreSQL, without workers.
+"""Helpers for testing programs that use Tenure, with a real PostgreSQL but without a worker.
 
-Each name is fetched from its module when first used: pytest loads this package for its plugin
-in every run, whether it is used or not.
+Each name is loaded from its module on first use, because the plugin imports this package in every
+pytest run.
 """
 
 from importlib import import_module
@@ -54,7 +54,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """The name's value, from its own module; kept here from then on."""
+    """Load a name from its module on first use."""
     for home, names in _HOMES.items():
         if name in names:
             value = getattr(import_module(f"tenure.testing.{home}"), name)

@@ -1,4 +1,4 @@
-"""What was enqueued, and assertions about it, with messages that show what was enqueued instead."""
+"""Assertions about enqueued jobs. A failure lists the jobs that were enqueued instead."""
 
 import json
 from collections import Counter
@@ -16,21 +16,36 @@ from tenure.task import Registered, Seconds
 
 _PAGE = 1000
 _SHOWN = 10
-# run_at is bounded below by the database's clock at the statement.
+# run_at is never earlier than the database's time when the statement ran, so it may differ a bit.
 _NEAR = timedelta(seconds=1)
 AnyTask = Registered[..., Any]
 
 
 def enqueued(task: AnyTask, *, connection: Any = None) -> list[JobRow]:
-    """The jobs of a task, whatever has become of them, in the order of their enqueue; with what
-    a transaction of yours has enqueued, if its connection is given."""
+    """List a task's jobs in every state, in enqueue order.
+
+    Args:
+        task: The task.
+        connection: Your connection, to see jobs in your open transaction.
+
+    Returns:
+        The jobs.
+    """
     engine = task.app.engine
     jobs = engine.run(_all(engine.store), connection)
     return [job for job in jobs if job.task == task.name]
 
 
 async def aenqueued(task: AnyTask, *, connection: Any = None) -> list[JobRow]:
-    """As `enqueued`, over an async connection."""
+    """Async version of `enqueued`.
+
+    Args:
+        task: The task.
+        connection: Your async connection, to see jobs in your open transaction.
+
+    Returns:
+        The jobs.
+    """
     engine = task.app.engine
     jobs = await engine.arun(_all(engine.store), connection)
     return [job for job in jobs if job.task == task.name]
@@ -48,10 +63,24 @@ def assert_enqueued(
     delay: Seconds | None = None,
     connection: Any = None,
 ) -> list[JobRow]:
-    """AssertionError unless there is such a job, or exactly `count` of them; answers with them.
+    """Assert that one of the task's jobs was enqueued.
 
-    `args` are the arguments that it must have among others; `where` is asked of each job that
-    fits the rest; `delay` is how long after its enqueue it is due.
+    Args:
+        task: The task.
+        count: The exact number of jobs (default: at least one).
+        args: Arguments that the job must have. It may have others.
+        where: A predicate called with each job that matches everything else.
+        queue: The job's queue.
+        key: The job's deduplication key.
+        priority: The job's priority.
+        delay: How long after its enqueue the job is due.
+        connection: Your connection, to see jobs in your open transaction.
+
+    Returns:
+        The matching jobs.
+
+    Raises:
+        AssertionError: No job matches, or the number of matches is not `count`.
     """
     __tracebackhide__ = True
     wanted = _ExpectedJobs(task, count, args, where, queue, key, priority, delay)
@@ -71,7 +100,25 @@ async def aassert_enqueued(
     delay: Seconds | None = None,
     connection: Any = None,
 ) -> list[JobRow]:
-    """As `assert_enqueued`, over an async connection."""
+    """Async version of `assert_enqueued`.
+
+    Args:
+        task: The task.
+        count: The exact number of jobs (default: at least one).
+        args: Arguments that the job must have. It may have others.
+        where: A predicate called with each job that matches everything else.
+        queue: The job's queue.
+        key: The job's deduplication key.
+        priority: The job's priority.
+        delay: How long after its enqueue the job is due.
+        connection: Your connection, to see jobs in your open transaction.
+
+    Returns:
+        The matching jobs.
+
+    Raises:
+        AssertionError: No job matches, or the number of matches is not `count`.
+    """
     __tracebackhide__ = True
     wanted = _ExpectedJobs(task, count, args, where, queue, key, priority, delay)
     engine = task.app.engine
@@ -87,7 +134,19 @@ def assert_not_enqueued(
     key: str | None = None,
     connection: Any = None,
 ) -> None:
-    """AssertionError if there is such a job, whatever has become of it."""
+    """Assert that no such job was enqueued, in any state.
+
+    Args:
+        task: The task.
+        args: Arguments that the job must have. It may have others.
+        where: A predicate called with each job that matches everything else.
+        queue: The job's queue.
+        key: The job's deduplication key.
+        connection: Your connection, to see jobs in your open transaction.
+
+    Raises:
+        AssertionError: A job matches.
+    """
     __tracebackhide__ = True
     assert_enqueued(
         task, count=0, args=args, where=where, queue=queue, key=key, connection=connection
@@ -103,7 +162,19 @@ async def aassert_not_enqueued(
     key: str | None = None,
     connection: Any = None,
 ) -> None:
-    """As `assert_not_enqueued`, over an async connection."""
+    """Async version of `assert_not_enqueued`.
+
+    Args:
+        task: The task.
+        args: Arguments that the job must have. It may have others.
+        where: A predicate called with each job that matches everything else.
+        queue: The job's queue.
+        key: The job's deduplication key.
+        connection: Your connection, to see jobs in your open transaction.
+
+    Raises:
+        AssertionError: A job matches.
+    """
     __tracebackhide__ = True
     await aassert_enqueued(
         task, count=0, args=args, where=where, queue=queue, key=key, connection=connection
@@ -112,7 +183,7 @@ async def aassert_not_enqueued(
 
 @dataclass(frozen=True, slots=True)
 class _ExpectedJobs:
-    """What a test expects to have been enqueued."""
+    """The jobs that a test expects."""
 
     task: AnyTask
     count: int | None
@@ -124,7 +195,7 @@ class _ExpectedJobs:
     delay: Seconds | None
 
     def check(self, jobs: Sequence[JobRow]) -> list[JobRow]:
-        """The jobs that fit; AssertionError if they are too few or too many."""
+        """Return the matching jobs. Raise AssertionError if there are too few or too many."""
         __tracebackhide__ = True
         fitting = [job for job in jobs if self._fits(job)]
         if len(fitting) == self.count or (self.count is None and fitting):
@@ -172,9 +243,9 @@ class _ExpectedJobs:
 
 
 def _list_jobs(jobs: Sequence[JobRow]) -> str:
-    """The jobs, a line each; of many the last, and how many there are of each task."""
+    """Format one line per job. If there are many, show only the last ones and a count per task."""
     if not jobs:
-        return "was nothing at all"
+        return "was nothing"
     lines = [f"\n  {_line(job)}" for job in jobs[-_SHOWN:]]
     if len(jobs) > _SHOWN:
         counts = Counter(job.task for job in jobs)
@@ -193,7 +264,7 @@ def _line(job: JobRow) -> str:
 
 
 def _all(store: Store) -> Op[list[JobRow]]:
-    """Every job that is kept, oldest first."""
+    """List every job, oldest first."""
     jobs: list[JobRow] = []
     for state in State:
         place = None

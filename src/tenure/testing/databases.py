@@ -25,16 +25,25 @@ _MAY_NOT = "42501"
 
 @contextmanager
 def server(run: str) -> Iterator[str]:
-    """The URL of a server on which databases may be made: the one that is named, the one that is
-    configured if its database is one for tests, or a private one that all of this run share."""
+    """Yield the URL of a server where tests may create databases.
+
+    Precedence: `TENURE_TEST_DATABASE_URL`, then the configured database if its name contains
+    "test", then a private server shared by this run's processes.
+
+    Args:
+        run: The test run's id.
+
+    Raises:
+        ConfigError: None of these is available.
+    """
     if url := os.environ.get(NAMED) or _configured():
         yield url
         return
     if find_binaries() is None:
         raise ConfigError(
-            f"there is no database for tests: {NAMED} is not set, no database with 'test' in its "
-            f"name is configured, and no PostgreSQL server is installed here; set {NAMED}="
-            "postgresql://user@host/database, or install one (apt-get install postgresql)"
+            f"no database for tests: {NAMED} is not set, no configured database has 'test' in its "
+            f"name, and PostgreSQL is not installed; set {NAMED}=postgresql://user@host/database, "
+            "or install PostgreSQL (apt-get install postgresql)"
         )
     directory = Path(tempfile.gettempdir(), f"{_PREFIX}{os.getuid()}_{run}")
     with PrivatePostgres(directory, durable=False) as private:
@@ -43,8 +52,12 @@ def server(run: str) -> Iterator[str]:
 
 @contextmanager
 def database(server: str, name: str) -> Iterator[str]:
-    """The URL of a fresh database, dropped at the end. Nothing is done in the database that the
-    server's own URL leads to."""
+    """Create a database, yield its URL, and drop it afterwards.
+
+    Args:
+        server: The server's URL. Its own database is left untouched.
+        name: A suffix for the new database's name.
+    """
     _do(server, f'CREATE DATABASE "{_PREFIX}{name}"')
     try:
         yield _wiring.beside(server, f"{_PREFIX}{name}")
@@ -53,7 +66,12 @@ def database(server: str, name: str) -> Iterator[str]:
 
 
 def install(url: str, schema: str = "tenure") -> None:
-    """Make the tables of this release, unless they are there."""
+    """Create Tenure's tables if they do not exist.
+
+    Args:
+        url: The database URL.
+        schema: The schema for the tables (default: `"tenure"`).
+    """
     engine = _wiring.engine(url, schema=schema)
     with engine.session() as session:
         session.run(engine.store.schema.migrate())
@@ -61,9 +79,18 @@ def install(url: str, schema: str = "tenure") -> None:
 
 
 def clear(url: str, schema: str = "tenure") -> None:
-    """Empty the tables of Tenure in one of these databases."""
-    if not _wiring.database_name(url).startswith(_PREFIX):
-        raise ConfigError("only a database that was made for tests is emptied")
+    """Delete all rows from Tenure's tables in a test database.
+
+    Args:
+        url: The database URL.
+        schema: The tables' schema (default: `"tenure"`).
+
+    Raises:
+        ConfigError: The database was not created for tests.
+    """
+    name = _wiring.database_name(url)
+    if not name.startswith(_PREFIX):
+        raise ConfigError(f"the database's name must start with {_PREFIX}, got {name}")
     engine = _wiring.engine(url, schema=schema)
     with engine.session() as session:
         session.run(engine.store.maintenance.clear())
@@ -88,14 +115,19 @@ def _do(server: str, statement: str) -> None:
             if error.sqlstate != _MAY_NOT:
                 raise
             raise ConfigError(
-                f"tests make databases of their own, and this user may not; run "
-                f"ALTER ROLE … CREATEDB, or name another in {NAMED}"
+                "tests create databases, and this user is not allowed to; run "
+                f"ALTER ROLE … CREATEDB, or set {NAMED} to a URL with another user"
             ) from error
 
 
 @contextmanager
 def use_database(app: Tenure, url: str) -> Iterator[None]:
-    """Have the app enqueue into, and be asked of, this database."""
+    """Point the app at another database inside the block.
+
+    Args:
+        app: The app.
+        url: The database URL.
+    """
     engine = _wiring.engine(url, schema=app.schema)
     try:
         with app.with_engine(engine):
@@ -106,9 +138,17 @@ def use_database(app: Tenure, url: str) -> Iterator[None]:
 
 @contextmanager
 def use_connection(app: Tenure, connection: Any) -> Iterator[None]:
-    """Have everything of the app go over this psycopg connection, in the transaction that it has
-    open, so that the test's rollback takes it back: enqueue, inline, drain, what handlers do
-    with their handle, and what is asserted. Workers and other connections see none of it.
+    """Send everything the app does over one connection inside the block.
+
+    Enqueue, `inline`, `drain`, handlers and assertions all run in the test's open transaction. A
+    rollback undoes everything. Workers and other connections see none of it.
+
+    Args:
+        app: The app.
+        connection: A psycopg connection, sync or async.
+
+    Raises:
+        InvalidValue: The connection isn't a psycopg connection.
     """
     check_psycopg(connection)
     is_async = hasattr(connection, "__aenter__")

@@ -1,4 +1,4 @@
-"""`drain`: run what is due, one job after the other, here, until nothing is left."""
+"""`drain`: run all due jobs here, one after another."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -24,7 +24,11 @@ from tenure.testing.runner import WORKER, JobRunner, RunRecord
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """The attempts that a drain has run, in their order."""
+    """The attempts that `drain` ran, in order.
+
+    Attributes:
+        ran: One record for each attempt.
+    """
 
     ran: Sequence[RunRecord]
 
@@ -40,31 +44,32 @@ class Drained:
 
     @property
     def completed(self) -> int:
+        """How many attempts completed."""
         return self._count("completed")
 
     @property
     def failed(self) -> int:
-        """How many failed for good: their jobs are dead letters."""
+        """How many jobs failed permanently and are now dead letters."""
         return self._count("failed")
 
     @property
     def retrying(self) -> int:
-        """How many failed, and are to be tried again."""
+        """How many attempts failed and left their job waiting for a retry."""
         return self._count("retrying")
 
     @property
     def snoozed(self) -> int:
-        """How many asked to go on later."""
+        """How many attempts raised `Snooze`."""
         return self._count("snoozed")
 
     @property
     def cancelled(self) -> int:
-        """How many ended as cancelled, or came past their `expires_in`."""
+        """How many jobs were cancelled or had expired."""
         return self._count("cancelled")
 
     @property
     def errors(self) -> Sequence[BaseException]:
-        """What handlers raised when they failed."""
+        """The exceptions raised by failed handlers."""
         return [record.error for record in self.ran if record.error is not None]
 
 
@@ -76,12 +81,23 @@ def drain(
     raise_errors: bool = True,
     limit: int = 1000,
 ) -> Drained:
-    """Run what is due in these queues, or in all, until nothing is left, also what that enqueues.
+    """Run all due jobs here, including jobs they enqueue, until none are left.
 
-    `ahead` lets so much time pass, without waiting: what is delayed, snoozed or to be tried again
-    within it runs too, each at its time. A handler that fails ends the drain with its own error,
-    after its job is settled, unless `raise_errors` is false. More than `limit` attempts are taken
-    for a job that enqueues itself for ever.
+    Timeouts aren't enforced, and it never sleeps until a job is due.
+
+    Args:
+        app: The app.
+        queues: The queues to drain (default: all).
+        fast_forward: Pretend that this much time has passed. Delayed, snoozed and retried jobs that
+            become due within it run too (default: 0).
+        raise_errors: Stop at the first handler that fails, and raise its error (default: True).
+        limit: Stop after this many attempts (default: 1,000).
+
+    Returns:
+        The attempts that ran.
+
+    Raises:
+        InvalidValue: `fast_forward` is out of range, or more than `limit` attempts ran.
     """
     course = _DrainRun(queues, duration(fast_forward), raise_errors=raise_errors, limit=limit)
     app.engine.run(course.begin(app.engine.store))
@@ -100,7 +116,22 @@ async def adrain(
     raise_errors: bool = True,
     limit: int = 1000,
 ) -> Drained:
-    """The same in the async world: `async def` handlers run on this loop, the others in threads."""
+    """Async version of `drain`: `async def` handlers run on this loop, others in threads.
+
+    Args:
+        app: The app.
+        queues: The queues to drain (default: all).
+        fast_forward: Pretend that this much time has passed. Delayed, snoozed and retried jobs that
+            become due within it run too (default: 0).
+        raise_errors: Stop at the first handler that fails, and raise its error (default: True).
+        limit: Stop after this many attempts (default: 1,000).
+
+    Returns:
+        The attempts that ran.
+
+    Raises:
+        InvalidValue: `fast_forward` is out of range, or more than `limit` attempts ran.
+    """
     course = _DrainRun(queues, duration(fast_forward), raise_errors=raise_errors, limit=limit)
     await app.engine.arun(course.begin(app.engine.store))
     with app.with_engine(course.engine(app.engine)):
@@ -111,36 +142,36 @@ async def adrain(
 
 
 class _DrainRun:
-    """One drain: which lanes it reads, and by which time."""
+    """One `drain` call: which lanes it reads, and up to what time."""
 
     def __init__(
         self, queues: Sequence[str] | None, ahead: timedelta, *, raise_errors: bool, limit: int
     ) -> None:
         if not timedelta(0) <= ahead <= LONGEST_WAIT:
-            raise InvalidValue(f"ahead is {ahead}; time passes forwards, for at most 100 years")
+            raise InvalidValue(f"fast_forward must be from 0 to 100 years, got {ahead}")
         self._queues = None if queues is None else require_sequence(queues, "queues")
         self._ahead = ahead
         self._raise_errors = raise_errors
         self._limit = limit
         self._began = datetime.now(UTC)
-        self._asked = monotonic()
+        self._started = monotonic()
         self._passed = timedelta(0)
         self.ran: list[RunRecord] = []
 
     def engine(self, engine: Engine) -> Engine:
-        """The engine to run by: the database's own time, unless more of it is to pass."""
+        """Return the engine, using either the database's own clock or one set ahead of it."""
         return cast("Engine", ClockedEngine(engine, self._now)) if self._ahead else engine
 
     def begin(self, store: Store) -> Op[None]:
-        """Learn what time it is where the jobs are."""
+        """Read the database's clock."""
         _, self._began = yield from store.leases.next_due([])
-        self._asked = monotonic()
+        self._started = monotonic()
 
     def _now(self) -> datetime:
-        return self._began + timedelta(seconds=monotonic() - self._asked) + self._passed
+        return self._began + timedelta(seconds=monotonic() - self._started) + self._passed
 
     def claim(self, store: Store) -> Op[ClaimResult | None]:
-        """The next job, once it is due; None when nothing is left."""
+        """Claim the next due job, or return None when no job is left."""
         while True:
             names = (
                 (yield from store.leases.queue_names()) if self._queues is None else self._queues
@@ -155,13 +186,13 @@ class _DrainRun:
             self._passed += due - now
 
     def note(self, ran: RunRecord) -> None:
-        """Keep what became of a job; a failure ends the drain, unless it is only to be told."""
+        """Record an attempt, and raise its error if errors should end the drain."""
         self.ran.append(ran)
         if ran.error is not None and (self._raise_errors or not isinstance(ran.error, Exception)):
             raise ran.error
         if len(self.ran) > self._limit:
             [(task, times)] = Counter(record.job.task for record in self.ran).most_common(1)
             raise InvalidValue(
-                f"{self._limit} attempts were run, {times} of them of {task}, and it goes on; if "
-                "that is no job that enqueues itself for ever, give drain a larger limit"
+                f"drain must end within {self._limit} attempts, got more ({times} of {task}); fix "
+                "a job that enqueues itself forever, or pass a larger limit"
             )

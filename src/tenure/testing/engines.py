@@ -1,4 +1,4 @@
-"""Engines around another engine: everything over one connection, or by a clock of one's own."""
+"""Wrappers around an engine: one that uses a single connection, one with its own clock."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class EngineProxy:
-    """An engine that does what the one inside it does, where it does not say otherwise."""
+    """Forward everything to another engine, except what a subclass overrides."""
 
     def __init__(self, inner: Engine) -> None:
         self.inner = inner
@@ -27,11 +27,12 @@ class EngineProxy:
 
     @property
     def store(self) -> Store:
+        """The inner engine's operations."""
         return self.inner.store
 
 
 class ClockedEngine(EngineProxy):
-    """The same database by another clock."""
+    """The same database, with a different clock."""
 
     def __init__(self, inner: Engine, clock: Callable[[], datetime]) -> None:
         super().__init__(inner)
@@ -39,11 +40,12 @@ class ClockedEngine(EngineProxy):
 
     @property
     def store(self) -> Store:
+        """The inner engine's operations, using this engine's clock."""
         return self._store
 
 
 class OverConnection(EngineProxy):
-    """Everything over one connection of the test's own, inside the transaction it has open."""
+    """Send everything over the test's connection, inside its open transaction."""
 
     def __init__(self, inner: Engine, connection: Any, *, is_async: bool) -> None:
         super().__init__(inner)
@@ -51,22 +53,23 @@ class OverConnection(EngineProxy):
         self._is_async = is_async
 
     def run(self, op: Op[T], connection: Any = None) -> T:
-        """Run an operation in the test's transaction, or in a caller's."""
+        """Run an operation in the test's transaction, or in the caller's."""
         return self.inner.run(op, self._connection if connection is None else connection)
 
     async def arun(self, op: Op[T], connection: Any = None) -> T:
-        """The same in the async world; over a sync connection too, which blocks the loop."""
+        """Async version of `run`. A sync connection works too, and blocks the loop."""
         if connection is None and not self._is_async:
             return self.inner.run(op, self._connection)
         return await self.inner.arun(op, self._connection if connection is None else connection)
 
     @contextmanager
     def session(self) -> Iterator[Runner]:
+        """Yield a runner over the test's connection."""
         yield self.inner.on(self._connection)
 
     @contextmanager
     def transaction(self) -> Iterator[Any]:
-        """A part of the test's transaction, for handlers."""
+        """Open a savepoint in the test's transaction, for handlers."""
         check_psycopg(self._connection)
         self.run(_begin())
         with self._connection.transaction():
@@ -74,10 +77,11 @@ class OverConnection(EngineProxy):
 
     @asynccontextmanager
     async def atransaction(self) -> AsyncIterator[Any]:
+        """Async version of `transaction`."""
         if not self._is_async:
             raise InvalidValue(
-                "an async def handler has its transaction over an async connection, and the "
-                "test's is not; run this test with use_database instead of use_connection"
+                "connection must be async for the transaction of an async def handler; run this "
+                "test with use_database instead of use_connection"
             )
         check_psycopg(self._connection)
         await self.arun(_begin())
@@ -85,38 +89,38 @@ class OverConnection(EngineProxy):
             yield self._connection
 
     def wait(self, job_id: JobId, timeout: float | None) -> JobRow | None:  # noqa: ARG002 - see below
-        """The job as it is: nobody else sees it, so nobody else ends it."""
+        """Return the job immediately. No other process can see it, so none could end it."""
         return self.run(self.store.jobs.get(job_id))
 
     async def wait_async(self, job_id: JobId, timeout: float | None) -> JobRow | None:  # noqa: ARG002, ASYNC109 - as above
+        """Async version of `wait`."""
         return await self.arun(self.store.jobs.get(job_id))
 
     def service_connection(self, *_: Any, **__: Any) -> NoReturn:
-        """No worker: its services have connections of their own."""
+        """Refuse to run a worker, whose services need their own connections."""
         raise InvalidValue(
-            "a worker does not see what is inside the test's transaction; run the jobs with "
-            "drain(app), or the test with use_database"
+            "a worker cannot see the test's transaction; run the jobs with drain(app), or the "
+            "test with use_database"
         )
 
     def close(self) -> None:
-        """The connection is the test's."""
+        """Do nothing: the connection belongs to the test."""
 
     async def aclose(self) -> None:
-        """The connection is the test's."""
+        """Do nothing: the connection belongs to the test."""
 
 
 def check_psycopg(connection: Any) -> None:
-    """InvalidValue for another driver's connection: a handler's transaction is psycopg's."""
+    """Raise InvalidValue for another driver's connection: `job.transaction()` needs psycopg."""
     kind = type(connection)
     if not hasattr(connection, "pgconn"):
         raise InvalidValue(
-            f"everything cannot go over a {kind.__module__}.{kind.__qualname__}; give the "
-            "psycopg connection beneath it (Django: connection.connection; SQLAlchemy: "
+            f"connection must be a psycopg connection, got {kind.__module__}.{kind.__qualname__}; "
+            "pass the one inside it (Django: connection.connection, SQLAlchemy: "
             "session.connection().connection.driver_connection)"
         )
 
 
 def _begin() -> Op[None]:
-    """Have a transaction begun where a first statement begins it: what follows is a part of it,
-    and does not commit it."""
+    """Open the transaction with a first statement, so what follows is only a savepoint."""
     yield RawSql("SELECT 1")

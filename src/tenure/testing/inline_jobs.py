@@ -1,4 +1,4 @@
-"""`inline`: what is enqueued runs at once, where it is enqueued."""
+"""`inline`: run each job immediately, where it is enqueued."""
 
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
@@ -27,18 +27,21 @@ _GIVEN_BACK = lifecycle.settle(Released(), attempt=1, limit=1, backoff=timedelta
 
 @contextmanager
 def inline(app: Tenure) -> Iterator[None]:
-    """Run every job where and when it is enqueued, as long as the block lasts.
+    """Run every job enqueued inside the block immediately.
 
-    The job is stored, claimed and settled for real: the handler has a lease, and its arguments
-    and result go through JSON. When it fails, the job is settled as failed or to be tried again,
-    and the handler's own error is raised by the enqueue. What is delayed is stored and left.
+    Each job is really stored, claimed and completed. The handler has a lease, and its arguments and
+    result go through JSON. If a handler fails, the enqueue raises its error. Delayed jobs are
+    stored but don't run.
+
+    Args:
+        app: The app.
     """
     with app.with_engine(cast("Engine", _Inline(app, app.engine))):
         yield
 
 
 class _RecordingStore(Store):
-    """A store that notes which jobs were enqueued, follow-ups too."""
+    """A store that records which jobs were enqueued, including follow-ups."""
 
     def __init__(self, inner: Store, noted: list[JobId]) -> None:
         parts: dict[str, Any] = {part.name: getattr(inner, part.name) for part in fields(Store)}
@@ -50,7 +53,7 @@ class _RecordingStore(Store):
 
 
 class _RecordingPart:
-    """A part of a store that does what the one inside it does, where it does not say otherwise."""
+    """Forward everything to another part of a store, except what a subclass overrides."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -65,13 +68,13 @@ class _RecordingJobs(_RecordingPart):
         self._noted = noted
 
     def enqueue(self, jobs: Sequence[NewJob], *, wake: bool = True) -> Op[Sequence[EnqueueResult]]:
-        """Enqueue, and note what is new."""
+        """Enqueue, and record the new jobs."""
         answers: Sequence[EnqueueResult] = yield from self._inner.enqueue(jobs, wake=wake)
         self._noted.extend(answer.id for answer in answers if answer.created)
         return answers
 
     def enqueue_pipelined(self, batches: Iterable[UniformBatch]) -> Op[Sequence[EnqueueResult]]:
-        """The same, batch behind batch."""
+        """Enqueue batches in a pipeline, and record the new jobs."""
         answers: Sequence[EnqueueResult] = yield from self._inner.enqueue_pipelined(batches)
         self._noted.extend(answer.id for answer in answers)
         return answers
@@ -85,7 +88,7 @@ class _RecordingSettlement(_RecordingPart):
     def settle_within(
         self, lease: Lease, settlement: Settlement, *, also: Sequence[NewJob] = (), **how: Any
     ) -> Op[None]:
-        """Settle, and note what follows."""
+        """Settle, and record the follow-ups."""
         yield from self._inner.settle_within(lease, settlement, **how)
         if also:
             yield from self._jobs.enqueue(also)
@@ -99,7 +102,7 @@ class _RecordingLeases(_RecordingPart):
     def progress(
         self, lease: Lease, *, also: Sequence[NewJob] = (), **report: Any
     ) -> Op[ProgressResult]:
-        """Report, and note what follows if that completes the job."""
+        """Report, and record the follow-ups if the report completes the job."""
         return (yield from atomically(self._progress(lease, also, report)))
 
     def _progress(
@@ -112,7 +115,7 @@ class _RecordingLeases(_RecordingPart):
 
 
 class _Inline(EngineProxy):
-    """An engine that runs what was enqueued, after each operation that enqueued something."""
+    """An engine that runs newly enqueued jobs after each operation."""
 
     def __init__(self, app: Tenure, inner: Engine, noted: list[JobId] | None = None) -> None:
         super().__init__(inner)
@@ -123,11 +126,11 @@ class _Inline(EngineProxy):
 
     @property
     def store(self) -> Store:
-        """The operations, enqueue among them as it is here."""
+        """The store, which records the jobs that it enqueues."""
         return self._store
 
     def run(self, op: Op[T], connection: Any = None) -> T:
-        """Run an operation, and then what it enqueued."""
+        """Run an operation, then the jobs it enqueued."""
         if connection is not None:
             return self.on(connection).run(op)
         with self._noting() as noted:
@@ -144,8 +147,11 @@ class _Inline(EngineProxy):
         return answer
 
     def on(self, connection: Any) -> Runner:
-        """A caller's connection: what is enqueued over it runs over it, before its commit. What is
-        enqueued over a handler's own transaction runs after that."""
+        """Return a runner that uses the caller's connection.
+
+        Jobs enqueued in the caller's transaction run inside it, before it commits. Jobs enqueued in
+        a handler's own transaction run after that transaction.
+        """
         if any(own is connection for own in self._own):
             return self.inner.on(connection)
         return _Over(self._over(connection, is_async=False))
@@ -161,7 +167,7 @@ class _Inline(EngineProxy):
 
     @contextmanager
     def transaction(self) -> Iterator[Any]:
-        """A handler's transaction; what is enqueued with it runs after its commit."""
+        """Open a handler's transaction. Jobs that it enqueues run after it commits."""
         with self._noting() as noted, self.inner.transaction() as connection:
             self._own.append(connection)
             try:
@@ -182,7 +188,7 @@ class _Inline(EngineProxy):
         await self._arun(noted)
 
     def wait(self, job_id: JobId, timeout: float | None) -> JobRow | None:  # noqa: ARG002 - see below
-        """The job as it is: what has not run by now is delayed, and will not."""
+        """Return the job immediately. If it hasn't run yet, it is delayed and won't run here."""
         return self.inner.run(self.store.jobs.get(job_id))
 
     async def wait_async(self, job_id: JobId, timeout: float | None) -> JobRow | None:  # noqa: ARG002, ASYNC109 - as above
@@ -190,8 +196,10 @@ class _Inline(EngineProxy):
 
     @contextmanager
     def _noting(self) -> Iterator[deque[JobId]]:
-        """What is enqueued meanwhile is in the answer at the end; after an error, in which it was
-        rolled back, nothing."""
+        """Yield a queue that contains the jobs enqueued inside the block, once the block has ended.
+
+        After an error, the queue stays empty, because the jobs were rolled back.
+        """
         before = len(self._noted)
         noted: deque[JobId] = deque()
         try:
@@ -201,7 +209,7 @@ class _Inline(EngineProxy):
             del self._noted[before:]
 
     def _run(self, jobs: deque[JobId]) -> None:
-        """Run jobs, and after each what follows from it."""
+        """Run jobs, then the jobs they enqueue."""
         while jobs:
             claims = self.inner.run(_claim(self.inner.store, jobs.popleft()))
             if claims is None:
@@ -225,7 +233,7 @@ class _Inline(EngineProxy):
 
 
 class _Over:
-    """A runner over a caller's connection."""
+    """A runner over the caller's connection."""
 
     def __init__(self, engine: _Inline) -> None:
         self._engine = engine
@@ -243,11 +251,11 @@ class _AsyncOver:
 
 
 def _claim(store: Store, job_id: JobId) -> Op[ClaimResult | None]:
-    """Claim this one job, if it is due; None if it is not, is held, or its queue is paused."""
+    """Claim one job. Return None if it isn't due, is held, or is in a paused queue."""
     row = yield from store.jobs.get(job_id)
     if row is None or row.state is not State.QUEUED:
         return None
-    # The first above this place is the job itself; only what was given back comes before it.
+    # The job is the first one after this position, unless other jobs were released.
     lane = Lane(row.queue, row.priority, Floor(row.run_at, JobId(job_id - 1)))
     others: list[SettleRequest] = []
     own_claim: ClaimResult | None = None

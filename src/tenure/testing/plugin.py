@@ -1,6 +1,6 @@
-"""The pytest plugin: a database for each test, and the app pointed at it.
+"""The pytest plugin: an empty database for each test, and an app that uses it.
 
-pytest loads this file in every run; what it needs beyond pytest it imports when a fixture is used.
+pytest loads this file in every run, so everything else is imported inside the fixtures.
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """One line of configuration: which app the tests are about."""
+    """Add the configuration option `tenure_app`."""
     parser.addini("tenure_app", "the app under test, as module:attribute", default="")
 
 
 @pytest.fixture(scope="session")
 def tenure_prepare() -> Callable[[str], None] | None:
-    """Override this to make tables of your own in the tests' database, whose URL it is called
-    with, once for each process."""
+    """Override this fixture to create your own tables in the test database.
+
+    Returns:
+        A function that takes the database URL, called once in each process, or None.
+    """
     return None
 
 
@@ -32,7 +35,7 @@ def tenure_prepare() -> Callable[[str], None] | None:
 def _tenure_database(
     request: pytest.FixtureRequest, tenure_prepare: Callable[[str], None] | None
 ) -> Iterator[str]:
-    """One database for this process; with pytest-xdist, on a server that all of them share."""
+    """Create one database for this process. With pytest-xdist, processes share one server."""
     from tenure.testing.databases import database, install, server  # noqa: PLC0415 - only if it is used
 
     xdist = getattr(request.config, "workerinput", {})
@@ -46,8 +49,10 @@ def _tenure_database(
 
 @pytest.fixture
 def tenure_database(_tenure_database: str) -> str:
-    """The URL of a database with Tenure's schema and nothing in it. Tables of your own are yours
-    to empty."""
+    """Provide the URL of a database with Tenure's empty tables.
+
+    Your own tables are not emptied.
+    """
     from tenure.testing.databases import clear  # noqa: PLC0415 - only if it is used
 
     clear(_tenure_database)
@@ -56,15 +61,15 @@ def tenure_database(_tenure_database: str) -> str:
 
 @pytest.fixture
 def tenure_app(request: pytest.FixtureRequest, tenure_database: str) -> Iterator[Tenure]:
-    """The app that `tenure_app` names in pytest's configuration, on the test's database."""
+    """Provide the app that `tenure_app` names in pytest's configuration, on the test database."""
     from tenure.testing.databases import clear, install, use_database  # noqa: PLC0415 - only if it is used
     from tenure.worker.loader import load  # noqa: PLC0415 - only if it is used
 
     target = request.config.getini("tenure_app")
     if not target:
         pytest.fail(
-            "no app is named: write tenure_app = module:attribute into pytest's configuration, "
-            "or a fixture tenure_app of your own with tenure.testing.use_database",
+            "tenure_app is not set; write tenure_app = module:attribute into pytest's "
+            "configuration, or override the fixture tenure_app with tenure.testing.use_database",
             pytrace=False,
         )
     app = load(target)

@@ -1,7 +1,7 @@
 """Run one claimed job in this thread, with the worker's dispatcher and settler.
 
-A handler runs with a real lease, and its end is settled by the rules of a worker. Not enforced
-here: time limits, cancels while it runs, processes of its own.
+The handler has a real lease, and its outcome is settled by the worker's rules. Time limits, cancel
+requests during the run, and `process=True` aren't enforced here.
 """
 
 import asyncio
@@ -36,32 +36,32 @@ T = TypeVar("T")
 
 
 class DirectConnection:
-    """A link over the app's own connections."""
+    """A connection for the settler that uses the app's own connections."""
 
     def __init__(self, engine: Engine, *, is_async: bool) -> None:
         self._engine = engine
         self._is_async = is_async
 
     async def run(self, op: Op[T]) -> T:
-        """Perform an operation; in the sync world without ever letting go of the thread."""
+        """Run an operation. In sync code it never suspends."""
         return await self._engine.arun(op) if self._is_async else self._engine.run(op)
 
     def set_deadline(self, deadline: timedelta) -> None:
-        """Nothing is renewed here."""
+        """Do nothing: no lease is renewed here."""
 
     async def open(self) -> None:
-        """Nothing to open."""
+        """Do nothing."""
 
     async def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
     def listen(self, channel: str, *, anyway: bool = False) -> AsyncIterator[str]:
-        """Nobody listens here."""
+        """Raise an error: nothing listens for wakeups here."""
         raise NotImplementedError(channel)
 
 
 class InlineExecutor:
-    """The way to run a handler in the thread of whoever asks, or on its loop."""
+    """Runs a handler in the caller's thread, or on its loop."""
 
     def __init__(self, engine: Engine, hooks: Hooks, *, is_async: bool) -> None:
         self._engine = engine
@@ -71,8 +71,8 @@ class InlineExecutor:
         self.ended: tuple[Outcome, BaseException | None] = (Released(), None)
 
     def start(self, held: HeldLease, on_finished: OnFinished) -> "InlineExecutor":
-        """Run the handler to its end; on a loop, begin to."""
-        # A context of its own, as in a worker: what a test has set is not there either.
+        """Run the handler until it ends, or start it on a loop."""
+        # A fresh context, as in a worker: the handler must not see the test's context variables.
         if self._is_async:
             task = asyncio.get_running_loop().create_task(
                 self._arun(held, on_finished), context=Context()
@@ -118,42 +118,53 @@ class InlineExecutor:
         self.ended = outcome, error
 
     async def _closing(self, handler: Coroutine[Any, Any, T]) -> T:
-        """The handler on a loop of its own, whose connections end with it."""
+        """Run the handler, then close its loop's connections."""
         try:
             return await handler
         finally:
             await self._engine.aclose()
 
     def stop(self, why: StopReason) -> None:
-        """Nobody asks a handler to stop here."""
+        """Do nothing: no handler is stopped here."""
 
     def cancel_requested(self) -> None:
-        """Its handle sees it with its next report."""
+        """Do nothing: the handle sees the request on its next report."""
 
     def kill(self) -> bool:
-        """Nobody ends a handler here."""
+        """Do nothing: no handler is killed here."""
         return False
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing."""
 
 
 def _refuse_loop(held: HeldLease) -> None:
     with suppress(RuntimeError):
         asyncio.get_running_loop()
         raise InvalidValue(
-            f"{held.job.task} is an async def, and an event loop runs here already; "
+            f"{held.job.task} is an async def, and an event loop is already running here; "
             "write await aenqueue(…), or await adrain(…)"
         )
 
 
 class Suspended(Exception):
-    """A coroutine that was to run through wants to wait."""
+    """Raised if a coroutine that must not suspend tries to wait."""
 
 
 def drive(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end without an event loop: there may be one in this thread already.
-    It awaits only what answers at once, unless it must wait for a lock."""
+    """Run a coroutine without an event loop, because this thread may already have one.
+
+    The coroutine must not suspend. It would do so only to wait for a lock.
+
+    Args:
+        coroutine: The coroutine.
+
+    Returns:
+        Its result.
+
+    Raises:
+        Suspended: The coroutine tried to wait.
+    """
     try:
         coroutine.send(None)
     except StopIteration as done:
@@ -175,8 +186,13 @@ _BUSY_TIMES = 100
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """One attempt that was run: the job as it was then left, how it ended, and the error if the
-    handler failed."""
+    """One attempt that ran.
+
+    Attributes:
+        job: The job after the attempt.
+        ending: How the attempt ended.
+        error: The handler's error, or None.
+    """
 
     job: JobRow
     ending: RunOutcome
@@ -184,7 +200,7 @@ class RunRecord:
 
 
 class JobRunner:
-    """What runs one claimed job after the other."""
+    """Runs claimed jobs one after another."""
 
     def __init__(self, app: Tenure, *, settle_by: Engine | None = None, is_async: bool) -> None:
         self._engine = app.engine if settle_by is None else settle_by
@@ -207,7 +223,7 @@ class JobRunner:
         )
 
     def run(self, claims: ClaimResult) -> RunRecord:
-        """Run the one job that was claimed, and settle it."""
+        """Run the claimed job and settle it."""
         self._here.ended = Released(), None
         with log_capture.capture_logs():
             self._dispatcher.take(claims, boottime())
@@ -223,6 +239,7 @@ class JobRunner:
         return self._engine.run(self._ran(claims))
 
     async def arun(self, claims: ClaimResult) -> RunRecord:
+        """Async version of `run`."""
         self._here.ended = Released(), None
         with log_capture.capture_logs():
             self._dispatcher.take(claims, boottime())
@@ -235,18 +252,18 @@ class JobRunner:
         return await self._engine.arun(self._ran(claims))
 
     def _ran(self, claims: ClaimResult) -> Op[RunRecord]:
-        """What became of the job, and whether that is an error to raise."""
+        """Return the attempt's record, with the error to raise."""
         [claimed] = claims.jobs
         if self._settings.unknown_tasks:
             raise InvalidValue(
-                f"job {claimed.job.id} is one of task {claimed.job.task!r}, which this app does "
-                "not know; import the module that registers it"
+                f"job {claimed.job.id} has the task {claimed.job.task!r}, which this app does not "
+                "know; import the module that registers it"
             )
         store = self._engine.store
         row = (yield from store.jobs.get(claimed.job.id)) or claimed.job
         outcome, error = self._here.ended
         if isinstance(outcome, Succeeded) and row.state in (State.QUEUED, State.FAILED):
-            # The store has judged otherwise: the result cannot be kept, or was not committed.
+            # The store rejected the result, or the transaction wasn't committed.
             last = (yield from store.jobs.attempts(row.id))[-1]
             outcome = Failed(Error("", ""))
             error = PayloadError(last.error_message or "the result cannot be kept")
@@ -275,6 +292,6 @@ def _ending(row: JobRow, outcome: Outcome) -> RunOutcome:
 def _locked(claims: ClaimResult) -> Unreachable:
     [claimed] = claims.jobs
     return Unreachable(
-        f"job {claimed.job.id} has ended, and that cannot be recorded: another transaction has "
-        "its row locked; end that one first"
+        f"the end of job {claimed.job.id} cannot be stored, because another transaction has "
+        "locked its row; end that one first"
     )

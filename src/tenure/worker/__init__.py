@@ -1,4 +1,4 @@
-"""The worker: a parent without user code, and the children that run it."""
+"""The worker: a parent without user code, and the children that run your code."""
 
 import os
 import socket
@@ -30,11 +30,11 @@ def main(
     max_memory: str | None = None,
     watched: FileWatcher | None = None,
 ) -> int:
-    """Work for the app that `module:attribute` names, and fire its schedules, until told to stop
-    or, with `drain`, until nothing is due; answers with the exit code.
+    """Run the jobs and schedules of the app `module:attribute` until stopped.
 
-    What is not given is found in the environment or in tenure.toml. Under `watched`, a change of
-    a Python file reloads the code.
+    With `drain`, stop once no jobs are due. Options that aren't given come from the environment or
+    tenure.toml. With `watched`, the worker reloads when a Python file changes. Returns the exit
+    code.
     """
     queues = resolve("queues", queues or None)
     plan = WorkerOptions(
@@ -43,7 +43,7 @@ def main(
         slots=resolve("concurrency", concurrency),
         processes=resolve("processes", processes),
         until_empty=drain,
-        # One that ends when its queues are empty adds nothing to them.
+        # A worker that stops once its queues are empty must not add jobs to them.
         schedules=resolve("schedules", schedules) and not drain,
         grace=resolve("grace", grace),
         name=resolve("name", name) or f"{socket.gethostname()}-{os.getpid()}",

@@ -1,4 +1,7 @@
-"""The child: the process that runs handlers. Started by the parent, with its orders as JSON."""
+"""The child: the process that runs handlers.
+
+The parent starts it and passes its options as JSON.
+"""
 
 import asyncio
 import gc
@@ -43,8 +46,6 @@ _HANDLER = "from tenure.worker.processes import main; main()"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildOptions:
-    """What the parent tells a child at its start."""
-
     target: str
     parent: int
     worker: str
@@ -60,42 +61,39 @@ class ChildOptions:
     schedules: bool
     processes: int
     is_first: bool
-    tells: bool
+    log_successes: bool
     log_level: str
     log_format: str
 
     def to_json(self) -> str:
-        """The orders as one argument of the child's command."""
         return json.dumps(asdict(self))
 
 
 class Child:
-    """One run of a child, from start to drained."""
-
-    def __init__(self, app: Tenure, orders: ChildOptions, channel: socket.socket) -> None:
+    def __init__(self, app: Tenure, options: ChildOptions, channel: socket.socket) -> None:
         self._app = app
-        self._orders = orders
+        self._options = options
         self._channel = channel
         self._draining = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Work until told to drain, and leave; also when a handler did not end in time."""
-        orders = self._orders
-        board = LeaseBoard(orders.board_fd, places=orders.places)
+        """Run jobs until told to drain, then drain and exit."""
+        options = self._options
+        board = LeaseBoard(options.board_fd, places=options.places)
         runtime_options = RuntimeOptions(
-            worker=WorkerId(UUID(orders.worker)),
-            name=orders.name,
-            queues=orders.queues or self._app.tasks.queues,
-            slots=orders.slots,
+            worker=WorkerId(UUID(options.worker)),
+            name=options.name,
+            queues=options.queues or self._app.tasks.queues,
+            slots=options.slots,
             board=board,
-            sheet=None if orders.sheet_fd is None else SharedCounters(orders.sheet_fd),
+            sheet=None if options.sheet_fd is None else SharedCounters(options.sheet_fd),
             handler=[
                 *(sys.executable, "-c", _HANDLER),
-                *(orders.target, orders.log_level, orders.log_format),
+                *(options.target, options.log_level, options.log_format),
             ],
-            schedules=orders.schedules,
-            tells=orders.tells,
+            schedules=options.schedules,
+            log_successes=options.log_successes,
         )
         loop = asyncio.get_running_loop()
         end_copies(loop)
@@ -109,47 +107,45 @@ class Child:
             on_drain=self._draining.set,
         )
         runtime.start()
-        if orders.is_first and not self._draining.is_set():
-            self._greet(runtime_options.queues)
+        if options.is_first and not self._draining.is_set():
+            self._log_started(runtime_options.queues)
         on_recovered = partial(self._deliver_recovered, runtime.emitter)
         loop.add_reader(
             self._channel, ParentMessages(self._channel, on_recovered, runtime.run_scheduler)
         )
-        if orders.until_empty:
+        if options.until_empty:
             emptied = asyncio.create_task(runtime.until_empty())
             emptied.add_done_callback(lambda _: self._draining.set())
         await self._draining.wait()
-        ended = await runtime.drain(orders.grace)
+        ended = await runtime.drain(options.grace)
         if ended:
             await runtime.stop()
-        # From here: asyncio's own way out would wait for a handler that does not end.
+        # Exit here: asyncio would wait for a handler that never ends.
         self._leave("drained" if ended else "overran")
 
     def _drain_by_signal(self) -> None:
-        """Drain, and tell the parent, which may not have sent the signal."""
+        """Drain and notify the parent, which may not have sent the signal."""
         if not self._draining.is_set():
-            _say(self._channel, draining="signal")
+            _send(self._channel, draining="signal")
         self._draining.set()
 
-    def _greet(self, queues: Sequence[str]) -> None:
-        """Say once for all of the worker that it works, and at what."""
-        orders, engine = self._orders, self._app.engine
+    def _log_started(self, queues: Sequence[str]) -> None:
+        options, engine = self._options, self._app.engine
         log.info(
-            "worker %s works: tenure %s, app %s, database %s, schema %s, queues %s, %d x %d slots, "
-            "schedules %s",
-            orders.name.rpartition("/")[0],
+            "worker %s started: version=%s, app=%s, database=%s, schema=%s, queues=%s, "
+            "processes=%d, concurrency=%d, schedules=%s",
+            options.name.rpartition("/")[0],
             package_version(),
-            orders.target,
+            options.target,
             redact_url(engine.url),
             engine.schema,
-            ", ".join(queues),
-            orders.processes,
-            orders.slots,
-            "yes" if orders.schedules else "no",
+            ",".join(queues),
+            options.processes,
+            options.slots,
+            "yes" if options.schedules else "no",
         )
 
     def _deliver_recovered(self, emitter: EventEmitter, news: RecoveredJobs) -> None:
-        """The parent has ended this for a child that died."""
         task = asyncio.create_task(self._deliver(emitter, news.ended))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -161,7 +157,7 @@ class Child:
                 job = await engine.arun(engine.store.jobs.get(end.job_id))
             except StoreError as error:
                 log.warning(
-                    "the end of job %s is left untold to listeners: %s",
+                    "job %s: event not delivered to listeners: %s",
                     end.job_id,
                     error,
                     extra={"job": end.job_id, "attempt": end.attempt},
@@ -173,10 +169,9 @@ class Child:
                 )
 
     def _on_unstoppable(self, held: HeldLease, why: StopReason) -> None:
-        """A handler did not heed: for its lease's sake end now; for its timeout, the parent sees
-        it on the board and retires this child."""
+        """If the lease is at risk, exit now. After a timeout, let the parent replace this child."""
         log.error(
-            "job %s does not stop (%s); this process will end",
+            "job %s did not stop (%s), ending this process",
             held.job.id,
             why.value,
             extra=log_fields(held.job),
@@ -185,44 +180,44 @@ class Child:
             self._leave("doomed")
 
     def _leave(self, how: str) -> None:
-        """End this process, with a word to the parent: an exit code could be the handler's own."""
-        _say(self._channel, left=how)
-        # A log that takes nothing more must not keep the leases.
+        """Exit and tell the parent why: an exit code could come from a handler."""
+        _send(self._channel, left=how)
+        # Blocked logging must not keep the leases held.
         _log.shut_down(_LAST_LINES_DOOMED if how == "doomed" else _LAST_LINES)
         os._exit(0)
 
 
 def main() -> None:
-    orders = ChildOptions(**json.loads(sys.argv[1]))
-    die_with_parent(orders.parent)
-    set_close_on_exec(orders.board_fd, orders.channel_fd, orders.sheet_fd)
+    options = ChildOptions(**json.loads(sys.argv[1]))
+    die_with_parent(options.parent)
+    set_close_on_exec(options.board_fd, options.channel_fd, options.sheet_fd)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    channel = socket.socket(fileno=orders.channel_fd)
-    configure_logging(orders.log_level, orders.log_format)
+    channel = socket.socket(fileno=options.channel_fd)
+    configure_logging(options.log_level, options.log_format)
     try:
-        app = load(orders.target)
+        app = load(options.target)
         engine = app.engine
-    except Exception as error:  # noqa: BLE001 - whatever the user's module does, it is told
+    except Exception as error:  # noqa: BLE001 - reported to the user
         _refuse(channel, error)
-    _spare_the_collector()
+    _tune_gc()
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     listens = bool(app.hooks.listeners)
-    _say(channel, url=engine.url, schema=engine.schema, listens=listens, files=files)
+    _send(channel, url=engine.url, schema=engine.schema, listens=listens, files=files)
     try:
         with log_capture.capture_logs():
-            # Not by asyncio.run: it would cancel all handlers and wait for them, for ever where one
-            # does not heed that, while the service thread renews their leases.
-            asyncio.Runner().run(Child(app, orders, channel).run())
+            # Not asyncio.run: it would cancel all handlers and wait, forever if one ignores it,
+            # while the service thread keeps renewing their leases.
+            asyncio.Runner().run(Child(app, options, channel).run())
     except SchemaError as error:
         _refuse(channel, error)
-    except BaseException as error:  # noqa: BLE001 - whatever a handler did to the loop
-        _break_off(error)
+    except BaseException as error:  # noqa: BLE001 - a handler broke the loop
+        _exit_broken(error)
 
 
 @contextmanager
 def _heartbeats(board: LeaseBoard) -> Iterator[None]:
-    """Beat for the event loop as long as this lasts: before the watcher does."""
+    """Send the event loop's heartbeats inside the block, until the watchdog runs."""
 
     async def heartbeat() -> None:
         while True:
@@ -236,9 +231,8 @@ def _heartbeats(board: LeaseBoard) -> Iterator[None]:
         heartbeats.cancel()
 
 
-def _spare_the_collector() -> None:
-    """Look for garbage less often, unless the app has said how often: what a job leaves is freed at
-    once, and looking took a quarter of the time of jobs that do nothing. What is loaded stays."""
+def _tune_gc() -> None:
+    # Garbage collection took a quarter of the runtime of no-op jobs.
     gc.collect()
     gc.freeze()
     if gc.get_threshold() == _USUAL:
@@ -246,30 +240,27 @@ def _spare_the_collector() -> None:
 
 
 def _refuse(channel: socket.socket, error: Exception) -> NoReturn:
-    """End this process, and tell the parent why it could not start."""
-    _say(channel, refused=_three_lines(error))
+    _send(channel, refused=_three_lines(error))
     _log.flush(_LAST_LINES)
     os._exit(_REFUSED)
 
 
-def _break_off(error: BaseException) -> NoReturn:
-    """End this process at once: its event loop has ended under its handlers. Without a word to the
-    parent, which settles what ran here as after any other crash."""
-    log.error("the event loop has ended; this process ends", exc_info=error)
+def _exit_broken(error: BaseException) -> NoReturn:
+    """Exit immediately because the event loop ended. The parent treats it as a crash."""
+    log.error("event loop ended unexpectedly, ending this process", exc_info=error)
     _log.flush(_LAST_LINES_DOOMED)
     os._exit(1)
 
 
-def _say(channel: socket.socket, **message: str | int) -> None:
+def _send(channel: socket.socket, **message: str | int) -> None:
     channel.sendall(json.dumps(message).encode() + b"\n")
 
 
 def _three_lines(error: Exception) -> str:
-    """What, why, what to do; with the place, where it is the user's code that failed."""
     if isinstance(error, TenureError):
         what, _, remedy = str(error).rpartition("; ")
         return _lines("the worker cannot start", what or remedy, remedy)
-    todo = "mend that; then start or reload the worker, which `tenure dev` does by itself"
+    todo = "fix the error, then restart or reload the worker (`tenure dev` reloads by itself)"
     return _lines("the worker cannot load the app", describe_load_error(error), todo)
 
 

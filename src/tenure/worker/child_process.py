@@ -1,4 +1,4 @@
-"""One child as its parent sees it."""
+"""A child process, as seen by the parent."""
 
 import asyncio
 import contextlib
@@ -25,30 +25,27 @@ from tenure.worker.recovery import Death
 from tenure.worker.reloader import FileWatcher
 
 _LONGEST = 30.0
-# A third of a lease of 3 s is 1 s: a busy machine can keep an innocent thread waiting that
-# long, and the deadlines on the board guard such leases anyway.
+# A third of a 3 s lease is 1 s. A busy machine can delay a healthy thread that long, and the
+# board's deadlines protect such leases anyway.
 _SHORTEST = 3.0
-# Between two looks of the parent: a parent that was itself not scheduled, or a machine that was
-# suspended, says nothing about the child.
+# The longest gap between two checks to count as silence: if the parent or the machine stalled, a
+# longer gap says nothing about the child.
 _LONGEST_GAP = 0.5
 
 
 def patience(shortest_lease: float) -> float:
-    """How long a service thread may be silent while the shortest lease that is held is this."""
+    """Return how long a service thread may stay silent, given the shortest lease held."""
     return min(_LONGEST, max(shortest_lease / 3, _SHORTEST))
 
 
 class SilenceTimer:
-    """How long the parent has looked at a heartbeat that did not change."""
-
     def __init__(self) -> None:
         self._heartbeat = 0.0
         self._looked_at = 0.0
         self.silent_for: float = 0.0
 
     def update(self, heartbeat: float, now: float) -> float:
-        """Record one look, return the seconds of silence. None count before the first heartbeat:
-        until then the limit on loading holds."""
+        """Return the seconds since the last new heartbeat; 0 before the first one."""
         if heartbeat != self._heartbeat or not heartbeat:
             self._heartbeat, self.silent_for = heartbeat, 0.0
         else:
@@ -57,7 +54,7 @@ class SilenceTimer:
         return self.silent_for
 
 
-# Ended and not settled yet: as many as this may wait for the database.
+# How many ended attempts may be waiting for the database.
 _UNSETTLED = 1000
 _LAST_WORDS = 1.0
 _SIGNAL_WITHIN = 0.5
@@ -65,8 +62,6 @@ _SIGNAL_WITHIN = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerOptions:
-    """What a worker was asked to be."""
-
     target: str
     queues: list[str] | None
     slots: int
@@ -80,31 +75,26 @@ class WorkerOptions:
     metrics_host: str
     metrics_port: int | None
     watched: FileWatcher | None
-    # How long a child may take to load the app.
     load_timeout: float = 60.0
-    # After as many jobs, or from as many bytes of resident memory on, a child is replaced.
+    # A child is replaced after this many jobs, or at this much resident memory (bytes).
     max_jobs: int | None = None
     max_memory: int | None = None
 
     @property
     def spare(self) -> float:
-        """Of the grace, what is kept for the end of the processes themselves."""
+        """The part of the grace period reserved for ending the processes."""
         return min(1.0, self.grace / 5)
 
     @property
     def child_grace(self) -> float:
-        """How long a child has to drain."""
         return self.grace - self.spare
 
     @property
     def kill_after(self) -> float:
-        """When a child that has not drained is killed."""
         return self.grace - self.spare / 2
 
 
 class ChildProcess:
-    """A child process, its board and its channel."""
-
     def __init__(self, plan: WorkerOptions, number: int, *, schedules: bool = False) -> None:
         self._plan = plan
         self.number = number
@@ -134,9 +124,8 @@ class ChildProcess:
         self._memory_kills = out_of_memory_kills()
 
     async def start(self) -> None:
-        """Start the process, in a group of its own."""
         ours, theirs = socket.socketpair()
-        orders = ChildOptions(
+        options = ChildOptions(
             target=self._plan.target,
             parent=os.getpid(),
             worker=str(self.worker),
@@ -152,7 +141,7 @@ class ChildProcess:
             schedules=self.schedules,
             processes=self._plan.processes,
             is_first=self.number == 1,
-            tells=self._plan.watched is not None,
+            log_successes=self._plan.watched is not None,
             log_level=self._plan.log_level,
             log_format=self._plan.log_format,
         )
@@ -162,7 +151,7 @@ class ChildProcess:
                 sys.executable,
                 "-c",
                 "from tenure.worker.child import main; main()",
-                orders.to_json(),
+                options.to_json(),
                 pass_fds=[fd for fd in (*ours_to_pass, theirs.fileno()) if fd is not None],
                 stdin=asyncio.subprocess.DEVNULL,
                 start_new_session=True,
@@ -175,8 +164,7 @@ class ChildProcess:
         self._reading = asyncio.create_task(self._read(ours))
 
     async def _read(self, channel: socket.socket) -> None:
-        """Hear what the child says until it is gone. Not by streams: what is written to a child
-        that dies just then breaks those, and its last words would be lost."""
+        # No streams: writing to a dying child breaks them, and its last messages are lost.
         loop = asyncio.get_running_loop()
         channel.setblocking(False)
         self._channel = channel
@@ -200,7 +188,7 @@ class ChildProcess:
             self._drains_since = boottime()
         self._heard.set()
 
-    def _say(self, line: bytes) -> None:
+    def _send_soon(self, line: bytes) -> None:
         sending = asyncio.create_task(self._send(line))
         self._sendings.add(sending)
         sending.add_done_callback(self._sendings.discard)
@@ -212,13 +200,13 @@ class ChildProcess:
                     await asyncio.get_running_loop().sock_sendall(self._channel, line)
 
     async def ended(self) -> Death:
-        """Say how it ended once the process is gone and its whole session was told to be."""
+        """Wait for the process to end, kill its session, and return how it ended."""
         if self._process is None:
             raise AssertionError("start it first")
         code = await self._process.wait()
         ended_at = boottime()
         self.kill()
-        # What left the session may keep the channel open: what the child said is here by then.
+        # A process outside the session may keep the channel open. All messages have arrived by now.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LAST_WORDS):
                 await self._reading
@@ -235,26 +223,30 @@ class ChildProcess:
         )
 
     def _out_of_memory(self, code: int) -> bool:
-        """Whether the kernel killed it for want of memory: it counts one more."""
         if code != -signal.SIGKILL or self.killed is not None:
             return False
         return out_of_memory_kills() > self._memory_kills
 
-    def tell(self, news: RecoveredJobs) -> bool:
-        """Tell it what was settled for another, if it has listeners; False if it has not loaded the
-        app, or is about to end."""
+    def send_recovered(self, news: RecoveredJobs) -> bool:
+        """Send a dead child's jobs to this child's listeners.
+
+        Return False if this child is still loading or is draining.
+        """
         if self._channel is None or self.database is None or self.draining:
             return False
         if self.messages["listens"]:
-            self._say(news.to_line())
+            self._send_soon(news.to_line())
         return True
 
     def run_scheduler(self) -> bool:
-        """Have it fire schedules from now on; False if it is about to end."""
+        """Have this child run the schedules from now on.
+
+        Return False if it's ending or on trial.
+        """
         if self._channel is None or self.draining or self.probation:
             return False
         self.schedules = True
-        self._say(RUN_SCHEDULER)
+        self._send_soon(RUN_SCHEDULER)
         return True
 
     @property
@@ -263,31 +255,26 @@ class ChildProcess:
 
     @property
     def database(self) -> tuple[str, str] | None:
-        """The address and the schema that its app has, once it has loaded it."""
         return (self.messages["url"], self.messages["schema"]) if "url" in self.messages else None
 
     @property
     def exit_reason(self) -> str | None:
-        """How it left, if it did so by its own word: drained, with a handler that overran the
-        grace, or doomed by one that kept a lease."""
+        """How the child exited on its own: drained, overran (grace) or doomed (stuck lease)."""
         left: str | None = self.messages.get("left")
         return left
 
     @property
-    def drains_unasked(self) -> bool:
-        """Whether a signal that its parent did not send made it drain. One that goes to all
-        processes of a worker reaches the parent as well, a moment later."""
-        unasked = self._drains_since is not None and not self.draining
-        return unasked and boottime() >= (self._drains_since or 0) + _SIGNAL_WITHIN
+    def drains_unrequested(self) -> bool:
+        # A signal to all of a worker's processes also reaches the parent, a moment later.
+        unrequested = self._drains_since is not None and not self.draining
+        return unrequested and boottime() >= (self._drains_since or 0) + _SIGNAL_WITHIN
 
     @property
     def was_signalled(self) -> bool:
-        """Whether a signal made it drain, whoever sent it."""
         return "draining" in self.messages
 
     @property
     def startup_error(self) -> str | None:
-        """Why it could not start, if it said so."""
         refusal: str | None = self.messages.get("refused")
         return refusal
 
@@ -296,19 +283,18 @@ class ChildProcess:
         return self.kill_at != NEVER
 
     def drain(self, kill_at: float) -> None:
-        """Tell it to drain; by then it is ended."""
+        """Tell the child to drain, and kill it at `kill_at` if it is still running."""
         if not self.draining:
             self.kill_at = kill_at
             self._tell_to_drain()
 
     def _tell_to_drain(self) -> None:
-        # Not by the Process itself: that would reap it, and asyncio's own wait would miss it.
+        # Not Process.send_signal(): it may reap the child, and asyncio's wait would miss the exit.
         if self._process is not None and self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._process.pid, signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it and everything that was started in its session now."""
         if self._process is not None and not self._ended:
             kill_session(self._process.pid)
 
@@ -316,29 +302,25 @@ class ChildProcess:
         return list(self._board.entries(self.worker))
 
     def board_summary(self) -> BoardSummary:
-        """What its board says of its leases."""
         return self._board.summary()
 
     @property
     def heartbeats(self) -> BoardHeartbeats:
-        """When its event loop and its service thread last moved."""
         return self._board.heartbeats
 
     def spent(self) -> tuple[str, str] | None:
-        """Whether it has run as many jobs, or takes as much memory, as one child may: which, and in
-        words."""
+        """Return which limit the child reached (jobs or memory) and a text for the log."""
         jobs, most = self._board.jobs, self._plan.max_memory
         if self._plan.max_jobs is not None and jobs >= self._plan.max_jobs:
             return "max_jobs", f"has run {jobs} jobs"
         if most is not None and self.pid is not None:
             taken = resident(self.pid)
             if taken >= most:
-                return "max_memory", f"takes {taken / 2**20:.0f} MiB of memory"
+                return "max_memory", f"uses {taken / 2**20:.0f} MiB of memory"
         return None
 
     def lowered_files(self) -> int | None:
-        """The limit of open files that a handler has set below the one that there was when the app
-        was loaded; None if none has."""
+        """Return the open file limit if a handler lowered it after the app loaded."""
         if self.pid is not None and "files" in self.messages:
             with contextlib.suppress(OSError):
                 soft, _ = resource.prlimit(self.pid, resource.RLIMIT_NOFILE)
@@ -346,7 +328,6 @@ class ChildProcess:
         return None
 
     def overdue(self, look: BoardSummary, now: float) -> str | None:
-        """Why it must be killed now, if it must."""
         silent_for = self._pulse.update(self.heartbeats.service, now)
         if now >= look.earliest:
             return "lease"
@@ -359,16 +340,14 @@ class ChildProcess:
         return None
 
     def counts(self) -> dict[str, Any]:
-        """What it has counted, as far as it has told."""
         return {} if self._sheet is None else self._sheet.read()
 
     async def ready(self) -> bool:
-        """Return once it has loaded the app, or ended before it could."""
+        """Wait until the child has loaded the app (True) or ended (False)."""
         await self._heard.wait()
         return self.database is not None
 
     def close(self) -> None:
-        """Let go of the memory that was shared."""
         self._board.close()
         if self._sheet is not None:
             self._sheet.close()

@@ -1,7 +1,7 @@
-"""What a parent tells a living child: what it settled for a dead one, as only there are listeners;
-and that it is the one to fire schedules now.
+"""Messages from the parent to a child: JSON, one message per line.
 
-JSON, one message per line, on the channel between the two.
+They forward jobs that the parent settled for a dead child, because only children have listeners.
+Another message makes a child run the schedules.
 """
 
 import asyncio
@@ -20,8 +20,6 @@ RUN_SCHEDULER = b'"schedules"\n'
 
 @dataclass(frozen=True, slots=True)
 class RecoveredJob:
-    """One running period that a parent ended: the job, its attempt, how, and where it went."""
-
     job_id: JobId
     attempt: int
     state: State
@@ -31,8 +29,6 @@ class RecoveredJob:
 
 @dataclass(frozen=True, slots=True)
 class RecoveredJobs:
-    """What a parent ended for a child that died."""
-
     ended: list[RecoveredJob]
 
     def __len__(self) -> int:
@@ -43,21 +39,20 @@ class RecoveredJobs:
 
 
 class ParentMessages:
-    """Reads what the parent says, as it comes, without ever waiting for it."""
+    """Read the parent's messages without waiting."""
 
     def __init__(
         self,
         channel: socket.socket,
-        tell: Callable[[RecoveredJobs], None],
+        on_recovered: Callable[[RecoveredJobs], None],
         run_scheduler: Callable[[], None],
     ) -> None:
         self._channel = channel
-        self._tell = tell
+        self._on_recovered = on_recovered
         self._run_scheduler = run_scheduler
         self._begun = b""
 
     def __call__(self) -> None:
-        """Read what is there, and tell every message that is whole."""
         read = self._channel.recv(65536, socket.MSG_DONTWAIT)
         if not read:
             asyncio.get_running_loop().remove_reader(self._channel)
@@ -66,4 +61,4 @@ class ParentMessages:
             if line + b"\n" == RUN_SCHEDULER:
                 self._run_scheduler()
                 continue
-            self._tell(serialization.load(json.loads(line), RecoveredJobs))
+            self._on_recovered(serialization.load(json.loads(line), RecoveredJobs))

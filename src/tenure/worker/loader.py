@@ -1,4 +1,4 @@
-"""Finding an app by `module:attribute`, and its other modules with tasks."""
+"""Load an app from `module:attribute`, along with its task modules."""
 
 import importlib
 import importlib.util
@@ -15,7 +15,6 @@ from tenure.errors import ConfigError
 
 
 def load(target: str) -> Tenure:
-    """The app that `module:attribute` names, with the modules it imports loaded."""
     module_name, _, attribute = target.partition(":")
     module = _module(module_name, target)
     app = getattr(module, attribute or "app", None)
@@ -29,7 +28,6 @@ def load(target: str) -> Tenure:
 
 
 def describe_load_error(error: BaseException) -> str:
-    """What went wrong in the user's code while it was loaded, and where."""
     if isinstance(error, SyntaxError):
         return f"{type(error).__name__}: {error.msg} ({error.filename}:{error.lineno})"
     last = traceback.extract_tb(error.__traceback__)[-1]
@@ -46,7 +44,7 @@ def _module(name: str, target: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        # One that the user's own code misses is not a wrong target.
+        # A missing import in the user's code doesn't mean that the target is wrong.
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise
         raise ConfigError(
@@ -55,20 +53,18 @@ def _module(name: str, target: str) -> ModuleType:
 
 
 def _near(name: str, here: Path) -> str:
-    """What to do where there is no such module: the one that may be meant, if one looks so."""
     parent, _, last = name.rpartition(".")
-    # `jobs.py:app`: the file's name is not the module's.
+    # `jobs.py:app` names the file instead of the module.
     if last == "py" and (here / f"{parent}.py").exists():
         return f"write {parent}:app, without the .py"
     there = [file.stem for file in here.glob("*.py")]
     near = get_close_matches(name, there, n=1)
     if near:
         return f"did you mean {near[0]}:app?"
-    return "run it where your code is, or put that on PYTHONPATH"
+    return "run it in the directory of your code, or add that directory to PYTHONPATH"
 
 
 def _apps_of(module: ModuleType) -> str:
-    """What to do where the name is not an app's: the names that are."""
     apps = [name for name, value in vars(module).items() if isinstance(value, Tenure)]
     if apps:
         return f"did you mean {module.__name__}:{apps[0]}?"
@@ -76,9 +72,6 @@ def _apps_of(module: ModuleType) -> str:
 
 
 def _set_up_django() -> None:
-    """In a program of Django's, load its apps first: no module with models can be loaded before.
-
-    Like DJANGO_SETTINGS_MODULE itself, it concerns every program that sets it.
-    """
+    """Set up Django if DJANGO_SETTINGS_MODULE is set: models can't be imported before that."""
     if os.environ.get("DJANGO_SETTINGS_MODULE") and importlib.util.find_spec("django"):
         importlib.import_module("django").setup()

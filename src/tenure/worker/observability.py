@@ -1,7 +1,7 @@
-"""`/metrics` and `/healthz` of a worker or a scheduler, and the state file of a worker.
+"""A worker's state file, and `/metrics` and `/healthz` for workers and schedulers.
 
-The HTTP server answers from memory, in a process that runs no handlers. It closes each connection
-after one response, and without a response if the request is too long or takes too long.
+The HTTP server responds from memory, in a process that runs no handlers. It closes each connection
+after one response, or without a response if the request is too long or too slow.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _WITHIN = 5.0
 _LONGEST = 8192
 _AT_ONCE = 32
 _BACKLOG = 2048
-_WORDS = {200: "OK", 404: "Not Found", 405: "Method Not Allowed", 503: "Service Unavailable"}
+_STATUS_TEXT = {200: "OK", 404: "Not Found", 405: "Method Not Allowed", 503: "Service Unavailable"}
 
 
 class HealthResponse(NamedTuple):
@@ -40,20 +40,19 @@ class HealthResponse(NamedTuple):
 
 
 def open_socket(
-    host: str, port: int, *, said_by: str = "--metrics-host or --metrics-port"
+    host: str, port: int, *, options: str = "--metrics-host or --metrics-port"
 ) -> socket.socket:
-    """A socket that listens there; ConfigError if that cannot be, with the options by which the
-    place is said."""
+    """Open a listening socket; a ConfigError names the options that set its address."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         on = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
         raise ConfigError(
-            f"nothing can listen on {host} port {port}: {error.strerror}; choose another with "
-            f"{said_by}, or end what listens there"
+            f"cannot listen on {host} port {port}: {error.strerror}; choose another with "
+            f"{options}, or stop the program that uses it"
         ) from error
-    # An answer is written in two parts, and the second would wait 40 ms for an ACK of the first.
-    # asyncio sets this only where the socket names its protocol, which this one does not.
+    # A response is written in two parts, and the second would wait 40 ms for an ACK of the first.
+    # asyncio sets this only if the socket specifies its protocol, and this one doesn't.
     on.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return on
 
@@ -62,7 +61,6 @@ def open_socket(
 async def serve_health(
     on: socket.socket | None, *, metrics: Callable[[], str], health: Callable[[], HealthResponse]
 ) -> AsyncIterator[None]:
-    """Answer as long as the block lasts; without a socket, nobody."""
     if on is None:
         yield
         return
@@ -71,7 +69,7 @@ async def serve_health(
     )
     server = await asyncio.start_server(listener.serve, sock=on, limit=_LONGEST)
     host, port = on.getsockname()[:2]
-    log.info("metrics are at http://%s:%d/metrics", f"[{host}]" if ":" in host else host, port)
+    log.info("serving metrics at http://%s:%d/metrics", f"[{host}]" if ":" in host else host, port)
     try:
         yield
     finally:
@@ -103,14 +101,14 @@ class _HealthServer:
         method, _, rest = head.partition(b" ")
         path = rest.partition(b" ")[0].partition(b"?")[0].decode("ascii", errors="replace")
         if path not in self._paths:
-            answer = HealthResponse(404, "text/plain", "there are /metrics and /healthz\n")
+            answer = HealthResponse(404, "text/plain", "not found: use /metrics or /healthz\n")
         elif method not in (b"GET", b"HEAD"):
-            answer = HealthResponse(405, "text/plain", "it can only be read\n")
+            answer = HealthResponse(405, "text/plain", "method not allowed: use GET or HEAD\n")
         else:
             answer = self._paths[path]()
         body = answer.text.encode(errors="replace")
         lines = [
-            f"HTTP/1.1 {answer.status} {_WORDS[answer.status]}",
+            f"HTTP/1.1 {answer.status} {_STATUS_TEXT[answer.status]}",
             f"Content-Type: {answer.kind}",
             f"Content-Length: {len(body)}",
             "Connection: close",
@@ -118,8 +116,8 @@ class _HealthServer:
         return "\r\n".join([*lines, "", ""]).encode() + (b"" if method == b"HEAD" else body)
 
 
-# What a child counts, and what is shown of it.
-_COUNTED = {
+# A child's counters and their metrics.
+_COUNTERS = {
     "lost": _metrics.WORKER_LOST,
     "rescued": _metrics.WORKER_RESCUED,
     "claims": _metrics.WORKER_CLAIMS,
@@ -129,7 +127,7 @@ _COUNTED = {
     "ticks": _metrics.WORKER_TICKS,
     "tick_jobs": _metrics.WORKER_TICK_JOBS,
 }
-_THERE = {
+_GAUGES = {
     "slots": _metrics.WORKER_SLOTS,
     "running": _metrics.WORKER_RUNNING,
     "leases": _metrics.WORKER_LEASES,
@@ -138,7 +136,7 @@ Counts = Mapping[str, Any]
 
 
 class WorkerMetrics:
-    """Counters that outlive the children who counted."""
+    """Counters that outlive their children."""
 
     def __init__(self) -> None:
         self._began_at = time()
@@ -146,39 +144,36 @@ class WorkerMetrics:
         self._ended: Counter[str] = Counter()
 
     def keep(self, counts: Counts, *, how: str) -> None:
-        """A child is gone: what it had counted stays."""
         self._gone.update(_flat(counts))
         self._ended[how] += 1
 
     def page(self, children: Iterable[Counts], *, wanted: int, draining: bool) -> str:
-        """The metrics of a worker whose living children have counted this."""
-        there = list(children)
+        living = list(children)
         page = MetricsPage()
         page.put(_metrics.WORKER_STARTED_AT, self._began_at)
         page.put(_metrics.WORKER_DRAINING, draining)
-        page.put(_metrics.WORKER_CHILDREN, len(there))
+        page.put(_metrics.WORKER_CHILDREN, len(living))
         page.put(_metrics.WORKER_WANTED, wanted)
         for how in {"drained", "crashed", *self._ended}:
             page.put(_metrics.WORKER_CHILDREN_ENDED, self._ended[how], how)
-        for name, metric in _THERE.items():
-            page.put(metric, sum(counts.get(name, 0) for counts in there))
+        for name, metric in _GAUGES.items():
+            page.put(metric, sum(counts.get(name, 0) for counts in living))
         heartbeats = [
-            counts["last_heartbeat_at"] for counts in there if counts.get("last_heartbeat_at")
+            counts["last_heartbeat_at"] for counts in living if counts.get("last_heartbeat_at")
         ]
         if heartbeats:
             page.put(_metrics.WORKER_HEARTBEAT, max(boottime() - min(heartbeats), 0.0))
         counted = self._gone.copy()
         counted.update({("processes", why): 0 for why in ENDS})
-        for counts in there:
+        for counts in living:
             counted.update(_flat(counts))
         _counters(page, counted)
         return page.text()
 
 
 def _flat(counts: Counts) -> Counter[tuple[str, ...]]:
-    """The counters of one child, by their names and labels."""
     flat: Counter[tuple[str, ...]] = Counter()
-    for name in _COUNTED:
+    for name in _COUNTERS:
         flat[name,] = counts.get(name, 0)
     for service, errors in counts.get("errors", {}).items():
         flat["errors", service] = errors
@@ -193,7 +188,7 @@ def _flat(counts: Counts) -> Counter[tuple[str, ...]]:
 
 
 def _counters(page: MetricsPage, counted: Mapping[tuple[str, ...], int]) -> None:
-    for name, metric in _COUNTED.items():
+    for name, metric in _COUNTERS.items():
         page.put(metric, counted.get((name,), 0))
     labelled = {
         "errors": _metrics.WORKER_ERRORS,
@@ -206,43 +201,39 @@ def _counters(page: MetricsPage, counted: Mapping[tuple[str, ...], int]) -> None
             page.put(labelled[name], count, *labels)
 
 
-# A heartbeat this old says that its thread does not move.
+# A thread without a heartbeat for this long counts as stuck.
 _FRESH = 10.0
-# As long may no child work before the worker counts as not healthy.
+# A worker without a working child for this long is unhealthy.
 _PATIENCE = 60.0
-# Between two looks: a machine that was suspended says nothing about the children.
+# The longest gap between two checks to count as silence, in case the machine was suspended.
 _LONGEST_GAP = 3.0
 
 
 @dataclass(slots=True)
 class WorkerHealth:
-    """How many children work, and for how long none has."""
-
     working: int = 0
     none_for: float = 0.0
     trouble: str = ""
-    # How the last child ended that ended unasked.
+    # How the last child crashed.
     last_end: str = ""
     _looked_at: float = field(default_factory=boottime)
 
     @property
     def is_healthy(self) -> bool:
-        """Whether a child works, or did within the last minute."""
         return self.none_for < _PATIENCE
 
     def update(self, children: Collection[ChildProcess], now: float, *, draining: bool) -> None:
-        """Take in how the children are. A worker that drains is healthy until it has ended."""
+        """Check the children. A draining worker stays healthy until it ends."""
         self.working = sum(works(child, now) for child in children)
         gap = min(now - self._looked_at, _LONGEST_GAP)
         self.none_for = 0.0 if self.working or draining else self.none_for + gap
         self._looked_at = now
         self.trouble = "" if self.working or draining else self._why(children, now)
 
-    def response(self, known: dict[str, Any], *, is_watched: bool) -> tuple[int, dict[str, Any]]:
-        """The answer of `/healthz`: its status and what it says, with what is known besides."""
-        body = {"status": "live", **known, "working": self.working}
+    def response(self, facts: dict[str, Any], *, is_watched: bool) -> tuple[int, dict[str, Any]]:
+        body = {"status": "live", **facts, "working": self.working}
         if not is_watched:
-            reason = "the parent has not looked at its children for too long"
+            reason = "the parent process has stopped checking its children"
             return 503, body | {"status": "stuck", "reason": reason}
         if not self.is_healthy:
             reason = f"no child has worked for {self.none_for:.0f} s: {self.trouble}"
@@ -256,13 +247,14 @@ class WorkerHealth:
                 return f"child {child.number} has been loading the app for {seconds:.0f} s"
             blocked = now - child.heartbeats.loop
             if child.heartbeats.loop and blocked >= _FRESH:
-                return f"the event loop of child {child.number} has not moved for {blocked:.0f} s"
-        return self.last_end or "no child runs"
+                return (
+                    f"the event loop of child {child.number} has been blocked for {blocked:.0f} s"
+                )
+        return self.last_end or "no child is running"
 
 
 def works(child: ChildProcess, now: float) -> bool:
-    """Whether it has loaded the app, and its event loop and its service thread move. One that waits
-    for the database has no service thread yet."""
+    # A child waiting for the database has no service thread yet.
     loop, service = child.heartbeats
     return (
         child.database is not None
@@ -272,7 +264,7 @@ def works(child: ChildProcess, now: float) -> bool:
 
 
 class StateFile:
-    """One worker's file. Where it cannot be written, the worker goes on without."""
+    """A worker's state file. Write errors are ignored."""
 
     def __init__(self, *, name: str, wanted: int) -> None:
         self._name = name
@@ -288,14 +280,14 @@ class StateFile:
             "children": children,
             "working": health.working,
             "wanted": self._wanted,
-            # Seconds, and why.
+            # Seconds without a working child, and why.
             "none_working_for": round(health.none_for, 3),
             "trouble": health.trouble,
         }
         with suppress(OSError):
             path = self._path or self._place()
             draft = path.with_suffix(".new")
-            # The directory may be in /tmp: nobody else's link is followed.
+            # The directory may be in /tmp: don't follow another user's symlink.
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
             with os.fdopen(os.open(draft, flags, 0o600), "w") as file:
                 file.write(json.dumps(state))
@@ -311,6 +303,6 @@ class StateFile:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = directory.lstat()
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
-            raise PermissionError(f"{directory} is somebody else's")
+            raise PermissionError(f"{directory} belongs to another user")
         self._path = directory / f"{os.getpid()}.json"
         return self._path

@@ -1,6 +1,6 @@
-"""The parent: starts children, ends those that keep a lease too long, settles what they leave.
+"""The parent: starts children, kills those that hold a lease for too long, and settles their jobs.
 
-It loads no user code, so nothing of the user's can keep it from its watch.
+It loads no user code, so user code can't block it.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from tenure.worker.reloader import watch_files
 from tenure.worker.replacement import Succession
 
 _MINUTE = 60.0
-# As many crashes per minute and child are followed by a new child at once.
+# Up to this many crashes per minute and child, a new child starts immediately.
 _FREE = 5
 _FIRST = 0.5
 _LONGEST = 30.0
@@ -49,7 +49,7 @@ class Crashes:
         return len(self._at)
 
     def pause(self, now: float) -> float:
-        """Take in one more crash; answers with the seconds to wait before the next child."""
+        """Record a crash; return the seconds to wait before the next start."""
         self._at.append(now)
         while self._at[0] <= now - _MINUTE:
             self._at.popleft()
@@ -65,11 +65,9 @@ _FRESH = 10.0
 
 
 class Parent:
-    """A worker: its children, from the first to the last."""
-
     def __init__(self, plan: WorkerOptions) -> None:
         self._plan = plan
-        self._aftermath = DeadChildRecovery(name=plan.name)
+        self._recovery = DeadChildRecovery(name=plan.name)
         self._state = StateFile(name=plan.name, wanted=plan.processes)
         self.children: set[ChildProcess] = set()
         self._scheduling: ChildProcess | None = None
@@ -80,23 +78,22 @@ class Parent:
         self._to_come = 0
         self._succession = Succession(self, plan)
         self._changes: asyncio.Task[None] | None = None
-        self.told_to_stop: asyncio.Event = asyncio.Event()
+        self.stop_requested: asyncio.Event = asyncio.Event()
         self._refusal: str | None = None
         self._over = asyncio.Event()
         self._began_at = self._looked_at = boottime()
-        self._figures = WorkerMetrics()
+        self._metrics = WorkerMetrics()
 
     @property
     def _stopping(self) -> bool:
-        return self.told_to_stop.is_set()
+        return self.stop_requested.is_set()
 
     async def run(self) -> int:
-        """Work until told to stop; answers with the exit code."""
         loop = asyncio.get_running_loop()
         for request in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(request, self._stop)
         watched = self._plan.watched
-        # Where somebody sits before it, a SIGHUP says that the terminal is gone.
+        # Under `tenure dev`, SIGHUP means that the terminal is gone.
         loop.add_signal_handler(signal.SIGHUP, self._stop if watched else self._succession.reload)
         for _ in range(self._plan.processes):
             self.do(self._live(self._child()))
@@ -106,23 +103,22 @@ class Parent:
             self._changes = asyncio.create_task(watch_files(watched, self._succession.reload))
         await asyncio.wait({watch, over}, return_when=asyncio.FIRST_COMPLETED)
         if watch.done():
-            # Unwatched children must not go on: they end with this process.
+            # Children must not run unsupervised: they end with this process.
             await watch
         watch.cancel()
         if self._changes is not None:
             self._changes.cancel()
         await self._settled()
-        await self._aftermath.close()
+        await self._recovery.close()
         self._state.remove()
         if self._refusal is not None:
             _log.write(f"{self._refusal}\n")
             return 1
         lived = boottime() - self._began_at
-        log.info("worker %s has ended, after %.0f s", self._plan.name, lived)
+        log.info("worker %s stopped after %.0f s", self._plan.name, lived)
         return 0
 
     async def _settled(self) -> None:
-        """Let what dead children left be settled, as long as one can wait for that."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_SETTLE_WITHIN)
 
@@ -132,43 +128,43 @@ class Parent:
         task.add_done_callback(self._tasks.discard)
 
     async def _live(self, child: ChildProcess) -> None:
-        """The life of one child, and what comes after it."""
+        """Run one child to its end, then settle its jobs and start its successor."""
         self.children.add(child)
         try:
             await child.start()
         except OSError as error:
-            log.error("no child can be started: %s", error)
+            log.error("cannot start a child: %s", error)
             self._forget(child)
             self._restart_after(_SOON)
             return
         death = await child.ended()
         self._forget(child)
-        if database := child.database:
-            self._aftermath.connect_to(*database)
-        entries = child.entries()
-        self._figures.keep(child.counts(), how=_how(child, death))
+        database, entries = child.database, child.entries()
+        self._metrics.keep(child.counts(), how=_how(child, death))
         child.close()
         self._succeed(child, death)
         if child.startup_error is not None:
             return
-        news = await self._aftermath.settle(child.worker, entries, death=death)
+        if database is not None:
+            await self._recovery.connect_to(*database)
+        news = await self._recovery.settle(child.worker, entries, death=death)
         if news and child.messages.get("listens"):
             await self._pass_on(news)
 
     async def _pass_on(self, news: RecoveredJobs) -> None:
-        """Have a living child tell its listeners; leave it untold if none comes in time."""
+        """Forward events to a live child; drop them if no child is ready in time."""
         until = boottime() + _LONGEST_PAUSE
         while boottime() < until and not self._stopping:
             for child in self.children:
-                if child.tell(news):
+                if child.send_recovered(news):
                     return
             await asyncio.sleep(_LOOK)
-        log.warning("parent: %d ends of jobs are left untold to listeners", len(news))
+        log.warning("parent: %d job events not delivered to listeners", len(news))
 
     def _succeed(self, child: ChildProcess, death: Death) -> None:
-        """Start the next child in this one's place, or end with the last."""
+        """Start a successor, or shut down with the last child."""
         if child.probation and not self._stopping:
-            # The old one, in whose place it would have come, goes on.
+            # The old child keeps running.
             return
         lived = boottime() - child.started_at
         if child.startup_error is not None and self._number <= self._plan.processes:
@@ -181,23 +177,23 @@ class Parent:
                 self._health.last_end = child.startup_error
                 log.error("child %d cannot start\n%s", child.number, child.startup_error)
             elif child.killed is None:
-                log.warning("child %d ended by itself (%s) after %.1f s", child.number, how, lived)
+                log.warning("child %d crashed (%s) after %.1f s", child.number, how, lived)
         elif child.was_signalled and not child.draining and not self._stopping:
             log.warning(
-                "child %d left after a signal that its parent did not send; replacing it",
-                child.number,
+                "child %d exited after a signal from another process, replacing it", child.number
             )
-        # By itself only when its queues are empty and that is what it was for, or when an
-        # operator asked this one to drain.
+        # It exits on its own only with --drain, or if an operator drained it.
         finished = child.exit_reason in ("drained", "overran") and not child.was_signalled
         if not self._stopping and not finished and not child.draining:
             pause = self._crashes.pause(boottime())
             self._restart_after(pause)
             if pause:
                 crashes = len(self._crashes)
-                log.warning("%d children ended in a minute; the next in %.1f s", crashes, pause)
+                log.warning(
+                    "%d children crashed within a minute, next start in %.1f s", crashes, pause
+                )
         else:
-            self._end_with_the_last()
+            self._end_if_last()
 
     def _restart_after(self, pause: float) -> None:
         self._to_come += 1
@@ -206,19 +202,19 @@ class Parent:
     async def _restart(self, pause: float) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(pause):
-                await self.told_to_stop.wait()
+                await self.stop_requested.wait()
         self._to_come -= 1
         if self._stopping:
-            self._end_with_the_last()
+            self._end_if_last()
         else:
             await self._live(self._child())
 
-    def _end_with_the_last(self) -> None:
+    def _end_if_last(self) -> None:
         if not self.children and not self._to_come:
             self._over.set()
 
     async def _watch(self) -> None:
-        """See to it that no child runs a handler past its lease, or past its grace."""
+        """Kill children that run a handler past its lease or the grace period."""
         written_at = 0.0
         while True:
             now = self._looked_at = boottime()
@@ -228,7 +224,7 @@ class Parent:
             if now - written_at >= 1:
                 written_at = now
                 self._reap()
-                self._replace_the_limited()
+                self._replace_limited()
                 self._succession.recycle()
                 children, draining = len(self.children), self._stopping
                 self._health.update(self.children, now, draining=draining)
@@ -237,35 +233,31 @@ class Parent:
                 )
             await asyncio.sleep(max(min(nearest - boottime(), _LOOK), 0.001))
 
-    def _replace_the_limited(self) -> None:
-        """Replace a child whose code took the descriptors from it: it can neither connect nor start
-        a process any more."""
+    def _replace_limited(self) -> None:
+        """Replace a child with a lowered open file limit: it can't connect or start processes."""
         for child in [child for child in self.children if not child.draining]:
             if (files := child.lowered_files()) is not None:
                 self._drain_and_replace(child)
                 log.warning(
-                    "child %d: a handler lowered the limit of open files to %d; replacing it",
+                    "child %d: a handler lowered the open file limit to %d, replacing the child",
                     child.number,
                     files,
                 )
 
     def _reap(self) -> None:
-        """As the first process of a container, reap what handlers' programs left behind."""
         pids = {child.pid for child in self.children}
-        # One that is just being started is not known by its number yet.
+        # The pid of a child that is still starting isn't known yet.
         if os.getpid() == 1 and None not in pids:
             reap_orphans({pid for pid in pids if pid is not None})
 
     def metrics(self) -> str:
-        return self._figures.page(
+        return self._metrics.page(
             [child.counts() for child in self.children],
             wanted=self._plan.processes,
             draining=self._stopping,
         )
 
     def health(self) -> HealthResponse:
-        """Whether the watch over the children goes on, and one of them works; the database is not
-        asked."""
         fresh = boottime() - self._looked_at < _FRESH
         facts = {
             "state": "draining" if self._stopping else "active",
@@ -276,12 +268,12 @@ class Parent:
         return HealthResponse(status, "application/json", json.dumps(body) + "\n")
 
     def _look_at(self, child: ChildProcess, now: float) -> float:
-        """End the child if it must; answers with the next instant at which it might have to be."""
+        """Kill or replace the child if necessary; return when its next deadline is."""
         if child.killed:
             return NEVER
         look = child.board_summary()
         if reason := child.overdue(look, now):
-            # Killed first and logged after: nothing that a log does may delay this.
+            # Kill first: logging must not delay the kill.
             child.killed = reason
             child.kill()
             lived = now - child.started_at
@@ -290,12 +282,11 @@ class Parent:
             return NEVER
         if look.stuck and not child.draining:
             self._drain_and_replace(child)
-            log.warning("child %d: a handler does not end; replacing the child", child.number)
-        elif child.drains_unasked:
+            log.warning("child %d: a handler did not stop, replacing the child", child.number)
+        elif child.drains_unrequested:
             self._drain_and_replace(child)
             log.warning(
-                "child %d drains after a signal that its parent did not send; replacing it",
-                child.number,
+                "child %d drains after a signal from another process, replacing it", child.number
             )
         return min(look.earliest, child.kill_at)
 
@@ -305,27 +296,23 @@ class Parent:
             self.do(self._live(self._child()))
 
     def start_in_place_of(self, child: ChildProcess) -> ChildProcess:
-        """Start one that is on trial until it has loaded the app."""
         successor = self._child(in_place_of=child)
         successor.probation = True
         self.do(self._live(successor))
         return successor
 
     def succeed_by(self, child: ChildProcess, successor: ChildProcess) -> None:
-        """Let another take this one's place, which drains."""
         if self._scheduling is child:
             self._scheduling = successor
         self.drain(child)
 
     def _child(self, *, in_place_of: ChildProcess | None = None) -> ChildProcess:
-        """One more child. One of them all has the scheduler; so has who is to take its place."""
+        """Create a child. Exactly one child, or its successor, runs the scheduler."""
         self._number += 1
         if in_place_of is not None:
             return ChildProcess(self._plan, self._number, schedules=in_place_of.schedules)
         child = ChildProcess(
-            self._plan,
-            self._number,
-            schedules=self._plan.schedules and self._scheduling is None,
+            self._plan, self._number, schedules=self._plan.schedules and self._scheduling is None
         )
         if child.schedules:
             self._scheduling = child
@@ -336,28 +323,27 @@ class Parent:
         self._pass_on_schedules(child)
 
     def drain(self, child: ChildProcess) -> None:
-        """Tell a child to drain; it fires no schedules from then on."""
+        """Tell a child to drain; it stops running schedules."""
         child.drain(boottime() + self._plan.kill_after)
         self._pass_on_schedules(child)
 
     def _pass_on_schedules(self, child: ChildProcess) -> None:
-        """If this was the one with the scheduler: another has it now, else the next to come."""
+        """Move the scheduler to another child, or to the next one that starts."""
         if self._scheduling is child:
             others = (other for other in self.children if other.run_scheduler())
             self._scheduling = None if self._stopping else next(others, None)
 
     def _drain_all(self) -> None:
-        self.told_to_stop.set()
+        self.stop_requested.set()
         for child in self.children:
             self.drain(child)
         if database := next((child.database for child in self.children if child.database), None):
-            self.do(self._aftermath.prepare(*database))
-        self._end_with_the_last()
+            self.do(self._recovery.prepare(*database))
+        self._end_if_last()
 
     def _stop(self) -> None:
-        """First: drain. Again: kill, then release."""
         if not self._stopping:
-            log.info("draining, for at most %g s; a second signal ends at once", self._plan.grace)
+            log.info("draining for up to %g s; a second signal stops at once", self._plan.grace)
             self._drain_all()
             return
         for child in self.children:
@@ -366,7 +352,6 @@ class Parent:
 
 
 def run(plan: WorkerOptions) -> int:
-    """Be a worker until it is over; answers with the exit code."""
     configure_logging(plan.log_level, plan.log_format)
 
     on = None
@@ -382,7 +367,6 @@ def run(plan: WorkerOptions) -> int:
 
 
 def _how(child: ChildProcess, death: Death) -> str:
-    """What ended it, as a metric counts it."""
     if child.killed is None and child.exit_reason is None:
         if child.startup_error is not None:
             return "refused"

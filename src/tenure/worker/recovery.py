@@ -1,4 +1,4 @@
-"""How a child ended, and settling what it held."""
+"""Settle a dead child's leases, depending on how it ended."""
 
 import asyncio
 import math
@@ -29,31 +29,29 @@ if TYPE_CHECKING:
     from tenure._store.engine import Engine, ServiceConnection
 
 
-# Why a parent kills a child, in words.
+# Why the parent kills a child, for the log.
 KILLED = {
-    "lease": "it held a lease past its deadline",
-    "grace": "it did not drain within the grace",
-    "frozen": "its service thread stood still",
-    "loading": "it did not load the app in time (--load-timeout)",
-    "reload": "a later reload took its place",
+    "lease": "held a lease past its deadline",
+    "grace": "did not drain within the grace period",
+    "frozen": "service thread stopped responding",
+    "loading": "did not load the app in time (--load-timeout)",
+    "reload": "replaced by a later reload",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Death:
-    """How a child ended, as its parent saw it."""
-
-    # Exit code; negative: the signal's number. None if it never started.
+    # Exit code, or the negated signal number. None if it never started.
     code: int | None
-    # What the child said when it left by itself: "drained", "overran", "doomed".
+    # The child's last message when it exited: "drained", "overran", "doomed".
     left: str | None = None
     # Why the parent killed it: "lease", "grace", "frozen", "loading", "memory".
     killed: str | None = None
-    # Seconds between the service thread's last heartbeat and the end.
+    # Seconds between the service thread's last heartbeat and the child's end.
     service_heartbeat_age: float = math.inf
-    # Boottime of the end as the parent saw it.
+    # Boot-time clock reading when it ended.
     ended_at: float = 0.0
-    # The kernel's out-of-memory killer, where a cgroup or the signal tells.
+    # Killed by the kernel's out-of-memory killer.
     out_of_memory: bool = False
 
     @property
@@ -67,39 +65,41 @@ class Death:
 
 
 _AGAIN = 0.2
-# What ended as shortly before a crash may have caused it.
+# An attempt that ended this close to a crash may have caused it.
 _SHORTLY = 1.0
-# The share of a lease after which it is renewed.
 _RENEWAL = 1 / 3
 
 
 class DeadChildRecovery:
-    """Settles what dead children left. The parent's only business with the database."""
+    """Settle dead children's jobs. The parent uses the database only for this."""
 
     def __init__(self, *, name: str) -> None:
         self._name = name
         self._engine: Engine | None = None
         self._link: ServiceConnection | None = None
+        self._lock = asyncio.Lock()
 
-    def connect_to(self, url: str, schema: str) -> None:
-        """Learn the database from a child: the parent loads no user code."""
-        if self._engine is None:
-            self._engine = _wiring.engine(url, schema=schema)
-            self._link = self._engine.service_connection(f"tenure {self._name} parent")
+    async def connect_to(self, url: str, schema: str) -> None:
+        """Set the database, as reported by a child: the parent loads no user code."""
+        async with self._lock:
+            if self._engine is None:
+                # Loading the driver takes 0.4 s, and twice that on a busy machine. The parent must
+                # still be able to kill other children in time.
+                self._engine = await asyncio.to_thread(_wiring.engine, url, schema=schema)
+                self._link = self._engine.service_connection(f"tenure {self._name} parent")
 
     async def prepare(self, url: str, schema: str) -> None:
-        """A child is about to end: be connected by then, for the grace is short."""
-        self.connect_to(url, schema)
+        """Connect before a child ends, because the grace period is short."""
+        await self.connect_to(url, schema)
         if self._link is not None:
-            # If it fails now, `settle` tries again and says why.
+            # `settle` retries and logs the error.
             with suppress(StoreError):
                 await self._link.open()
 
     async def settle(
         self, worker: WorkerId, entries: Sequence[BoardEntry], *, death: Death
     ) -> RecoveredJobs:
-        """End the leases of a child that is gone, each as the child's death says, trying for as
-        long as they can matter; answers with what listeners are to hear of it."""
+        """Settle a dead child's leases, for up to two lease lengths; return listener events."""
         engine, link = self._engine, self._link
         if engine is None or link is None:
             return RecoveredJobs([])
@@ -120,13 +120,16 @@ class DeadChildRecovery:
                     busy = [answer.answer is SettleStatus.BUSY for answer in answers]
                     ends = [*compress(ends, busy)]
             except StoreError as error:
-                log.warning("parent: what a dead child held is not settled yet: %s", error)
+                log.warning("parent: cannot recover the jobs of a dead child yet: %s", error)
             else:
-                # What another session has locked is asked again.
+                # Locked rows are retried.
                 if not ends:
                     if entries:
                         counts = len(entries) - lost, lost
-                        log.info("parent: of a dead child %d released, %d lost", *counts)
+                        log.info(
+                            "parent: recovered the jobs of a dead child, released=%d, lost=%d",
+                            *counts,
+                        )
                     break
             await asyncio.sleep(_AGAIN)
         return RecoveredJobs(news)
@@ -137,12 +140,13 @@ class DeadChildRecovery:
 
 
 def judge(entries: Sequence[BoardEntry], death: Death) -> list[tuple[BoardEntry, Outcome]]:
-    """How each of these running periods ended, by how their process did (rule 8).
+    """Decide the outcome of each attempt, based on how its process ended (rule 8).
 
-    What had not begun is given back. So is everything where the child was ended for a reason that
-    is not its handlers': a drain, a recycling, a database that did not answer. Otherwise what ran
-    in it, or had ended a moment before, is lost and suspect; what ran in processes of their own
-    only if nothing ran inside, for then one of these may have ended the child.
+    Attempts that hadn't started are released. If the handlers weren't the cause, as in a drain, a
+    recycling or a database that isn't responding, all attempts are released. Otherwise, attempts
+    that ran in the child, or ended just before, are lost and their jobs become suspects. Attempts
+    in their own processes are lost only if none ran in the child itself, because then one of them
+    may have ended the child.
     """
     inside = [entry for entry in entries if _was_inside(entry, death)]
     apart = [entry for entry in entries if entry.phase is Phase.IN_PROCESS]
@@ -165,54 +169,49 @@ def judge(entries: Sequence[BoardEntry], death: Death) -> list[tuple[BoardEntry,
 
 
 def _was_inside(entry: BoardEntry, death: Death) -> bool:
-    """Whether it may have ended the child: it ran there, or had ended so shortly before that what
-    it left behind may have."""
+    """Whether this attempt may have ended the child: it ran there, or ended just before."""
     if entry.phase is Phase.ENDED:
         return death.ended_at - entry.since < _SHORTLY
     return entry.phase in (Phase.STARTED, Phase.TIMED_OUT)
 
 
 def _is_unexplained(entries: Sequence[BoardEntry], death: Death) -> bool:
-    """Whether nothing but its handlers explains the child's end."""
+    """Whether only the child's handlers can explain why it ended."""
     if death.left is not None or death.killed not in (None, "lease", "frozen"):
         return False
     if death.killed != "lease":
         return True
-    # Past a deadline with a service thread that could have renewed: the database did not answer.
+    # If the service thread was still running past a deadline, the database didn't respond.
     shortest = min((entry.lease.ttl for entry in entries), default=DEFAULTS.lease)
     return death.service_heartbeat_age > shortest.total_seconds() * _RENEWAL
 
 
 def _error(death: Death, *, neighbors: int) -> Error:
-    """Why what ran in a child was lost."""
-    beside = f", with {neighbors} other jobs running in it" if neighbors > 0 else ""
+    neighbors_text = f", with {neighbors} other jobs running in it" if neighbors > 0 else ""
     if death.killed in ("lease", "frozen"):
         return Error(
-            "StoodStill",
-            f"its worker process stood still past a deadline and was killed{beside}",
+            "StoodStill", f"its worker process stopped responding and was killed{neighbors_text}"
         )
     if death.out_of_memory:
         return Error(
             "OutOfMemory",
-            f"its worker process was killed: the system was out of memory{beside}",
+            f"its worker process was killed: the system was out of memory{neighbors_text}",
         )
     how = "unknown" if death.code is None else formatting.describe(death.code)
-    return Error("ProcessDied", f"its worker process died: {how}{beside}")
+    return Error("ProcessDied", f"its worker process died: {how}{neighbors_text}")
 
 
 def _given_back(death: Death, *, unexplained: bool) -> Error:
-    """Why what ran in a child was stopped and given back."""
     if death.killed == "lease" or death.left == "doomed":
         return execution.OUTAGE
     if unexplained:
-        return Error("ProcessDied", "the process that watched over it died of another job")
+        return Error("ProcessDied", "its worker process died because of another job")
     return execution.DRAINED
 
 
 def _news(
     ends: Sequence[tuple[BoardEntry, SettleRequest]], answers: Sequence[SettleResult]
 ) -> list[RecoveredJob]:
-    """What was settled just now, of what had begun; what was settled before was announced then."""
     return [
         RecoveredJob(entry.lease.job_id, entry.attempt, answer.state, answer.reason, end.settlement)
         for (entry, end), answer in zip(ends, answers, strict=True)
@@ -222,9 +221,6 @@ def _news(
 
 def _ended(entry: BoardEntry, outcome: Outcome) -> SettleRequest:
     settlement = lifecycle.settle(
-        outcome,
-        attempt=entry.attempt,
-        limit=entry.limit,
-        backoff=entry.retry_after,
+        outcome, attempt=entry.attempt, limit=entry.limit, backoff=entry.retry_after
     )
     return SettleRequest(entry.lease, settlement)

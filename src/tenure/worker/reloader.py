@@ -1,4 +1,4 @@
-"""Seeing that a project's code has changed, by looking at its files. Loads none of it."""
+"""Watch a project's Python files for changes, without importing them."""
 
 import asyncio
 import os
@@ -7,21 +7,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 _LOOK = 0.4
-# Of the time, what may be spent on looking.
+# The fraction of time that polling may take.
 _SHARE = 0.05
 _NOT_OURS = {"__pycache__", "node_modules", "site-packages"}
 
 
 class FileWatcher:
-    """The Python files under a directory: what has changed since the last look."""
-
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._seen = dict(_files(directory))
         self.took: float = 0.0
 
     def poll(self) -> set[str]:
-        """The files that were changed, made or removed since the last look."""
         started = time.monotonic()
         seen = dict(_files(self._directory))
         changed = {path for path, _ in self._seen.items() ^ seen.items()}
@@ -30,8 +27,7 @@ class FileWatcher:
         return changed
 
     async def wait_until_stable(self) -> set[str]:
-        """Return what has changed once something has and nothing more does: whoever saves many
-        files means one change."""
+        """Wait for changes, and return them once they stop."""
         changed: set[str] = set()
         while True:
             await asyncio.sleep(max(_LOOK, self.took / _SHARE))
@@ -42,15 +38,13 @@ class FileWatcher:
 
 
 async def watch_files(changes: FileWatcher, act: Callable[[], None]) -> None:
-    """Act after each change since the first look; never ends by itself."""
     while True:
         await changes.wait_until_stable()
         act()
 
 
 def _files(directory: Path) -> Iterator[tuple[str, tuple[int, int, int]]]:
-    """Each Python file with what tells one state of it from another. Left out is what people do
-    not edit: hidden directories, virtual environments, packages."""
+    """List Python files with their state, skipping hidden directories, virtualenvs and packages."""
     waiting = [str(directory)]
     while waiting:
         try:

@@ -1,5 +1,4 @@
-"""The scheduler as a process of its own: it declares the app's schedules, fires what is due, and
-runs no jobs."""
+"""The scheduler process: declares the app's schedules and runs due ones, but runs no jobs."""
 
 import asyncio
 import os
@@ -25,8 +24,7 @@ def main(
     metrics_host: str | None = None,
     metrics_port: int | None = None,
 ) -> None:
-    """Fire schedules for this app until told to stop. The name is for its connections; what is
-    not given is found in the environment or in tenure.toml."""
+    """Run this app's schedules until stopped; `name` labels its connections."""
     port = resolve("metrics_port", metrics_port)
     on = None if port is None else open_socket(resolve("metrics_host", metrics_host), port)
     asyncio.run(_run(app, resolve("name", name) or f"{socket.gethostname()}-{os.getpid()}", on))
@@ -37,14 +35,12 @@ async def _run(app: Tenure, name: str, on: socket.socket | None) -> None:
     loop = asyncio.get_running_loop()
     for request in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(request, stop_requested.set)
-    figures = WorkerMetrics()
+    worker_metrics = WorkerMetrics()
     firing: list[Scheduler] = []
 
     def metrics() -> str:
-        return figures.page(
-            [_counts(service) for service in firing],
-            wanted=1,
-            draining=stop_requested.is_set(),
+        return worker_metrics.page(
+            [_counts(service) for service in firing], wanted=1, draining=stop_requested.is_set()
         )
 
     try:
@@ -57,7 +53,6 @@ async def _run(app: Tenure, name: str, on: socket.socket | None) -> None:
 
 
 def _health() -> HealthResponse:
-    """It answers, so that it lives."""
     return HealthResponse(200, "application/json", '{"status": "live"}\n')
 
 
@@ -70,8 +65,8 @@ async def _fire(app: Tenure, name: str, firing: Scheduler, stop_requested: async
     services = [firing, *wakeups(app, name, firing.wake)]
     supervisor = Supervisor(services)
     supervisor.start()
-    log.info("firing schedules, %d of them declared by %s", len(app.declared), app.program)
+    log.info("scheduler started: program=%s, schedules=%d", app.program, len(app.declared))
     await stop_requested.wait()
-    log.info("stopping")
+    log.info("scheduler stopping")
     for service in reversed(services):
         await supervisor.stop(service, within=_STOP_WITHIN)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from django_tasks import TaskContext
 
 # The driver's connections over which `ask` asked.
-ASKED: list[Any] = []
+REQUESTS: list[Any] = []
 
 
 @app.task(name="sample.note", max_attempts=1)
@@ -33,7 +33,7 @@ def ask() -> int:
     """Ask over this thread's connection; how many queries Django has noted on it."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
-    ASKED.append(connection.connection)
+    REQUESTS.append(connection.connection)
     return len(connection.queries)
 
 

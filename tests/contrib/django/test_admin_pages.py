@@ -1,4 +1,4 @@
-"""The pages in Django's admin: who sees what, and that nobody changes anything."""
+"""The pages in Django's admin: who sees what, and that nothing can be changed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.contrib.admin import site
 from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.test import Client
 
+from support.secret_shapes import texts, values
 from tenure.contrib.django import app
+from tenure.contrib.django.models import Job
 from tests.contrib.django.acts import work
 from tests.contrib.django.sample import note, refuse
 
@@ -23,10 +26,10 @@ LIST = "/admin/tenure/job/"
 
 @pytest.fixture
 def visit(project: Any) -> Callable[..., Client]:
-    """A browser in which somebody with these permissions is signed in."""
+    """A browser in which a user with these permissions is signed in."""
 
     def signed_in(*permissions: str) -> Client:
-        user = User.objects.create_user("somebody", is_staff=True)
+        user = User.objects.create_user("ana", is_staff=True)
         user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
         client = Client()
         client.force_login(user)
@@ -91,6 +94,31 @@ def test_arguments_results_and_messages_are_for_those_who_may_see_them(
     work(app, url)
     client = visit("view_job", "view_payload")
     assert text(client, f"{LIST}{job}/").count("a secret") == 2
+
+
+@app.task(name="sample.tell", max_attempts=1)
+def tell(**args: Any) -> None:
+    raise RuntimeError(f"with {args['password']} then {args['note']}")
+
+
+def test_no_page_shows_a_secret(visit: Callable[..., Client], url: str) -> None:
+    """Before, the page of a job showed its arguments and errors as they are."""
+    canary, own = "zq9huntertwoxk4mpv7rw3ab", "wbqkdzpvmtrnhxlcygjfsaeu"
+    jobs = [
+        tell.enqueue(password=own, note=note, shapes=values(canary)).id
+        for note in texts(canary).values()
+    ]
+    work(app, url)
+    client = visit("view_job", "view_payload")
+    pages = [text(client, LIST, state="failed"), *(text(client, f"{LIST}{job}/") for job in jobs)]
+    assert [page for page in pages if canary[:16] in page or own in page] == []
+    assert all("&lt;redacted&gt;" in page for page in pages[1:])
+
+
+def test_the_pages_are_those_two() -> None:
+    """A new page has to be looked at by the test above."""
+    names = [pattern.name for pattern in site.get_model_admin(Job).get_urls()]
+    assert names == ["tenure_job_changelist", "tenure_job_change"]
 
 
 @pytest.mark.parametrize("path", [LIST, f"{LIST}1/"])

@@ -22,9 +22,9 @@ POSTGRES = "django.db.backends.postgresql"
 def other() -> Iterator[Any]:
     """A way to have a database `other` in the settings."""
 
-    def have(**said: Any) -> Any:
-        said.setdefault("ENGINE", POSTGRES)
-        whole = connections.configure_settings({"default": {}, "other": said})
+    def have(**given: Any) -> Any:
+        given.setdefault("ENGINE", POSTGRES)
+        whole = connections.configure_settings({"default": {}, "other": given})
         connections.settings["other"] = whole["other"]
         return connections["other"]
 
@@ -43,8 +43,8 @@ def check(**tenure: Any) -> list[tuple[str, str]]:
     "password", ["plain", "p@ss:w/rd?&#%", "it's \\ odd", " spaces ", "ünïcode=5"]
 )
 def test_a_password_arrives_as_it_is(other: Any, password: str) -> None:
-    said = other(NAME="shop", USER="ada", PASSWORD=password, HOST="db.example.org", PORT="6543")
-    found = conninfo.conninfo_to_dict(conf.address(said))
+    answer = other(NAME="shop", USER="ada", PASSWORD=password, HOST="db.example.org", PORT="6543")
+    found = conninfo.conninfo_to_dict(conf.address(answer))
     assert found["password"] == password
     assert (found["host"], found["port"], found["user"]) == ("db.example.org", "6543", "ada")
 
@@ -85,20 +85,18 @@ def test_settings_that_are_in_order_are_not_spoken_of() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "remedy"),
+    ("given", "remedy"),
     [
         ({"SCHMEA": "x"}, "write 'SCHEMA'"),
         ({"database": "x"}, "write 'DATABASE'"),
         (
             {"COLOUR": "x"},
-            "it takes DATABASE, IMPORTS, LISTEN, POOL_SIZE, PROGRAM, SCHEMA, VERSION",
+            "use DATABASE, IMPORTS, LISTEN, POOL_SIZE, PROGRAM, SCHEMA, VERSION",
         ),
     ],
 )
-def test_a_key_that_means_nothing_is_refused_with_the_one_that_was_meant(
-    said: dict[str, str], remedy: str
-) -> None:
-    [(code, text)] = check(**said)
+def test_unknown_key_is_refused_with_a_suggestion(given: dict[str, str], remedy: str) -> None:
+    [(code, text)] = check(**given)
     assert code == "tenure.E001"
     assert remedy in text
 

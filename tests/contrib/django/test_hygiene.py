@@ -12,7 +12,7 @@ from django.test import override_settings
 from tenure.contrib.django import app
 from tenure.contrib.django.project import in_thread
 from tests.contrib.django.acts import seen, work
-from tests.contrib.django.sample import ASKED, aask, ask, cut, note
+from tests.contrib.django.sample import REQUESTS, aask, ask, cut, note
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,21 +23,21 @@ pytestmark = pytest.mark.usefixtures("project")
 
 
 @pytest.fixture(autouse=True)
-def nothing_asked() -> Iterator[None]:
+def no_requests() -> Iterator[None]:
     """Begin with none, and close what threads kept that are gone by then."""
     yield
-    for driver in ASKED:
+    for driver in REQUESTS:
         driver.close()
-    ASKED.clear()
+    REQUESTS.clear()
 
 
 @pytest.fixture
 def kept_for_ever(project: Any) -> Iterator[None]:
     """CONN_MAX_AGE = None."""
-    said = connections.settings["default"]
-    before, said["CONN_MAX_AGE"] = said["CONN_MAX_AGE"], None
+    answer = connections.settings["default"]
+    before, answer["CONN_MAX_AGE"] = answer["CONN_MAX_AGE"], None
     yield
-    said["CONN_MAX_AGE"] = before
+    answer["CONN_MAX_AGE"] = before
 
 
 def still_open(url: str) -> set[int]:
@@ -54,7 +54,7 @@ def still_open(url: str) -> set[int]:
 def test_a_connection_is_closed_with_its_handler(url: str) -> None:
     app.enqueue_many(ask.bind() for _ in range(12))
     work(app, url, concurrency=3)
-    assert len(set(ASKED)) == 12
+    assert len(set(REQUESTS)) == 12
     assert still_open(url) == set()
 
 
@@ -62,8 +62,8 @@ def test_a_connection_is_closed_with_its_handler(url: str) -> None:
 def test_a_connection_that_is_kept_is_one_per_thread(url: str) -> None:
     app.enqueue_many(ask.bind() for _ in range(12))
     work(app, url, concurrency=3)
-    assert len(ASKED) == 12
-    assert len(set(ASKED)) <= 3
+    assert len(REQUESTS) == 12
+    assert len(set(REQUESTS)) <= 3
 
 
 @pytest.mark.usefixtures("kept_for_ever")
@@ -72,7 +72,7 @@ def test_a_connection_that_broke_is_not_met_by_the_next_handler(url: str) -> Non
     work(app, url, concurrency=1)
     states = seen(url, "SELECT state FROM tenure.job_archive")
     assert states == ["completed", "completed"]
-    assert len(set(ASKED)) == 2
+    assert len(set(REQUESTS)) == 2
 
 
 def test_an_async_handlers_connection_is_closed_on_djangos_thread(url: str) -> None:

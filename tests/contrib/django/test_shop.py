@@ -104,8 +104,8 @@ def test_what_the_readme_says_works(shop: Shop, bed: Bed) -> None:
         answer: dict[str, Any] = {}
 
         def answered() -> bool:
-            with contextlib.suppress(OSError), urlopen(f"{address}{path}", data.encode()) as said:  # noqa: S310 - its own server
-                answer.update(json.load(said))
+            with contextlib.suppress(OSError), urlopen(f"{address}{path}", data.encode()) as result:  # noqa: S310 - its own server
+                answer.update(json.load(result))
             return bool(answer)
 
         soon(answered, 60, "the server did not answer")

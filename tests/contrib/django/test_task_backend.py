@@ -33,17 +33,17 @@ pytestmark = pytest.mark.usefixtures("project")
 @pytest.fixture
 def heard() -> Iterator[list[tuple[str, str, str]]]:
     """What the framework's signals told: which, of which result, in which status."""
-    told: list[tuple[str, str, str]] = []
+    events: list[tuple[str, str, str]] = []
     named = {"enqueued": task_enqueued, "started": task_started, "finished": task_finished}
     receivers = []
     for name, signal in named.items():
 
         def hear(*, task_result: Any, name: str = name, **_other: Any) -> None:
-            told.append((name, task_result.id, task_result.status))
+            events.append((name, task_result.id, task_result.status))
 
         signal.connect(hear, sender=TenureBackend)
         receivers.append((signal, hear))
-    yield told
+    yield events
     for signal, hear in receivers:
         signal.disconnect(hear, sender=TenureBackend)
 
@@ -102,14 +102,14 @@ def test_a_result_belongs_to_its_transaction(url: str) -> None:
 
 
 @pytest.mark.parametrize("missing", ["99", "0", "-1", "¹", "a8098c1a", "", str(2**63)])
-def test_a_result_that_is_not_there_is_said_to_be_missing(missing: str) -> None:
+def test_missing_result_is_reported(missing: str) -> None:
     with pytest.raises(TaskResultDoesNotExist):
         default_task_backend.get_result(missing)
     with pytest.raises(TaskResultDoesNotExist):
         async_to_sync(default_task_backend.aget_result)(missing)
 
 
-def test_a_job_of_another_kind_is_no_result() -> None:
+def test_job_of_another_kind_is_not_in_the_results() -> None:
     with pytest.raises(TaskResultDoesNotExist):
         default_task_backend.get_result(str(note.enqueue().id))
     with pytest.raises(TaskResultMismatch):
@@ -173,7 +173,7 @@ def test_signals_tell_of_each_step(heard: list[tuple[str, str, str]], url: str) 
     assert of(second) == [("started", "RUNNING"), *ran], "what is tried again has not finished"
 
 
-def test_the_end_of_a_failed_task_is_told_once(heard: list[tuple[str, str, str]], url: str) -> None:
+def test_end_of_a_failed_task_is_reported_once(heard: list[tuple[str, str, str]], url: str) -> None:
     result = refuse.enqueue("no")
     _allow_attempts(url, 1)
     work(app, url)
@@ -287,8 +287,8 @@ def _allow_attempts(url: str, attempts: int) -> None:
 
 def test_a_worker_serves_the_queues_that_only_the_settings_name() -> None:
     queues = ["default", "mail", "seldom"]
-    said = {"BACKEND": "tenure.contrib.django.tasks.TenureBackend", "QUEUES": queues}
+    values = {"BACKEND": "tenure.contrib.django.tasks.TenureBackend", "QUEUES": queues}
     assert "seldom" not in app.tasks.queues
-    with override_settings(TASKS={"default": said}):
+    with override_settings(TASKS={"default": values}):
         app.load_tasks()
     assert "seldom" in app.tasks.queues

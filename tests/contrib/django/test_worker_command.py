@@ -133,30 +133,30 @@ def test_a_task_of_djangos_framework_survives_its_workers_death(shop: Shop, extr
         file.touch()
         soon(lambda: seen(shop.url, ENDED) != [], 120, worker.log())
         assert worker.stop() == 0
-    told = call(
+    text = call(
         shop,
         extra,
         f"{enqueue}result = wait_for.get_result({job!r}); "
         "print(result.status, result.return_value, result.attempts, "
         "result.errors[0].exception_class.__name__)",
     )
-    assert told == "SUCCESSFUL seen 2 LeaseLost"
+    assert text == "SUCCESSFUL seen 2 LeaseLost"
 
 
-def test_settings_that_cannot_be_are_told_before_a_worker_starts(shop: Shop, extra: Path) -> None:
+def test_invalid_settings_are_refused_before_a_worker_starts(shop: Shop, extra: Path) -> None:
     (extra / "extra_settings.py").write_text(SETTINGS.replace("IMPORTS", "IMPROTS"))
     environment = EXTRA | {"PYTHONPATH": str(extra)}
-    told = shop.run([sys.executable, "manage.py", "tenure_worker"], environment)
-    assert told.returncode == 1
-    assert "write 'IMPORTS'" in told.stderr
-    assert "Traceback" not in told.stderr
+    output = shop.run([sys.executable, "manage.py", "tenure_worker"], environment)
+    assert output.returncode == 1
+    assert "write 'IMPORTS'" in output.stderr
+    assert "Traceback" not in output.stderr
 
 
 def test_its_help_is_that_of_the_worker(shop: Shop) -> None:
-    told: Any = shop.manage("tenure_worker", "--help")
-    assert told.returncode == 0
+    reported: Any = shop.manage("tenure_worker", "--help")
+    assert reported.returncode == 0
     for option in ("--queues", "--concurrency", "--processes", "--drain", "--grace", "--name"):
-        assert option in told.stdout
+        assert option in reported.stdout
 
 
 def test_it_cannot_be_called_from_within_a_program(shop: Shop) -> None:
@@ -165,8 +165,8 @@ def test_it_cannot_be_called_from_within_a_program(shop: Shop) -> None:
         "call_command('tenure_worker')"
     )
     environment = {"DJANGO_SETTINGS_MODULE": "project.settings"}
-    told = shop.run([sys.executable, "-c", program], environment)
-    assert "app.run()" in told.stderr
+    output = shop.run([sys.executable, "-c", program], environment)
+    assert "app.run()" in output.stderr
 
 
 @pytest.mark.timeout(300)

@@ -1,1 +1,4 @@
-"""The PostgreSQL store. All SQL that Tenure sends lives here, one statement per file in sql/."""
+"""The PostgreSQL store.
+
+It contains all the SQL that Tenure sends, with one statement per file in `sql/`.
+"""

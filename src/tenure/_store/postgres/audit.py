@@ -1,29 +1,30 @@
-"""The audit: what operators did. The commands themselves write most of its rows."""
+"""The audit log. Most of its rows are written by the commands themselves."""
 
 from collections.abc import Sequence
 
 from tenure._model.audit import AuditPage, AuditRow, By
+from tenure._model.ids import Json
 from tenure._store.postgres.rows import LAST_ID
 from tenure._store.postgres.statements import QueryBase
 from tenure._store.steps import Op
 
-# Of one target there are few changes: so many are gone through at once.
+# A target has few changes, so we read this many at a time and filter them.
 _OF_A_TARGET = 1000
-# Of all others, the stretch of ids that is searched for a page.
+# Without a target, how many ids each page searches.
 _SEARCHED = 100_000
 
 
 class AuditQueries(QueryBase):
-    """The part of the store that records what operators did, and lists it."""
-
-    def record(self, by: By, action: str, targets: Sequence[str]) -> Op[None]:
-        """Record what an operator did by a verb that takes no `By`, in its transaction."""
-        return self._audit(by, action, targets)
+    def record(
+        self, by: By, action: str, targets: Sequence[str], *, after: Json = None
+    ) -> Op[None]:
+        """Record an operator's action in that action's transaction, if its method takes no `By`."""
+        return self._audit(by, action, targets, after=after)
 
     def list(
         self, target: str, *, count: int = 100, before: int | None = None
     ) -> Op[Sequence[AuditRow]]:
-        """What was done to a target, newest first, below an id."""
+        """Return the actions on a target, newest first, with ids below `before`."""
         last = LAST_ID if before is None else before
         rows = yield self._query("list_audit", target=target, before=last, count=count)
         return [AuditRow(**row) for row in rows]
@@ -39,11 +40,14 @@ class AuditQueries(QueryBase):
         count: int = 100,
         before: int | None = None,
     ) -> Op[AuditPage]:
-        """What was done, newest first, below an id. What is searched is bounded."""
+        """Return a page of audit rows with ids below `before`, newest first.
+
+        The search is bounded.
+        """
         below = LAST_ID if before is None else before
         if target is not None:
             rows = yield self._query("list_audit", target=target, before=below, count=_OF_A_TARGET)
-            found = [
+            matches = [
                 row
                 for row in (AuditRow(**row) for row in rows)
                 if (actor is None or actor in row.actor)
@@ -52,7 +56,7 @@ class AuditQueries(QueryBase):
                 and (enqueued or row.action != "enqueue")
             ]
             end = rows[-1]["id"] if len(rows) == _OF_A_TARGET else None
-            return _audit_page(found, len(rows), end, count)
+            return _audit_page(matches, len(rows), end, count)
         newest = yield self._query("newest_audit", before=below)
         if not newest:
             return AuditPage([], 0, None)
@@ -68,12 +72,12 @@ class AuditQueries(QueryBase):
             action=action,
             enqueued=enqueued,
         )
-        found = [AuditRow(**row) for row in rows]
-        searched = first + 1 - (lowest if len(found) <= count else found[count - 1].id)
-        return _audit_page(found, searched, lowest if lowest > 1 else None, count)
+        matches = [AuditRow(**row) for row in rows]
+        searched = first + 1 - (lowest if len(matches) <= count else matches[count - 1].id)
+        return _audit_page(matches, searched, lowest if lowest > 1 else None, count)
 
 
-def _audit_page(found: Sequence[AuditRow], searched: int, end: int | None, count: int) -> AuditPage:
-    """The first `count` of what was found; there may be more below the last, or below the end."""
-    page = found[:count]
-    return AuditPage(page, searched, page[-1].id if len(found) > count else end)
+def _audit_page(rows: Sequence[AuditRow], searched: int, end: int | None, count: int) -> AuditPage:
+    """Return a page of up to `count` rows, and the id that another page starts below."""
+    page = rows[:count]
+    return AuditPage(page, searched, page[-1].id if len(rows) > count else end)

@@ -1,10 +1,8 @@
-"""Connect: hosts, keepalives, pooler detection.
+"""Connect to PostgreSQL: hosts, keepalives and pooler detection.
 
-Connections that know whether a pooler stands before the server, and do without a session then.
-
-A pooler in transaction mode gives every transaction another server process: what one leaves in
-its session (settings, prepared statements, LISTEN) is another's to find. It is told by the
-process id, which the pooler made up for its client and the server knows better.
+A pooler in transaction mode shares sessions between clients, so behind one we don't use any session
+features. A pooler makes up the process id that it reports, so we detect it by comparing that id
+with the server's.
 """
 
 import asyncio
@@ -27,25 +25,28 @@ from psycopg.rows import TupleRow
 
 from tenure.errors import Unreachable
 
-# By then a statement has its answer, or nobody knows what became of it.
+# If a statement has no response by then, its outcome is unknown.
 DEADLINE = timedelta(seconds=15)
 _PLACE = {"host": "PGHOST", "hostaddr": "PGHOSTADDR", "port": "PGPORT"}
 
 
 def count_hosts(url: str) -> int:
-    """How many hosts the URL names."""
     return len(list(_places(url)))
 
 
 async def addresses(url: str, *, within: float) -> list[str]:
-    """The URL as a connection string for each address of each host, in the order given. A name that
-    is not told within so many seconds is left as it is: who connects to it says what is wrong."""
-    found = [
-        _at(url, place | told) for place in _places(url) for told in await _told(place, within)
+    """Return a connection string for each address of each host.
+
+    Keep names that can't be resolved.
+    """
+    targets = [
+        _at(url, place | address)
+        for place in _places(url)
+        for address in await _addresses(place, within)
     ]
     if conninfo.conninfo_to_dict(url).get("load_balance_hosts") == "random":
-        random.shuffle(found)
-    return found
+        random.shuffle(targets)
+    return targets
 
 
 def _at(url: str, place: dict[str, str]) -> str:
@@ -55,7 +56,10 @@ def _at(url: str, place: dict[str, str]) -> str:
 
 
 def _places(url: str) -> Iterator[dict[str, str]]:
-    """Host, address and port of each; one port stands for all."""
+    """Yield each host with its address and port.
+
+    If there's only one port, it applies to all hosts.
+    """
     given = conninfo.conninfo_to_dict(url)
     lists = {
         name: str(given.get(name) or os.environ.get(variable) or "").split(",")
@@ -69,7 +73,7 @@ def _places(url: str) -> Iterator[dict[str, str]]:
         yield {name: value for name, value in place.items() if value}
 
 
-async def _told(place: dict[str, str], within: float) -> list[dict[str, str]]:
+async def _addresses(place: dict[str, str], within: float) -> list[dict[str, str]]:
     host = place.get("host", "")
     if "hostaddr" in place or not host or host.startswith(("/", "@")):
         return [{}]
@@ -77,19 +81,21 @@ async def _told(place: dict[str, str], within: float) -> list[dict[str, str]]:
         return [{"hostaddr": str(ipaddress.ip_address(host))}]
     try:
         async with asyncio.timeout(within):
-            found = await _look_up(host)
+            resolved = await _look_up(host)
     except (OSError, UnicodeError):
         return [{}]
-    return [{"hostaddr": address} for address in found]
+    return [{"hostaddr": address} for address in resolved]
 
 
 def _look_up(host: str) -> asyncio.Future[list[str]]:
-    """The addresses of a name. In a thread of our own: the loop's executor is the handlers' too,
-    and one that they have filled or shut down would keep results from being settled."""
+    """Resolve a host name in a separate thread.
+
+    We don't use the event loop's executor, because handlers may fill it or shut it down.
+    """
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[list[str]] = loop.create_future()
 
-    def tell(act: Callable[[Any], None], value: object) -> None:
+    def resolve(act: Callable[[Any], None], value: object) -> None:
         if not answer.done():
             act(value)
 
@@ -97,12 +103,12 @@ def _look_up(host: str) -> asyncio.Future[list[str]]:
         act: Callable[[Any], None] = answer.set_result
         value: object
         try:
-            found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-            value = [str(sockaddr[0]) for *_, sockaddr in found]
-        except Exception as error:  # noqa: BLE001 - it is raised where it is awaited
+            infos = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            value = [str(sockaddr[0]) for *_, sockaddr in infos]
+        except Exception as error:  # noqa: BLE001 - raised where it is awaited
             act, value = answer.set_exception, error
-        with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody waits
-            loop.call_soon_threadsafe(tell, act, value)
+        with contextlib.suppress(RuntimeError):  # The loop is closed, so nothing waits.
+            loop.call_soon_threadsafe(resolve, act, value)
 
     threading.Thread(target=look_up, name="tenure-names", daemon=True).start()
     return answer
@@ -111,22 +117,22 @@ def _look_up(host: str) -> asyncio.Future[list[str]]:
 RV = TypeVar("RV")
 _SECONDS = DEADLINE.total_seconds()
 _ASK = "SELECT pg_backend_pid()"
-# What our options begin with; before it stand those of the URL.
+# Start of our options; the URL's options come first.
 OUR_OPTIONS = "-c enable_seqscan="
 _REFUSED = "unsupported startup parameter"
-# Addresses whose pooler takes no options: asked once each, not at every connection.
+# Addresses whose pooler rejects options, so we send them options only once.
 _without_options: set[tuple[object, ...]] = set()
 
 
 class DetectingConnection(Connection[TupleRow]):
-    """A connection that has learned how it was reached."""
+    """A connection that knows whether it goes through a pooler."""
 
     behind_pooler = False
     deadline: float | None = None
 
     @classmethod
     def connect(cls, conninfo: str = "", **kwargs: Any) -> Self:
-        """Connect, without options if a pooler refuses them, and ask who answers."""
+        """Connect, without options if a pooler rejects them, and detect a pooler."""
         fit = _fit(conninfo)
         try:
             connection = super().connect(fit, **kwargs)
@@ -137,7 +143,10 @@ class DetectingConnection(Connection[TupleRow]):
         return connection
 
     def detect_pooler(self) -> None:
-        """Ask who answers; through a pooler prepare nothing, here and for handlers' SQL."""
+        """Detect a pooler.
+
+        If there is one, don't prepare statements on this connection, even for handlers.
+        """
         lasting, self.deadline = self.deadline, _SECONDS
         row = self.execute(_ASK).fetchone()
         self.deadline = lasting
@@ -148,7 +157,7 @@ class DetectingConnection(Connection[TupleRow]):
             self.prepare_threshold = None
 
     def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
-        """Wait as psycopg does, but past no deadline; what came too late is unknown."""
+        """Wait as psycopg does, but not past the deadline. After that, the outcome is unknown."""
         if timeout is not None or self.deadline is None:
             return super().wait(gen, interval, timeout)
         try:
@@ -159,13 +168,10 @@ class DetectingConnection(Connection[TupleRow]):
 
 
 class AsyncDetectingConnection(AsyncConnection[TupleRow]):
-    """The same in the async world."""
-
     behind_pooler = False
 
     @classmethod
     async def connect(cls, conninfo: str = "", **kwargs: Any) -> Self:
-        """Connect, without options if a pooler refuses them, and ask who answers."""
         fit = _fit(conninfo)
         try:
             connection = await super().connect(fit, **kwargs)
@@ -176,7 +182,6 @@ class AsyncDetectingConnection(AsyncConnection[TupleRow]):
         return connection
 
     async def detect_pooler(self) -> None:
-        """Ask who answers; through a pooler prepare nothing, here and for handlers' SQL."""
         try:
             async with asyncio.timeout(_SECONDS):
                 row = await (await self.execute(_ASK)).fetchone()
@@ -191,7 +196,7 @@ class AsyncDetectingConnection(AsyncConnection[TupleRow]):
 
 @contextmanager
 def _or_closed(connection: Connection[Any] | AsyncConnection[Any]) -> Iterator[None]:
-    """Leave nothing open that nobody was given."""
+    """Close the connection if an error occurs, because the caller never receives it."""
     try:
         yield
     except BaseException:
@@ -200,13 +205,12 @@ def _or_closed(connection: Connection[Any] | AsyncConnection[Any]) -> Iterator[N
 
 
 def _fit(text: str) -> str:
-    """The connection string as it was last found to be taken there."""
+    """Return the connection string, without our options if this address rejects them."""
     return _stripped(text) if _place(text) in _without_options else text
 
 
 def _bare(text: str, error: OperationalError) -> str:
-    """The connection string without our options, if those were refused; else the error. Several
-    may learn it at once."""
+    """Return the connection string without our options if they were rejected, else raise."""
     if _REFUSED not in str(error) or OUR_OPTIONS not in text:
         raise error
     _without_options.add(_place(text))
@@ -224,8 +228,8 @@ def _place(text: str) -> tuple[object, ...]:
     return tuple(given.get(name) for name in ("host", "hostaddr", "port", "dbname", "user"))
 
 
-# Half-open connections end quickly, seen from here and from the server: default libpq
-# hung for over 40 s on a dropped peer, with these it is 3.4 s.
+# Half-open connections end quickly on both sides: with libpq's defaults a dropped peer hung for
+# over 40 s, with these for 3.4 s.
 _CLIENT: dict[str, str | int] = {
     "connect_timeout": 3,
     "tcp_user_timeout": 3000,
@@ -234,8 +238,8 @@ _CLIENT: dict[str, str | int] = {
     "keepalives_count": 3,
     "target_session_attrs": "read-write",
 }
-# Statistics of a small table make a sequential scan of every one of our statements; a
-# disabled scan looks so dear that JIT would compile it, at a thousand times the price.
+# A small table's statistics would turn each of our statements into a sequential scan. A disabled
+# scan looks so expensive that JIT would compile it, at a thousand times the cost.
 _SERVER = {
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
@@ -252,7 +256,7 @@ _SERVER = {
 }
 
 
-# The same where a pooler hands out sessions: with each transaction, and for it alone.
+# The same settings behind a pooler, sent with each transaction and valid only within it.
 BEGIN_WITH_SETTINGS = "; ".join(
     [
         "BEGIN ISOLATION LEVEL READ COMMITTED",
@@ -266,7 +270,10 @@ BEGIN_WITH_SETTINGS = "; ".join(
 
 
 def own(url: str, *, name: str = "tenure", **settings: str) -> str:
-    """The connection string of one of our own connections; `settings` override the server's."""
+    """Return the connection string for our own connections.
+
+    `settings` override the server's settings.
+    """
     given = conninfo.conninfo_to_dict(url)
     options = " ".join(f"-c {key}={value}" for key, value in (_SERVER | settings).items())
     merged: dict[str, str | int | None] = {**_CLIENT, "application_name": name, **given}
@@ -275,14 +282,13 @@ def own(url: str, *, name: str = "tenure", **settings: str) -> str:
 
 
 def callers(url: str, *, name: str) -> str:
-    """The connection string of a connection for users' SQL: our deadlines on the link, the
-    server's own settings for plans and statements."""
+    """Return the connection string for users' SQL: our network timeouts, the server's settings."""
     given = conninfo.conninfo_to_dict(url)
     return conninfo.make_conninfo("", **{**_CLIENT, "application_name": name, **given})
 
 
 def connect(url: str, *, name: str = "tenure", **settings: str) -> DetectingConnection:
-    """A connection of our own, in autocommit."""
+    """Open one of our own connections, in autocommit."""
     with _unreachable():
         return DetectingConnection.connect(own(url, name=name, **settings), autocommit=True)
 
@@ -301,22 +307,21 @@ def _unreachable() -> Iterator[None]:
     except OperationalError as error:
         if "startup parameter" in str(error):
             raise Unreachable(
-                f"a pooler refuses what the database's URL asks for: {error}; take it out of the "
-                "URL, or let PgBouncer drop it: ignore_startup_parameters = options"
+                f"a pooler refuses an option of the database URL: {error}; remove it from the "
+                "URL, or set in PgBouncer: ignore_startup_parameters = options"
             ) from error
         raise Unreachable(
-            f"no connection to a writable PostgreSQL: {error}; "
+            f"cannot connect to a writable PostgreSQL: {error}; "
             "check that the server runs, that the address is right and that it is not a standby"
         ) from error
 
 
 def database_name(url: str) -> str:
-    """The name of the database; empty if the URL leaves it to libpq."""
+    """Return the database name, or an empty string if the URL leaves it to libpq."""
     return str(conninfo.conninfo_to_dict(url).get("dbname") or "")
 
 
 def beside(url: str, database: str) -> str:
-    """The URL of another database on the same server."""
     if "://" not in url:
         return conninfo.make_conninfo(url, dbname=database)
     parts = urlsplit(url)

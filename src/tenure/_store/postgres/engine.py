@@ -1,7 +1,8 @@
-"""PostgreSQL as an engine: its store, its pools, the links of services, callers' connections."""
+"""PostgreSQL as an engine: store, pools, service connections, callers' connections."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from copy import copy
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -17,7 +18,7 @@ from tenure._store.engine import AsyncRunner, Engine, Notifier, Runner
 from tenure._store.migrations import Migration
 from tenure._store.postgres import drivers
 from tenure._store.postgres.connections import connect
-from tenure._store.postgres.pools import Pools
+from tenure._store.postgres.pools import PoolLimits, Pools
 from tenure._store.postgres.schema import migrations
 from tenure._store.postgres.service_connection import PostgresServiceConnection, check_listen
 from tenure._store.postgres.sessions import Publish, Session, is_unconfirmed
@@ -31,7 +32,7 @@ T = TypeVar("T")
 
 
 class PostgresEngine:
-    """One PostgreSQL database. `Engine` says what its methods do."""
+    """One PostgreSQL database. `Engine` documents its methods."""
 
     def __init__(
         self,
@@ -48,7 +49,8 @@ class PostgresEngine:
         self.notifier = notifier
         self._ring = notifier.publish if notifier else None
         self._pools = Pools(url, schema=schema, size=pool_size, ring=self._ring)
-        # By connection, what was enqueued in handlers' transactions: rung for at their commit.
+        self._pool = "own"
+        # The queues woken in handlers' transactions, by connection; published on commit.
         self._rung_at_commit: dict[int, set[str]] = {}
 
     @property
@@ -58,16 +60,25 @@ class PostgresEngine:
     def run(self, op: Op[T], connection: Any = None) -> T:
         if connection is not None:
             return self.on(connection).run(op)
-        with self._pools.checkout() as own:
+        with self._pools.checkout(self._pool) as own:
             answer: T = own.session.run(op)
             return answer
 
     async def arun(self, op: Op[T], connection: Any = None) -> T:
         if connection is not None:
             return await self.aon(connection).run(op)
-        async with self._pools.acheckout() as own:
+        async with self._pools.acheckout(self._pool) as own:
             answer: T = await own.session.run(op)
             return answer
+
+    def reserve_pool(self, name: str, *, connections: int, waiting: int) -> "PostgresEngine":
+        self._pools.limits[name] = PoolLimits(connections, waiting)
+        engine = copy(self)
+        engine._pool = name  # noqa: SLF001 - of this class
+        return engine
+
+    def limit_waiting(self, waiting: int) -> None:
+        self._pools.limits[self._pool] = PoolLimits(self._pools.size, waiting)
 
     @contextmanager
     def session(self) -> Iterator[Session]:
@@ -92,14 +103,13 @@ class PostgresEngine:
         )
 
     def _publish_later(self, connection: object) -> Publish | None:
-        """Of a connection that is ours to commit, until then; of another, the commit is not seen:
-        its workers hear of it by PostgreSQL alone, or poll."""
+        """Collect wakeups for a connection that we commit; we don't see other commits."""
         woken = self._rung_at_commit.get(id(connection))
         return None if woken is None else woken.update
 
     @contextmanager
     def _publish(self, connection: object) -> Iterator[None]:
-        """Ring after the commit that ends the block for what was enqueued within."""
+        """Publish wakeups after the commit that ends the block."""
         woken = self._rung_at_commit[id(connection)] = set()
         try:
             yield
@@ -152,19 +162,19 @@ class PostgresEngine:
 
 
 def _check_url(url: str) -> None:
-    """ConfigError for a URL that libpq cannot read; without libpq's words, which quote it."""
+    """Raise ConfigError for an invalid URL, without libpq's message, which quotes it."""
     try:
         conninfo.conninfo_to_dict(url)
     except psycopg.Error:
         raise ConfigError(
-            "the database's URL cannot be read; write it like postgresql://user@host:5432/name, "
-            "and signs like @ / : % in its password as %40 %2F %3A %25"
+            "the database URL is not valid; write postgresql://user@host:5432/name, with @ / : % "
+            "in the password as %40 %2F %3A %25"
         ) from None
 
 
 @contextmanager
 def _confirmed(connection: Connection[Any] | AsyncConnection[Any]) -> Iterator[None]:
-    """OutcomeUnknown if the server says of the commit that its standby did not confirm it."""
+    """Raise OutcomeUnknown if the server warns that the standby didn't confirm the commit."""
     warned = False
 
     def watch(diagnostic: Diagnostic) -> None:
@@ -181,5 +191,4 @@ def _confirmed(connection: Connection[Any] | AsyncConnection[Any]) -> Iterator[N
 
 
 def _is_an_engine(engine: PostgresEngine) -> Engine:
-    """Checked by the type checker."""
     return engine

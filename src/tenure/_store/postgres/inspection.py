@@ -1,5 +1,4 @@
-"""What people and the doctor look at beside jobs: leases, queues minute by minute, schedules, the
-server, schema drift, grants. Each look is bounded."""
+"""Facts for people and for `tenure doctor`: leases, throughput, schedules, server, schema."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +11,7 @@ from tenure._model.diagnostics import (
     LockedJob,
     NotifyQueue,
     OverdueMaintenance,
+    RoleSetting,
     SchemaDrift,
     ServerInfo,
     ServerSetting,
@@ -26,7 +26,7 @@ from tenure._model.stats import COUNTED, QueueThroughput, Throughput
 from tenure._rules.stats import MINUTE
 from tenure._store.postgres.maintenance import MaintenanceQueries, kept
 from tenure._store.postgres.overview import OverviewQueries
-from tenure._store.postgres.roles import GRANTS, ROLES
+from tenure._store.postgres.roles import GRANTS, ROLES, SETTINGS, WORKER_POLICY
 from tenure._store.postgres.rows import tick_row
 from tenure._store.postgres.schema import ExpectedSchema, expected_schema
 from tenure._store.postgres.settings import SettingQueries
@@ -39,49 +39,47 @@ if TYPE_CHECKING:
     from tenure._model.schedule import TickRow
 
 
-_SETTINGS = ("fsync", "full_page_writes", "synchronous_commit", "autovacuum", "track_counts")
+_SETTINGS = (
+    *("fsync", "full_page_writes", "synchronous_commit", "autovacuum", "track_counts"),
+    *("log_statement", "log_min_duration_statement", "log_min_duration_sample"),
+    *("log_parameter_max_length", "log_parameter_max_length_on_error"),
+)
+# Settings of a role that change no answer and end no statement.
+_HARMLESS = ("application_name", "log_", "timezone")
 _RIGHT = re.compile(r"(\w+)(?: \(([^)]*)\))?")
-# Whoever has no name of ours runs workers.
-_ANYBODY = "worker"
-# Upkeep is tried every hour, and gives way to readers.
+# A role without one of our names is assumed to run workers.
+_DEFAULT_ROLE = "worker"
+# Maintenance runs hourly and yields to readers.
 _PATIENCE = timedelta(days=2)
-# Autovacuum comes to the table of jobs after 1,000; by then it is far behind.
+# Autovacuum processes the job table after 1,000 dead rows; at this number it is far behind.
 _DEAD = 20_000
 _HOLDERS = 5
 
 
 @dataclass(eq=False)
 class InspectionQueries(QueryBase):
-    """The part of the store that is looked at, by people and by the doctor."""
-
     overview: OverviewQueries
     settings: SettingQueries
     maintenance: MaintenanceQueries
 
     def server_info(self) -> Op[ServerInfo]:
-        """What an operator should know of the server: version, role, settings, its clock."""
         [row] = yield self._query("server_info")
-        settings = yield self._query("server_settings", names=list(_SETTINGS))
-        found = {each["name"]: ServerSetting(each["value"], each["source"]) for each in settings}
-        return ServerInfo(**row, settings=found)
+        rows = yield self._query("server_settings", names=list(_SETTINGS))
+        settings = {each["name"]: ServerSetting(each["value"], each["source"]) for each in rows}
+        return ServerInfo(**row, settings=settings)
 
     def rights(self, role: str) -> Op[Sequence[str]]:
-        """The statements that grant this role what its programs need and it does not have."""
-        named = {f"{self.schema}_{kind}": kind for kind in ROLES}.get(role, _ANYBODY)
-        # The owner has all of it by owning it; what a server needs is the most that is granted.
+        """Return statements that grant the privileges the role's programs need but don't have."""
+        named = {f"{self.schema}_{kind}": kind for kind in ROLES}.get(role, _DEFAULT_ROLE)
+        # The owner has every right anyway; of the granted roles, the server role has the most.
         kind = "server" if named == "owner" else named
-        asked = [
-            (thing, column, right)
-            for thing, granted in GRANTS.items()
-            for right, columns in _RIGHT.findall(granted.get(kind, ""))
-            for column in (columns.split(", ") if columns else [""])
-        ]
+        needed = list(_granted(kind))
         rows = yield self._query(
             "missing_grants",
             schema=self.schema,
-            things=[thing.rpartition(" ")[2] for thing, _, _ in asked],
-            columns=[column for _, column, _ in asked],
-            rights=[right for _, _, right in asked],
+            things=[thing.rpartition(" ")[2] for thing, _, _ in needed],
+            columns=[column for _, column, _ in needed],
+            rights=[right for _, _, right in needed],
         )
         return list(self._grants(rows, role))
 
@@ -93,54 +91,92 @@ class InspectionQueries(QueryBase):
             place = f"{kind} {self.schema}.{thing}".strip() if thing else f"SCHEMA {self.schema}"
             yield f"GRANT {row['right']}{column} ON {place} TO {role}"
 
+    def excess_rights(self) -> Op[Mapping[str, Sequence[str]]]:
+        """Return the rights that our roles and PUBLIC have beyond ours, by role."""
+        named = {f"{self.schema}_{kind}": kind for kind in ROLES[1:]}
+        rows = yield self._query(
+            "role_rights",
+            schema=self.schema,
+            roles=list(named),
+            worker=f"{self.schema}_worker",
+            policy=WORKER_POLICY,
+        )
+        ours = {
+            (role, thing.rpartition(" ")[2], column, right)
+            for role, kind in named.items()
+            for thing, column, right in _granted(kind)
+        }
+        excess: dict[str, list[str]] = {}
+        for row in rows:
+            role, thing, column, right = row["role"], row["thing"], row["column"], row["right"]
+            if (role, thing, column, right) not in ours:
+                place = f"{thing} ({column})" if column else thing
+                excess.setdefault(role, []).append(f"{right} {place}".strip())
+        return excess
+
+    def role_settings(self) -> Op[Sequence[RoleSetting]]:
+        """Return the settings of our roles that `tenure db roles` doesn't make."""
+        ours = {
+            (f"{self.schema}_{kind}", name, value)
+            for kind, settings in SETTINGS.items()
+            for name, value in settings.items()
+        }
+        rows = yield self._query("role_settings", roles=[f"{self.schema}_{kind}" for kind in ROLES])
+        return [
+            RoleSetting(**row)
+            for row in rows
+            if (row["role"], row["name"], row["value"]) not in ours
+            and not row["name"].lower().startswith(_HARMLESS)
+        ]
+
     def schema_drift(self) -> Op[Sequence[SchemaDrift]]:
-        """Where the schema is not as this release has it."""
+        """Return the differences from this release's schema."""
         rows = yield self._query("actual_schema", schema=self.schema)
-        drawn = expected_schema(self.schema)
-        there = {(row["kind"], row["of"], row["name"]) for row in rows}
-        found = [*self._missing(drawn, there), *self._without_index(drawn, there)]
+        expected = expected_schema(self.schema)
+        actual = {(row["kind"], row["of"], row["name"]) for row in rows}
+        drift = [*self._missing(expected, actual), *self._without_index(expected, actual)]
         invalid = [(row["of"], row["name"]) for row in rows if not row["valid"]]
-        return [*found, *self._invalid(drawn, invalid)]
+        return [*drift, *self._invalid(expected, invalid)]
 
     def _missing(
-        self, drawn: ExpectedSchema, there: set[tuple[str, str, str]]
+        self, expected: ExpectedSchema, actual: set[tuple[str, str, str]]
     ) -> Iterator[SchemaDrift]:
-        for name, sql in drawn.sequences.items():
-            if ("sequence", name, name) not in there:
+        for name, sql in expected.sequences.items():
+            if ("sequence", name, name) not in actual:
                 yield SchemaDrift(FindingCode.TABLE_MISSING, f"sequence {name} is missing", sql)
-        for name, table in drawn.tables.items():
-            if ("table", name, name) not in there:
-                own = [index.sql for index in drawn.indexes.values() if index.table == name]
+        for name, table in expected.tables.items():
+            if ("table", name, name) not in actual:
+                own = [index.sql for index in expected.indexes.values() if index.table == name]
                 sql = "; ".join([table.sql, *own])
                 yield SchemaDrift(FindingCode.TABLE_MISSING, f"table {name} is missing", sql)
                 continue
             alter = f"ALTER TABLE {self.schema}.{name} ADD"
             for column, sql in table.columns.items():
-                if ("column", name, column) not in there:
+                if ("column", name, column) not in actual:
                     what = f"column {column} of table {name} is missing"
                     yield SchemaDrift(FindingCode.COLUMN_MISSING, what, f"{alter} COLUMN {sql}")
             for constraint, sql in table.constraints.items():
-                if ("constraint", name, constraint) not in there:
+                if ("constraint", name, constraint) not in actual:
                     what = f"constraint {constraint} of table {name} is missing"
                     yield SchemaDrift(FindingCode.CONSTRAINT_MISSING, what, f"{alter} {sql}")
 
     def _without_index(
-        self, drawn: ExpectedSchema, there: set[tuple[str, str, str]]
+        self, expected: ExpectedSchema, actual: set[tuple[str, str, str]]
     ) -> Iterator[SchemaDrift]:
-        for name, index in drawn.indexes.items():
-            if ("table", index.table, index.table) not in there:
+        for name, index in expected.indexes.items():
+            if ("table", index.table, index.table) not in actual:
                 continue
-            if ("index", index.table, name) not in there:
+            if ("index", index.table, name) not in actual:
                 what = f"index {name} of table {index.table} is missing"
-                yield SchemaDrift(FindingCode.INDEX_MISSING, what, _gently(drawn, name))
+                yield SchemaDrift(FindingCode.INDEX_MISSING, what, _gently(expected, name))
 
     def _invalid(
-        self, drawn: ExpectedSchema, found: Sequence[tuple[str, str]]
+        self, expected: ExpectedSchema, indexes: Sequence[tuple[str, str]]
     ) -> Iterator[SchemaDrift]:
-        for table, name in found:
+        for table, name in indexes:
             what = f"index {name} of table {table} is not valid"
-            index = drawn.indexes.get(name)
-            if index is not None and drawn.tables[index.table].partitioned:
+            index = expected.indexes.get(name)
+            if index is not None and expected.tables[index.table].partitioned:
                 sql = f"DROP INDEX {self.schema}.{name}; {index.sql}"
             elif name.endswith(("_ccnew", "_ccold")):
                 sql = f"DROP INDEX CONCURRENTLY {self.schema}.{name}"
@@ -149,7 +185,6 @@ class InspectionQueries(QueryBase):
             yield SchemaDrift(FindingCode.INDEX_INVALID, what, sql)
 
     def overdue_maintenance(self) -> Op[OverdueMaintenance]:
-        """What upkeep should have done by now."""
         set_days = yield from self.settings.changed()
         rows = yield from self.maintenance.planned(set_days, ahead=1, patience=_PATIENCE)
         missing = {row["day"] for row in rows if row["step"] <= 2}
@@ -157,15 +192,17 @@ class InspectionQueries(QueryBase):
         return OverdueMaintenance(sorted(missing), sorted(past))
 
     def notify_queue(self) -> Op[NotifyQueue]:
-        """How full the server's queue of notifications is."""
         [row] = yield self._query("notify_queue")
         return NotifyQueue(**row)
 
     def locked(
         self, queues: Sequence[str], older_than: timedelta, *, count: int
     ) -> Op[Sequence[LockedJob]]:
-        """Jobs of these queues that have been due for longer than this and that claims pass over,
-        because a transaction as old has their row locked."""
+        """Return due jobs that claims keep skipping because their rows are locked.
+
+        A job is included if it has been due, and its row has been locked, for longer than
+        `older_than`.
+        """
         rows = yield self._query("locked", queues=list(queues), older_than=older_than, count=count)
         return [
             LockedJob(JobId(row["id"]), row["queue"], row["pid"], row["application"], row["since"])
@@ -173,7 +210,7 @@ class InspectionQueries(QueryBase):
         ]
 
     def vacuum_issues(self) -> Op[VacuumIssues]:
-        """Which of our tables are not vacuumed as they should be."""
+        """Return our tables that aren't being vacuumed properly."""
         off = [row["name"] for row in (yield self._query("vacuum_issues"))]
         tables = yield self._query("tables")
         dead = {
@@ -184,14 +221,20 @@ class InspectionQueries(QueryBase):
         return VacuumIssues(off, dead)
 
     def leases(
-        self, *, worker: WorkerId | None = None, queue: str | None = None, count: int = 100
+        self,
+        *,
+        worker: WorkerId | None = None,
+        queue: str | None = None,
+        count: int = 100,
+        granted: Sequence[str] | None = None,
     ) -> Op[Sequence[LeaseRow]]:
-        """Leases of running jobs, those that end first before others."""
-        rows = yield self._query("leases", worker=worker, queue=queue, most=COUNTED, count=count)
+        """Return running jobs' leases, soonest to expire first."""
+        of = {"worker": worker, "queue": queue, "granted": granted}
+        rows = yield self._query("leases", **of, most=COUNTED, count=count)
         return [_lease(row) for row in rows]
 
     def throughput(self, queues: Sequence[str], *, minutes: int = 30) -> Op[Throughput]:
-        """What ended in each of these queues over the last minutes, from the counts per minute."""
+        """Return these queues' throughput over the last minutes, from the rollups."""
         [at] = yield self._query("rollup_progress")
         until: datetime = at["now"].replace(second=0, microsecond=0)
         since = until - minutes * MINUTE
@@ -205,7 +248,7 @@ class InspectionQueries(QueryBase):
         return Throughput(since, until, at["counted_until"], paces)
 
     def recent_runs(self, names: Sequence[str], *, count: int = 20) -> Op[Mapping[str, RecentRuns]]:
-        """What each of these schedules came to."""
+        """Return each schedule's last ticks and its last job's state."""
         ticks: dict[str, list[TickRow]] = {name: [] for name in names}
         for row in (yield self._query("last_ticks", names=list(names), count=count)):
             ticks[row["schedule"]].append(tick_row(row))
@@ -222,7 +265,7 @@ class InspectionQueries(QueryBase):
         }
 
     def system(self) -> Op[System]:
-        """What the installation stands on: the server, its durability, history and its keepers."""
+        """Return facts about the server, its durability and the history."""
         server = yield from self.server_info()
         [standbys] = yield self._query("standbys")
         holders = yield from self.overview.holders(count=_HOLDERS)
@@ -247,6 +290,14 @@ class InspectionQueries(QueryBase):
         )
 
 
+def _granted(kind: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the rights of a kind of role: the table or sequence, the column if any, the right."""
+    for thing, rights in GRANTS.items():
+        for right, columns in _RIGHT.findall(rights.get(kind, "")):
+            for column in columns.split(", ") if columns else [""]:
+                yield thing, column, right
+
+
 def _lease(row: Row) -> LeaseRow:
     return LeaseRow(
         job_id=JobId(row["id"]),
@@ -264,9 +315,9 @@ def _lease(row: Row) -> LeaseRow:
     )
 
 
-def _gently(drawn: ExpectedSchema, name: str) -> str:
-    """The statement that makes an index while work goes on, where there is one."""
-    index = drawn.indexes[name]
-    if drawn.tables[index.table].partitioned:
+def _gently(expected: ExpectedSchema, name: str) -> str:
+    """Return the statement that creates an index, without blocking writes if possible."""
+    index = expected.indexes[name]
+    if expected.tables[index.table].partitioned:
         return index.sql
     return index.sql.replace(f"INDEX {name}", f"INDEX CONCURRENTLY {name}", 1)

@@ -1,4 +1,4 @@
-"""What operators do to jobs. Each verb and its audit row are one transaction."""
+"""Operators' job commands. Each command and its audit row share one transaction."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -7,7 +7,14 @@ from tenure._model.audit import By
 from tenure._model.ids import JobId
 from tenure._model.job import State
 from tenure._model.operation import Changes
-from tenure._model.results import CancelStatus, DeleteStatus, RetryResult, RetryStatus
+from tenure._model.results import (
+    CancelStatus,
+    DeleteStatus,
+    FreeResult,
+    FreeStatus,
+    RetryResult,
+    RetryStatus,
+)
 from tenure._rules import operations as rules
 from tenure._store.postgres.rows import job_targets
 from tenure._store.postgres.statements import QueryBase
@@ -15,11 +22,13 @@ from tenure._store.steps import Op, Query, atomic, atomically
 
 
 class JobCommandQueries(QueryBase):
-    """The part of the store that operators call upon for jobs. The `…_unaudited` forms are for an
-    operation, which has an audit row of its own."""
+    """Operators' job commands.
+
+    Operations use the `…_unaudited` forms and write their own audit row.
+    """
 
     def cancel(self, ids: Sequence[JobId], by: By) -> Op[Sequence[CancelStatus]]:
-        """Queued: ended at once. Running: asked to, and the next renewal's answer says so."""
+        """End queued jobs, and ask running ones to end at their next renewal."""
         return self._with_partition_fallback(lambda day: atomically(self._cancel(ids, by, day)))
 
     def _cancel(self, ids: Sequence[JobId], by: By, day: date | None) -> Op[Sequence[CancelStatus]]:
@@ -37,7 +46,7 @@ class JobCommandQueries(QueryBase):
         return [answers[was[i]] if i in was else CancelStatus.NOT_LIVE for i in ids]
 
     def revoke(self, ids: Sequence[JobId], by: By) -> Op[Sequence[bool]]:
-        """Take running jobs from their holders and end them as cancelled."""
+        """Take running jobs away from their holders and end them as cancelled."""
         return self._with_partition_fallback(lambda day: atomically(self._revoke(ids, by, day)))
 
     def _revoke(self, ids: Sequence[JobId], by: By, day: date | None) -> Op[Sequence[bool]]:
@@ -49,11 +58,10 @@ class JobCommandQueries(QueryBase):
         return atomically(self._simple("hold", ids, by))
 
     def resume(self, ids: Sequence[JobId], by: By) -> Op[Sequence[bool]]:
-        """Let held jobs go on, in their old place."""
+        """Release held jobs, which keep their place in the queue."""
         return atomically(self._simple("resume", ids, by))
 
     def discard(self, ids: Sequence[JobId], by: By) -> Op[Sequence[bool]]:
-        """Delete dead letters for good."""
         return atomically(self._simple("discard", ids, by))
 
     def _simple(self, verb: str, ids: Sequence[JobId], by: By) -> Op[Sequence[bool]]:
@@ -68,7 +76,7 @@ class JobCommandQueries(QueryBase):
 
     @atomic
     def retry(self, ids: Sequence[JobId], by: By) -> Op[Sequence[RetryResult]]:
-        """Bring dead letters back for a new life, unless a younger job holds the key."""
+        """Requeue dead letters with fresh counters, unless a newer job holds the key."""
         answers = yield from self.retry_unaudited(ids)
         back = {i for i, a in zip(ids, answers, strict=True) if a.answer is RetryStatus.RETRIED}
         yield from self._audited(by, "retry", ids, back)
@@ -89,7 +97,10 @@ class JobCommandQueries(QueryBase):
         return answers
 
     def move(self, ids: Sequence[JobId], changes: Changes, by: By) -> Op[Sequence[bool]]:
-        """Give queued jobs another queue, priority or time. Without a time they keep their age."""
+        """Change queued jobs' queue, priority or time.
+
+        Without a new time, they stay due when they were.
+        """
         rules.check_changes(changes)
         return (yield from atomically(self._move(ids, changes, by)))
 
@@ -111,15 +122,28 @@ class JobCommandQueries(QueryBase):
 
     @atomic
     def delete(self, ids: Sequence[JobId], by: By) -> Op[Sequence[DeleteStatus]]:
-        """Delete ended jobs for good, with their items and keys; a live one is refused."""
+        """Delete ended jobs with their items and keys; refuse to delete live ones."""
         answers = yield from self.delete_unaudited(ids)
         gone = {i for i, a in zip(ids, answers, strict=True) if a is DeleteStatus.DELETED}
         yield from self._audited(by, "delete", ids, gone)
         return answers
 
+    @atomic
+    def free_key(self, task: str, key: str, by: By) -> Op[FreeResult]:
+        """Free a deduplication key whose job has ended. A live job keeps its key."""
+        rows = yield self._query("free_key", task=task, key=key)
+        if not rows:
+            return FreeResult(FreeStatus.NOT_FOUND)
+        holder = JobId(rows[0]["job_id"])
+        if not rows[0]["freed"]:
+            return FreeResult(FreeStatus.LIVE, holder)
+        before = {"key": key, "job": holder}
+        yield from self._audit(by, "key.free", [f"task:{task}"], before=before)
+        return FreeResult(FreeStatus.FREED, holder)
+
     def delete_unaudited(self, ids: Sequence[JobId]) -> Op[Sequence[DeleteStatus]]:
         rows = yield self._query("delete", ids=list(ids))
-        found = {
+        statuses = {
             row["id"]: DeleteStatus.LIVE if row["live"] else DeleteStatus.DELETED for row in rows
         }
-        return [found.get(i, DeleteStatus.NOT_FOUND) for i in ids]
+        return [statuses.get(i, DeleteStatus.NOT_FOUND) for i in ids]

@@ -1,5 +1,4 @@
-"""Jobs: enqueue and read. What needs a lease is in `leases` and `settlement`,
-lists are in `job_queries`."""
+"""Jobs: enqueue and read. Statements that need a lease are in `leases` and `settlement`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -13,19 +12,16 @@ from tenure._store.postgres.statements import QueryBase
 from tenure._store.steps import Op, Pipeline, Query, atomically
 from tenure.errors import QueryFailed
 
-# One list of arguments, as text, that surely fits into jsonb, which takes up to 256 MiB of its own
-# form: several times as much as some texts.
+# The longest list of arguments, as text, that is sure to fit into jsonb. jsonb's internal form is
+# limited to 256 MiB and can be several times the size of the text.
 _LONGEST_LIST = 16 * 1024 * 1024
 
 
 class JobQueries(QueryBase):
-    """The part of the store that enqueues and reads jobs."""
-
     def enqueue(self, jobs: Sequence[NewJob], *, wake: bool = True) -> Op[Sequence[EnqueueResult]]:
-        """Put jobs into their queues; answers in the order asked.
+        """Enqueue jobs.
 
-        Jobs that differ in their arguments alone are one short statement. Of others, those with
-        and those without a key are one each, and both one transaction.
+        Uniform jobs share one short statement. Results are in the order of the jobs.
         """
         if not isinstance(jobs, UniformBatch) and len(jobs) == 1:
             jobs = UniformBatch(jobs[0], [jobs[0].args])
@@ -41,25 +37,27 @@ class JobQueries(QueryBase):
         sent, answers = first_of_each_key(jobs)
         plain = [i for i in sent if jobs[i].key is None]
         keyed = [i for i in sent if jobs[i].key is not None]
-        # All is encoded before anything is sent: a refusal leaves nothing behind.
+        # Encode everything before sending anything, so a rejected job leaves nothing behind.
         parts = [
             (self._enqueue(name, [jobs[i] for i in indexes], wake=wake), indexes)
             for name, indexes in (("enqueue", plain), ("enqueue_keyed", keyed))
             if indexes
         ]
-        op = self._enqueue_all(parts)
+        op = self._enqueue_all(parts, jobs, wake=wake)
         by_index = yield from atomically(op) if len(parts) > 1 else op
-        said: set[int] = set()
+        seen: set[int] = set()
         result = []
         for place in answers:
             answer = by_index[sent[place]]
-            result.append(answer if place not in said else EnqueueResult(answer.id, created=False))
-            said.add(place)
+            result.append(answer if place not in seen else EnqueueResult(answer.id, created=False))
+            seen.add(place)
         return result
 
     def enqueue_pipelined(self, batches: Iterable[UniformBatch]) -> Op[Sequence[EnqueueResult]]:
-        """Put batches of jobs without a key into their queues, one behind the other; answers for
-        all of them in the order asked. To be performed atomically."""
+        """Enqueue uniform batches in a pipeline.
+
+        Run it in a transaction, because a batch may raise midway.
+        """
         errors: list[Exception] = []
         answers = yield Pipeline("enqueue_alike", _until_error(self._pipelined(batches), errors))
         if errors:
@@ -67,7 +65,10 @@ class JobQueries(QueryBase):
         return [EnqueueResult(job_id, created=True) for rows in answers for job_id, _ in rows]
 
     def _pipelined(self, batches: Iterable[UniformBatch]) -> Iterator[Query]:
-        """Each batch, halved as long as its arguments are too long for one list."""
+        """Yield one query per batch.
+
+        If the arguments don't fit in one list, split the batch in half.
+        """
         for jobs in batches:
             payload.check(jobs.job)
             args = payload.encode_list(jobs.args)
@@ -97,17 +98,44 @@ class JobQueries(QueryBase):
         )
         return Query(query.name, query.params, as_tuples=True)
 
-    def _enqueue_all(self, parts: list[tuple[Query, list[int]]]) -> Op[dict[int, EnqueueResult]]:
+    def _enqueue_all(
+        self, parts: list[tuple[Query, list[int]]], jobs: Sequence[NewJob], *, wake: bool
+    ) -> Op[dict[int, EnqueueResult]]:
         answers: dict[int, EnqueueResult] = {}
         for query, indexes in parts:
-            rows = yield query
-            for index, row in zip(indexes, rows, strict=True):
-                answers[index] = EnqueueResult(JobId(row["id"]), row["created"])
+            if (
+                query.name == "enqueue_keyed"
+                and not (yield self._query("may_choose_ids"))[0]["may"]
+            ):
+                keyed = [jobs[index] for index in indexes]
+                results = yield from atomically(self._enqueue_by_taken_keys(keyed, wake=wake))
+            else:
+                rows = yield query
+                results = [EnqueueResult(JobId(row["id"]), row["created"]) for row in rows]
+            answers |= zip(indexes, results, strict=True)
         return answers
+
+    def _enqueue_by_taken_keys(
+        self, jobs: Sequence[NewJob], *, wake: bool
+    ) -> Op[Sequence[EnqueueResult]]:
+        """Enqueue as a role that can't choose ids: take the keys, then insert the jobs."""
+        rows = yield self._query(
+            "take_keys", tasks=[job.task for job in jobs], keys=[job.key for job in jobs]
+        )
+        holders = {(row["task"], row["key"]): row["job_id"] for row in rows}
+        created = iter(())
+        if taken := [job for job in jobs if not holders[job.task, job.key]]:
+            created = iter((yield self._enqueue("enqueue_taken", taken, wake=wake)))
+        return [
+            EnqueueResult(JobId(holder), created=False)
+            if (holder := holders[job.task, job.key])
+            else EnqueueResult(JobId(next(created)["id"]), created=True)
+            for job in jobs
+        ]
 
     def _enqueue(self, name: str, jobs: Sequence[NewJob], *, wake: bool) -> Query:
         keys: dict[str, object] = {}
-        if name == "enqueue_keyed":
+        if name != "enqueue":
             keys = {"keys": [j.key for j in jobs], "key_fors": [j.key_for for j in jobs]}
         return self._query(
             name,
@@ -129,14 +157,24 @@ class JobQueries(QueryBase):
         )
 
     def get(self, job_id: JobId) -> Op[JobRow | None]:
-        """The job wherever it is now, in one snapshot, or None."""
+        """Return the job from whichever table it is in, in one snapshot, or None."""
         if not 0 < job_id <= LAST_ID:
             return None
-        rows = yield self._query("get", ids=[job_id])
+        rows = yield self._query("get", ids=[job_id], largest=None)
         return job_row(rows[0]) if rows else None
 
+    def queues_of(self, ids: Sequence[JobId]) -> Op[Mapping[JobId, str]]:
+        """Return the queues of the jobs that exist, in any state."""
+        rows = yield self._query("get", ids=list(ids), largest=0)
+        return {JobId(row["id"]): row["queue"] for row in rows}
+
+    def get_many(self, ids: Sequence[JobId], *, largest: int | None = None) -> Op[Sequence[JobRow]]:
+        """Return those of the jobs that exist; leave out payload fields above `largest` bytes."""
+        rows = yield self._query("get", ids=list(ids), largest=largest)
+        return [job_row(row) for row in rows]
+
     def wait(self, job_id: JobId) -> Op[JobRow | None]:
-        """Ask to be told on `ended_channel` when the job ends, and read it as it is now."""
+        """Request a notification on `ended_channel` when the job ends, and read it now."""
         if not 0 < job_id <= LAST_ID:
             return None
         try:
@@ -147,27 +185,28 @@ class JobQueries(QueryBase):
         return (yield from self.get(job_id))
 
     def attempts(self, job_id: JobId) -> Op[Sequence[AttemptRow]]:
-        """The job's ended running periods, oldest first."""
         rows = yield self._query("attempts", job_id=job_id)
         return [AttemptRow(**{**row, "outcome": AttemptOutcome(row["outcome"])}) for row in rows]
 
     def last_attempts(self, ids: Sequence[JobId]) -> Op[Sequence[AttemptRow]]:
-        """The last ended running period of each job that has one, without trace and log."""
+        """Return each job's last ended attempt, without traceback and log."""
         rows = yield self._query("last_attempts", ids=ids)
         return [AttemptRow(**{**row, "outcome": AttemptOutcome(row["outcome"])}) for row in rows]
 
     def items(self, job_id: JobId, *, after: str = "", count: int = 1000) -> Op[Mapping[str, Json]]:
-        """The job's result items by key, above a key."""
+        """Return the job's result items after a key, by key."""
         rows = yield self._query("items", job_id=job_id, after=after, count=count)
         return {row["key"]: row["data"] for row in rows}
 
 
 def _until_error(queries: Iterator[Query], errors: list[Exception]) -> Iterator[Query]:
-    """The queries up to an error of who makes them, which is kept: it is to be raised inside the
-    operation, and not where the queries are sent."""
+    """Yield queries until their source raises.
+
+    Keep the error so that the operation can raise it.
+    """
     try:
         yield from queries
-    except Exception as error:  # noqa: BLE001 - the caller's own code is among it
+    except Exception as error:  # noqa: BLE001 - includes the caller's code
         errors.append(error)
 
 
@@ -176,5 +215,5 @@ def _meta(job: NewJob) -> str | None:
 
 
 def _sparse(values: Sequence[object]) -> Sequence[object]:
-    """Nothing, where there is nothing: unnest fills up a short array with NULLs."""
+    """Return an empty array if all values are `None`: unnest pads short arrays with NULLs."""
     return values if any(value is not None for value in values) else []

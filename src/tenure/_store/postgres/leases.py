@@ -1,4 +1,4 @@
-"""Leases: claim, renew, report progress, guard, rescue. How they end is in `settlement`."""
+"""Leases: claim, renew, report progress, guard, rescue. Endings are in `settlement`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,11 +18,13 @@ from tenure._model.lease import (
     RescuedLease,
     RescueResult,
     StuckLease,
+    UnreadableClaim,
 )
-from tenure._model.outcome import Settlement
+from tenure._model.outcome import Settlement, SettleRequest
 from tenure._model.queue import EVERY_QUEUE, Lane
 from tenure._rules import payload
 from tenure._rules.lifecycle import ALONE_DEATHS, ALONE_FROM, MAX_DEATHS, MAX_WORKER_LOSSES
+from tenure._rules.readable import job_problem, shown_meta
 from tenure._store.postgres.rows import (
     check_isolation,
     name_arrays,
@@ -33,19 +35,19 @@ from tenure._store.postgres.settlement import SettlementQueries
 from tenure._store.postgres.statements import QueryBase
 from tenure._store.steps import Op, RawSql, Rows, atomically
 from tenure.config import LONGEST_LEASE
-from tenure.errors import LeaseLost
+from tenure.errors import Error, LeaseLost, StoreError
 
 T = TypeVar("T")
 _BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
-# Worker losses, deaths, suspect, and a max_losses that is not 0.
+# Worker losses, deaths, suspect, and a nonzero max_losses.
 _NEVER_LOST = (0, 0, 0, 1)
+# After this many unreadable jobs and no other, a claim leaves the rest to the next one.
+_MOST_UNREADABLE = 100
 
 
 @dataclass(eq=False)
 class LeaseQueries(QueryBase):
-    """The part of the store that grants leases and takes them back."""
-
     settlement: SettlementQueries
 
     def claim(
@@ -62,11 +64,16 @@ class LeaseQueries(QueryBase):
         suspects: int = ALONE_FROM,
         kept: Sequence[Lease] = (),
     ) -> Op[ClaimResult]:
-        """Claim due jobs from lanes in order, in one statement; in a transaction of its own,
-        with the queues' rows locked, where a queue has a limit. Suspects come with fewer worker
-        losses than `suspects`: 0 for none. Only a limit above `ALONE_FROM` admits those that must
-        run alone."""
-        asked = _lanes(lanes) | {
+        """Claim due jobs from lanes in order, in one statement.
+
+        If a queue has a limit, the claim is a transaction that locks the queues' rows. `limited` is
+        a hint from the last result that this may be the case. `patient` allows a slow scan from
+        zero, while `within` sets a timeout. Tasks in `unknown_tasks` are left to other workers.
+        `suspects` sets how many worker losses a suspect may have: it must have fewer than this, so
+        0 excludes all suspects. Suspects that must run alone are claimed only if the value is above
+        `ALONE_FROM`. `kept` lists the caller's own leases, which claims never rescue.
+        """
+        params = _lanes(lanes) | {
             "names": sorted({lane.queue for lane in lanes} | {EVERY_QUEUE}),
             "count": count,
             "worker": worker,
@@ -75,8 +82,33 @@ class LeaseQueries(QueryBase):
             "worker_losses": suspects,
             "deaths": ALONE_DEATHS if suspects <= ALONE_FROM else MAX_DEATHS,
         }
+        rescued: list[RescuedLease] = []
+        unreadable: list[UnreadableClaim] = []
+        while True:
+            claims = yield from self._claim_once(
+                params, lanes, worker, limited=limited, patient=patient, within=within, kept=kept
+            )
+            rescued += claims.rescued
+            unreadable += claims.unreadable
+            yield from self._fail_unreadable(claims.unreadable)
+            # Jobs that can't be read must not keep the ones behind them from being claimed.
+            if claims.jobs or not claims.unreadable or len(unreadable) >= _MOST_UNREADABLE:
+                return replace(claims, rescued=rescued, unreadable=unreadable)
+            limited = claims.limited
+
+    def _claim_once(
+        self,
+        params: Mapping[str, object],
+        lanes: Sequence[Lane],
+        worker: WorkerId,
+        *,
+        limited: bool,
+        patient: bool,
+        within: timedelta | None,
+        kept: Sequence[Lease],
+    ) -> Op[ClaimResult]:
         if not limited:
-            op = self._claim(asked, worker, patient=patient)
+            op = self._claim(params, worker, patient=patient)
             if patient or within:
                 op = atomically(_timed(None if patient else within, op))
             claims = yield from op
@@ -84,20 +116,45 @@ class LeaseQueries(QueryBase):
                 return claims
         return (
             yield from self._with_partition_fallback(
-                lambda day: atomically(self._claim_limited(asked, lanes, worker, day, kept))
+                lambda day: atomically(self._claim_limited(params, lanes, worker, day, kept))
             )
         )
+
+    def _fail_unreadable(self, claims: Sequence[UnreadableClaim]) -> Op[None]:
+        """Make dead letters of claimed jobs that can't be read, each under its own lease."""
+        if not claims:
+            return
+        try:
+            yield from self.settlement.settle(
+                [
+                    SettleRequest(
+                        claim.lease,
+                        Settlement(
+                            State.FAILED,
+                            AttemptOutcome.FAILED,
+                            reason="unreadable",
+                            error=Error("Unreadable", claim.why),
+                        ),
+                    )
+                    for claim in claims
+                ]
+            )
+        except StoreError:
+            # The jobs that were claimed with them must start. These are rescued and claimed again.
+            return
 
     def confirm(
         self, leases: Sequence[Lease], *, fail_on_loss: Sequence[bool] | None = None
     ) -> Op[Sequence[bool]]:
-        """Say that these jobs are about to begin, and extend their leases by their own length;
-        answers in the order asked. False: the lease was over before, and nothing may begin.
-        `fail_on_loss` says of which jobs every loss is the end: an enqueue by name knows no task.
+        """Confirm that these jobs are about to start, and renew their leases.
 
-        From here on a loss counts. A claim's commit may wait for a standby until the lease is
-        over, and a claim's answer may never arrive: such a claim began nothing
-        (docs/design/leases.md, "Confirming a claim").
+        Results are in the order of the request. False means that the lease has expired and the job
+        must not start. `fail_on_loss` lists the jobs that must end after any loss: if a job was
+        enqueued by name, its row doesn't have that option yet.
+
+        From this point on, a loss counts. Without a confirmation, it wouldn't: the claim's commit
+        may have waited for a standby until the lease expired, and its response may never have
+        arrived, so no handler started (docs/design/leases.md, "Confirming a claim").
         """
         fails = [False] * len(leases) if fail_on_loss is None else fail_on_loss
         ordered = sorted(zip(leases, fails, strict=True), key=lambda pair: pair[0].job_id)
@@ -111,48 +168,59 @@ class LeaseQueries(QueryBase):
         return [name_of(lease) in confirmed for lease in leases]
 
     def _claim(
-        self, asked: Mapping[str, object], worker: WorkerId, *, patient: bool
+        self, params: Mapping[str, object], worker: WorkerId, *, patient: bool
     ) -> Op[ClaimResult]:
-        rows = yield replace(self._query("claim", **asked), no_timeout=patient, as_tuples=True)
-        return (yield from self._answer(rows, asked, worker, limited=False))
+        rows = yield replace(self._query("claim", **params), no_timeout=patient, as_tuples=True)
+        return (yield from self._answer(rows, params, worker, limited=False))
 
     def _claim_limited(
         self,
-        asked: Mapping[str, object],
+        params: Mapping[str, object],
         lanes: Sequence[Lane],
         worker: WorkerId,
         day: date | None,
         kept: Sequence[Lease],
     ) -> Op[ClaimResult]:
         queues = sorted({lane.queue for lane in lanes})
-        limits = yield self._query("lock_queues", names=asked["names"])
-        if strange := [row["name"] for row in limits if not row["adopted"]]:
-            yield self._query("mark_limited", queues=strange, longest_lease=LONGEST_LEASE)
+        limits = yield self._query("lock_queues", names=params["names"])
+        if unadopted := [row["name"] for row in limits if not row["adopted"]]:
+            yield self._query("mark_limited", queues=unadopted, longest_lease=LONGEST_LEASE)
         rescued: Sequence[RescuedLease] = ()
         if limits:
             names = None if any(row["name"] == EVERY_QUEUE for row in limits) else queues
             rescues = yield from self._rescue(
-                day, floor=None, count=1000, queues=names, kept=kept, asked_at=limits[-1]["now"]
+                day, floor=None, count=1000, queues=names, kept=kept, before_at=limits[-1]["now"]
             )
             rescued = rescues.jobs
         locked = [row["name"] for row in limits]
-        rows = yield replace(self._query("claim_limited", **asked, locked=locked), as_tuples=True)
-        claims = yield from self._answer(rows, asked, worker, limited=bool(limits))
+        rows = yield replace(self._query("claim_limited", **params, locked=locked), as_tuples=True)
+        claims = yield from self._answer(rows, params, worker, limited=bool(limits))
         return replace(claims, rescued=rescued)
 
     def _answer(
-        self, rows: Rows, asked: Mapping[str, object], worker: WorkerId, *, limited: bool
+        self, rows: Rows, params: Mapping[str, object], worker: WorkerId, *, limited: bool
     ) -> Op[ClaimResult]:
-        """The claims in these rows; where there are none, why, and the time."""
+        """Return the claimed jobs from these rows.
+
+        Without any, return the reason and the current time.
+        """
         if not rows:
-            gate = (yield self._query("claim_blockers", names=asked["names"]))[0]
+            gate = (yield self._query("claim_blockers", names=params["names"]))[0]
             return ClaimResult([], 0, gate["limited"], frozenset(gate["unread"] or ()), gate["now"])
         now, found, unread = rows[0][-3:]
-        jobs = [_claimed(row, worker) for row in rows]
-        return ClaimResult(jobs, found, limited, frozenset(unread or ()), now)
+        jobs: list[ClaimedJob] = []
+        unreadable: list[UnreadableClaim] = []
+        for row in rows:
+            claimed = _claimed(row, worker)
+            if isinstance(claimed, ClaimedJob):
+                jobs.append(claimed)
+            else:
+                unreadable.append(claimed)
+        queues = frozenset(unread or ())
+        return ClaimResult(jobs, found, limited, queues, now, unreadable=unreadable)
 
     def next_due(self, lanes: Sequence[Lane]) -> Op[tuple[datetime | None, datetime]]:
-        """The earliest time ahead at which something is due in these lanes, and the time now."""
+        """Return when these lanes' next job is due, and the current time."""
         places = _lanes(lanes)
         for floors in ("floor_ats", "floor_ids"):
             del places[floors]
@@ -160,8 +228,7 @@ class LeaseQueries(QueryBase):
         return rows[0]["run_at"], rows[0]["now"]
 
     def suspect_waits(self, queues: Sequence[str], worker_losses: int) -> Op[bool]:
-        """Whether a due suspect waits in these queues that must run alone: by its deaths, or by
-        this many worker losses."""
+        """Return whether a due suspect must run alone because of its deaths or worker losses."""
         limits = {"worker_losses": worker_losses, "deaths": ALONE_DEATHS}
         rows = yield self._query("suspect_waits", queues=list(queues), **limits)
         waits: bool = rows[0]["waits"]
@@ -170,7 +237,10 @@ class LeaseQueries(QueryBase):
     def queue_names(
         self, *, patient: bool = False, within: timedelta | None = None
     ) -> Op[Sequence[str]]:
-        """The queues that have something queued; `patient` and `within` as of a claim."""
+        """Return the queues that have queued jobs.
+
+        `patient` and `within` work as they do in `claim`.
+        """
         op = self._queue_names(patient=patient)
         if patient or within:
             op = atomically(_timed(None if patient else within, op))
@@ -183,8 +253,10 @@ class LeaseQueries(QueryBase):
     def renew(
         self, leases: Sequence[Lease], *, began: Sequence[bool] | None = None
     ) -> Op[Sequence[RenewResult]]:
-        """Extend leases by their own length; answers in the order asked. Never waits. `began`
-        says which handlers have begun (default: all)."""
+        """Extend each lease by its own length, without waiting.
+
+        Results are in the order of the request.
+        """
         rows = yield self._query(
             "renew",
             **name_arrays(leases),
@@ -212,7 +284,11 @@ class LeaseQueries(QueryBase):
         also: Sequence[NewJob] = (),
         log: str | None = None,
     ) -> Op[ProgressResult]:
-        """Record a report and extend the lease; settle the job if its target is reached."""
+        """Record a progress report and renew the lease. If the job reached its target, settle it.
+
+        Raises LeaseLost if the lease is lost or expired. When the job is settled, `also` is
+        enqueued and `log` is stored.
+        """
         for key in items or ():
             payload.check_key(key, "an item's key")
         counts = {"done": done, "total": total, "message": message}
@@ -249,7 +325,6 @@ class LeaseQueries(QueryBase):
     def _reported(
         self, op: Op[ProgressResult], lease: Lease, also: Sequence[NewJob], log: str | None
     ) -> Op[ProgressResult]:
-        """The report, and the end of the job if it has reached its target."""
         reported = yield from op
         if reported.reached:
             reached = Settlement(State.COMPLETED, AttemptOutcome.COMPLETED, reason="target_reached")
@@ -257,7 +332,7 @@ class LeaseQueries(QueryBase):
         return reported
 
     def guard(self, lease: Lease) -> Op[None]:
-        """Fence a caller's transaction until its commit, without ending the job."""
+        """Fence a caller's transaction until it commits, without ending the job."""
         rows = yield self._within(
             "guard", id=lease.job_id, token=lease.token, owner=lease.claimed_by
         )
@@ -272,14 +347,13 @@ class LeaseQueries(QueryBase):
         count: int = 500,
         kept: Sequence[Lease] = (),
     ) -> Op[RescueResult]:
-        """End leases that ran out, above a floor. Any process may, any number at once; what the
-        caller itself still holds (`kept`) is left for it to give back."""
+        """End expired leases above a floor, except those the caller still holds (`kept`)."""
         return self._with_partition_fallback(
             lambda day: self._rescue(day, floor=floor, count=count, queues=None, kept=kept)
         )
 
     def overdue(self, older_than: timedelta, *, count: int = 10) -> Op[Sequence[StuckLease]]:
-        """Leases that have been over for longer than this, and who keeps them from a rescue."""
+        """Return leases that expired longer ago than this, with what blocks their rescue."""
         rows = yield self._query("overdue", older_than=older_than, count=count)
         return [
             StuckLease(JobId(row["id"]), row["pid"], row["application_name"], row["since"])
@@ -294,10 +368,12 @@ class LeaseQueries(QueryBase):
         count: int,
         queues: list[str] | None,
         kept: Sequence[Lease],
-        asked_at: datetime | None = None,
+        before_at: datetime | None = None,
     ) -> Op[RescueResult]:
-        """Rescue in one statement. `asked_at` is the database's time just before it, where the
-        transaction began earlier."""
+        """Rescue leases in one statement.
+
+        In a longer transaction, pass the time just before it began as `before_at`.
+        """
         rows = yield self._query(
             "rescue",
             floor=floor or _BEGINNING,
@@ -308,7 +384,7 @@ class LeaseQueries(QueryBase):
             kept=[lease.job_id for lease in kept],
             max_worker_losses=MAX_WORKER_LOSSES,
             max_deaths=MAX_DEATHS,
-            asked_at=asked_at,
+            before_at=before_at,
             alone_deaths=ALONE_DEATHS,
         )
         jobs = [
@@ -324,7 +400,7 @@ class LeaseQueries(QueryBase):
                 row["attempt"],
                 row["max_attempts"],
                 row["key"],
-                row["meta"],
+                shown_meta(row["meta"]),
             )
             for row in rows
             if row["id"] is not None
@@ -333,36 +409,41 @@ class LeaseQueries(QueryBase):
 
 
 def _timed(within: timedelta | None, op: Op[T]) -> Op[T]:
-    """The same with another statement timeout; 0 is none, for a scan from zero may take long."""
+    """Run with a different statement timeout.
+
+    None removes it, because a scan from zero may be slow.
+    """
     yield RawSql(f"SET LOCAL statement_timeout = {(within or timedelta(0)) // _MILLISECOND}")
     return (yield from op)
 
 
-def _claimed(row: tuple[Any, ...], worker: WorkerId) -> ClaimedJob:
-    """One job from its row of a claim. In the order of the fields: by their names it would take
-    a third of a worker's time."""
+def _claimed(row: tuple[Any, ...], worker: WorkerId) -> ClaimedJob | UnreadableClaim:
+    """Read a claimed job by position: using column names takes a third of a worker's time."""
     (
         job_id, token, queue, task, key, args, priority, attempt, max_attempts, losses,
         run_at, created_at, claimed_at, expires_at, cursor, progress, items, meta,
         lost, returned, _now, _found, _unread,
     ) = row  # fmt: skip
-    # No array for a fresh job, which pays no statement more either: only a job that was lost
-    # before, or that fails on loss, must be known to have begun.
+    # Truncate to milliseconds: the statement reads the clock once for each end of the lease.
+    ttl = expires_at - claimed_at
+    ttl = timedelta(ttl.days, ttl.seconds, ttl.microseconds // 1000 * 1000)
+    lease = Lease(job_id, token, worker, ttl)
+    if why := job_problem(args, meta, cursor, progress, run_at, created_at):
+        return UnreadableClaim(lease, queue, task, why)
+    # A fresh job has no array and needs no extra statement: only jobs that were lost before, or
+    # that fail on loss, must be confirmed.
     worker_losses, deaths, suspect, max_losses = lost or _NEVER_LOST
     job = JobRow(
         job_id, State.RUNNING, queue, task, args, priority, attempt, max_attempts, losses, token,
         run_at, created_at, key, False, False, worker, claimed_at, expires_at,
         None, None, None, cursor, progress, items, meta, worker_losses, deaths, bool(suspect),
     )  # fmt: skip
-    # Whole milliseconds: the statement reads the clock once for each end.
-    ttl = expires_at - claimed_at
-    ttl = timedelta(ttl.days, ttl.seconds, ttl.microseconds // 1000 * 1000)
     confirm = deaths > 0 or max_losses == 0
-    return ClaimedJob(job, Lease(job_id, token, worker, ttl), returned, confirm)
+    return ClaimedJob(job, lease, returned, confirm)
 
 
 def _lanes(lanes: Sequence[Lane]) -> dict[str, object]:
-    """Lanes as parameter arrays: by priority, and in each what was given back before the rest."""
+    """Return lanes as parameter arrays, by priority, with returned jobs first in each lane."""
     ordered = sorted(
         ((lane, returned) for lane in lanes for returned in (True, False)),
         key=lambda place: (-place[0].priority, not place[1]),

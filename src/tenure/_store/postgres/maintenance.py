@@ -1,4 +1,4 @@
-"""Maintenance: partitions ahead, retention behind. Nothing here is on the way of a job."""
+"""Maintenance: create upcoming partitions and drop expired ones. Jobs never wait for it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,22 +15,20 @@ from tenure.errors import QueryFailed
 DAYS_AHEAD = 14
 _BATCH = 1000
 _ROUNDS = 1000
-# Another upkeep was faster (duplicate table, already a partition, already gone), or a reader
-# is in the way and this is left for the next time.
+# Another process was faster (duplicate table, already a partition, already gone), or a reader holds
+# a lock. Either way, leave it for the next run.
 _BENIGN = frozenset({"23505", "42P07", "42809", "42P01", "55000", "55P03", "57014"})
 
 
 @dataclass(eq=False)
 class MaintenanceQueries(QueryBase):
-    """The part of the store that makes room ahead and clears it behind."""
-
     settings: SettingQueries
 
     def maintain(self) -> Op[MaintenanceReport]:
-        """Make the partitions ahead, drop what is past its retention.
+        """Create upcoming partitions, and drop data that is past its retention.
 
-        Each step is a statement of its own: a detach runs concurrently, behind long readers
-        it gives up, and settling goes on all the while.
+        Must run as the owner and outside a transaction, because partitions are detached
+        concurrently while workers keep settling jobs.
         """
         set_days = yield from self.settings.changed()
         done, left = yield from self._partitions(set_days)
@@ -43,12 +41,14 @@ class MaintenanceQueries(QueryBase):
         yield from self._prune("prune_operation_items", keep=as_long)
         operations = yield from self._prune("prune_operations", keep=as_long)
         answers = yield from self._prune("prune_answers", keep=DEFAULTS.keep_answers)
+        yield from self._prune("prune_sessions", keep=DEFAULTS.keep_sessions)
+        yield from self._prune("prune_codes")
         return MaintenanceReport(
             done, left, failed, keys, len(workers), ticks, operations, answers, rollups
         )
 
     def clear(self) -> Op[None]:
-        """Remove everything but the schema itself: for tests, between one and the next."""
+        """Remove everything except the schema itself, for tests."""
         plan = yield self._query("plan_clear", schema=self.schema)
         yield RawSql("; ".join(row["statement"] for row in plan))
 
@@ -59,7 +59,7 @@ class MaintenanceQueries(QueryBase):
         ahead: int = DAYS_AHEAD,
         patience: timedelta = timedelta(0),
     ) -> Op[Rows]:
-        """The steps to do, in order; `patience` leaves alone what is past its retention by less."""
+        """Return the maintenance steps in order. `patience` extends the retention."""
         return (
             yield self._query(
                 "plan_partitions",
@@ -77,8 +77,8 @@ class MaintenanceQueries(QueryBase):
         for row in plan:
             statement, place = row["statement"], (row["parent"], row["day"])
             if place in stuck:
-                # To drop a day that is still attached would lock the parent, and every
-                # settle behind it.
+                # Dropping a day that is still attached would lock the parent, and every settle
+                # behind it.
                 continue
             try:
                 if "DETACH" in statement and row["parent"] == "job_archive":
@@ -94,13 +94,13 @@ class MaintenanceQueries(QueryBase):
         return done, left
 
     def _prune_items(self, day: date) -> Op[None]:
-        """Delete the items of a day's archived jobs, a stretch at a time."""
+        """Delete the items of a day's archived jobs, one id range at a time."""
         after = 0
         while rows := (yield self._query("prune_items", day=day, after=after, count=10 * _BATCH)):
             after = rows[0]["id"]
 
     def _prune(self, verb: str, **params: object) -> Op[int]:
-        """Delete in bounded batches until one is not full."""
+        """Delete in bounded batches until one isn't full."""
         pruned = 0
         for _ in range(_ROUNDS):
             rows = yield self._query(verb, count=_BATCH, **params)
@@ -111,7 +111,7 @@ class MaintenanceQueries(QueryBase):
 
 
 def kept(set_days: Mapping[str, Json], name: str) -> timedelta:
-    """How long something is kept: as it was set at run time, or as built in."""
+    """Return a retention period as set at run time, or its default."""
     builtin = {
         "keep_archive_days": DEFAULTS.keep_archive,
         "keep_attempts_days": DEFAULTS.keep_attempts,

@@ -1,4 +1,4 @@
-"""Bulk operations: start, run chunks, steer, list."""
+"""Batch operations: start, run chunks, pause and abort, list."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -22,21 +22,22 @@ from tenure._model.operation import (
 )
 from tenure._rules import operations as rules
 from tenure._rules import selector_query
+from tenure._store.postgres.erasures import ErasureQueries
 from tenure._store.postgres.job_commands import JobCommandQueries
 from tenure._store.postgres.job_queries import JobSearchQueries
-from tenure._store.postgres.rows import LAST_ID
+from tenure._store.postgres.rows import LAST_ID, operation_row
 from tenure._store.postgres.statements import Jsonb, QueryBase
 from tenure._store.postgres.ticks import TickQueries
 from tenure._store.steps import Op, Query, RawSql, Row, atomic, atomically
 from tenure.errors import InvalidValue, QueryFailed
 
-# Who aborts an operation waits for its chunk.
+# An abort waits for the current chunk.
 _WITHIN = "SET LOCAL lock_timeout = '200ms'; SET LOCAL statement_timeout = '1s'"
 _TOO_SLOW = "57014"
 _AGAIN_SOON = timedelta(milliseconds=100)
 _AGAIN_LATER = timedelta(seconds=5)
 _SEARCHED = 100_000
-# What one statement freezes of a backfill's ticks.
+# How many of a backfill's ticks one statement freezes.
 _TICKS = 10_000
 # A filter may have to read a whole table.
 _FREEZE_WITHIN = "SET LOCAL statement_timeout = '60s'"
@@ -50,28 +51,26 @@ _Done = tuple[list[ItemOutcome], list[JobId | None]]
 
 @dataclass(eq=False)
 class OperationQueries(QueryBase):
-    """The part of the store that does one thing to many jobs, chunk by chunk."""
-
     commands: JobCommandQueries
     search: JobSearchQueries
     ticks: TickQueries
+    erasures: ErasureQueries
 
     def next_due(self) -> Op[tuple[datetime | None, datetime]]:
-        """When the next chunk of an operation is due, if any is, and the time now."""
+        """Return when the next chunk is due, if any, and the current time."""
         [row] = yield self._query("next_operation")
         return row["next_at"], row["now"]
 
     def run_chunk(self) -> Op[int]:
-        """Do one chunk of the operation that has been due the longest, in one transaction.
+        """Process one chunk of the operation that is the most overdue, in one transaction.
 
-        A chunk that meets a locked row or a value that the database refuses is halved until the
-        one to blame is alone; that one gets its outcome, and the operation goes on. What else the
-        database refuses puts this operation off, and not the others.
+        If an item is locked or rejected, the chunk is halved until that item is alone. Any other
+        error postpones only this operation.
         """
-        did = yield from atomically(self._run_chunk())
-        if isinstance(did, QueryFailed):
-            raise did
-        return did
+        done = yield from atomically(self._run_chunk())
+        if isinstance(done, QueryFailed):
+            raise done
+        return done
 
     def _run_chunk(self) -> Op[int | QueryFailed]:
         yield RawSql(_WITHIN)
@@ -79,6 +78,8 @@ class OperationQueries(QueryBase):
         if not rows:
             return 0
         operation, limit = operation_row(rows[0]), rows[0]["chunk_limit"]
+        if operation.kind is OperationKind.ERASE:
+            return (yield from self.erasures.run_chunk(rows[0]))
         items = yield self._query(
             "operation_items",
             id=operation.id,
@@ -113,8 +114,7 @@ class OperationQueries(QueryBase):
         return self._query("postpone_operation", id=operation.id, chunk_limit=limit, pause=pause)
 
     def _do(self, operation: OperationRow, items: Sequence[Row]) -> Op[_Done]:
-        """Do what the operation is for to these items, as a part of the chunk's transaction that
-        can be undone alone; answer what became of each, and the job that it made."""
+        """Process these items in a savepoint. Return each item's outcome and any job it created."""
         if operation.kind is OperationKind.BACKFILL:
             ticks = [item["fire_at"] for item in items]
             return (yield from atomically(self._filled(operation.filter.schedule or "", ticks)))
@@ -154,11 +154,11 @@ class OperationQueries(QueryBase):
                 moved = yield from self.commands.move_unaudited(ids, operation.changes or Changes())
                 no = ItemOutcome.NOT_QUEUED
                 return [ItemOutcome.MOVED if i in moved else no for i in ids]
-            case OperationKind.BACKFILL:
-                raise AssertionError("a backfill is of ticks")
+            case OperationKind.BACKFILL | OperationKind.ERASE:
+                raise AssertionError(f"the chunks of a {operation.kind} are done elsewhere")
 
     def start(self, new: NewOperation, by: By, *, keep: bool = True) -> Op[OperationRow]:
-        """Freeze the members of an operation, in one transaction with its row and its audit."""
+        """Start an operation by freezing its members. Without `keep`, only count them (dry run)."""
         rules.check(new)
         return (yield from atomically(self._start(new, by, keep=keep)))
 
@@ -173,14 +173,13 @@ class OperationQueries(QueryBase):
         return (yield from self._admitted(new, operation_id, frozen["total"], by))
 
     def start_backfill(self, new: NewBackfill, by: By, *, keep: bool = True) -> Op[OperationRow]:
-        """Freeze those of a schedule's ticks that have no job, in one transaction with the row of
-        the operation and its audit."""
+        """Freeze the ticks that have no job, in the transaction that creates the operation."""
         rules.check_rate(new.rate)
         return (yield from atomically(self._start_backfill(new, by, keep=keep)))
 
     def _start_backfill(self, new: NewBackfill, by: By, *, keep: bool) -> Op[OperationRow]:
-        said = Filter(schedule=new.schedule, queue=new.queue, since=new.since, until=new.until)
-        operation = NewOperation(kind=OperationKind.BACKFILL, filter=said, rate=new.rate)
+        chosen = Filter(schedule=new.schedule, queue=new.queue, since=new.since, until=new.until)
+        operation = NewOperation(kind=OperationKind.BACKFILL, filter=chosen, rate=new.rate)
         operation_id = yield from self._begun(operation, by)
         total = 0
         for start in range(0, len(new.fire_ats), _TICKS):
@@ -197,12 +196,12 @@ class OperationQueries(QueryBase):
             )
             total += frozen["total"]
         row = yield from self._admitted(operation, operation_id, total, by)
-        told = {"operation": operation_id, "total": total}
-        yield from self._audit(by, "schedule.backfill", [f"schedule:{new.schedule}"], after=told)
+        details = {"operation": operation_id, "total": total}
+        yield from self._audit(by, "schedule.backfill", [f"schedule:{new.schedule}"], after=details)
         return row
 
     def _begun(self, new: NewOperation, by: By) -> Op[int]:
-        """The id of an operation that has no members yet."""
+        """Insert an operation without members and return its id."""
         changes = rules.as_json(new.changes)
         [row] = yield self._query(
             "start_operation",
@@ -221,42 +220,42 @@ class OperationQueries(QueryBase):
     def _admitted(
         self, new: NewOperation, operation_id: int, total: int, by: By
     ) -> Op[OperationRow]:
-        """The operation, which has all its members and may begin."""
+        """Let an operation start once it has all of its members."""
         [row] = yield self._query("begin_operation", id=operation_id, total=total)
-        told = {
+        details = {
             "kind": new.kind,
             "filter": rules.as_json(new.filter),
             "changes": rules.as_json(new.changes),
             "rate": new.rate,
             "total": total,
         }
-        yield from self._audit(by, "operation.start", [f"operation:{operation_id}"], after=told)
+        yield from self._audit(by, "operation.start", [f"operation:{operation_id}"], after=details)
         return operation_row(row)
 
     def _freeze(self, new: NewOperation, operation_id: int, *, keep: bool) -> Op[Query]:
-        """The statement that makes the members, by the table that they are in."""
+        """Return the statement that freezes the members. It depends on which table they're in."""
         own = {"id": operation_id, "keep": keep}
         if new.filter.ids is not None:
             return Query("freeze_ids", {**own, "ids": list(new.filter.ids)}, no_timeout=True)
         [clock] = yield self._query("clock")
         selector = rules.selector_of(new.filter)
-        sought = yield from self.search.selector_params(selector, clock["now"])
-        sought |= {**own, "limit": rules.MOST_ITEMS + 1, "signature": new.filter.signature}
+        params = yield from self.search.selector_params(selector, clock["now"])
+        params |= {**own, "limit": rules.MOST_ITEMS + 1, "signature": new.filter.signature}
         states = rules.states_of(new)
         if states[0].is_live:
             views = selector_query.views(selector, State.QUEUED)
             expired = selector_query.views(selector, State.RUNNING) is not None
             parts = {"states": states, "views": views, "expired": expired}
-            query = self._query("freeze_live", **sought, **parts)
+            query = self._query("freeze_live", **params, **parts)
         elif states == [State.FAILED]:
-            query = self._query("freeze_failed", **sought)
+            query = self._query("freeze_failed", **params)
         else:
-            query = self._query("freeze_archive", **sought, state=states[0])
+            query = self._query("freeze_archive", **params, state=states[0])
         return replace(self.search.trimmed(query), no_timeout=True)
 
     @atomic
     def steer(self, operation_id: int, wanted: OperationState, by: By) -> Op[OperationRow]:
-        """Pause, resume or abort; waits for the chunk that is being done, and for no more."""
+        """Pause, resume (`running`) or abort an operation. Waits only for the current chunk."""
         rows = yield self._query("lock_operation", id=operation_id)
         if not rows:
             raise rules.unknown(operation_id)
@@ -275,18 +274,22 @@ class OperationQueries(QueryBase):
         return operation_row(row)
 
     def get(self, operation_id: int) -> Op[OperationRow | None]:
-        """The operation of this id, or None."""
         if not 0 < operation_id < LAST_ID:
             return None
         rows = yield self._query(
-            "operations", before=operation_id + 1, lowest=operation_id, count=1
+            "operations", before=operation_id + 1, lowest=operation_id, count=1, granted=None
         )
         return operation_row(rows[0]) if rows else None
 
-    def list(self, *, before: int | None = None, count: int = 50) -> Op[Sequence[OperationRow]]:
-        """Operations, newest first, below an id."""
+    def list(
+        self,
+        *,
+        before: int | None = None,
+        count: int = 50,
+        granted: Sequence[str] | None = None,
+    ) -> Op[Sequence[OperationRow]]:
         last = LAST_ID if before is None else before
-        rows = yield self._query("operations", before=last, lowest=0, count=count)
+        rows = yield self._query("operations", before=last, lowest=0, count=count, granted=granted)
         return [operation_row(row) for row in rows]
 
     def items(
@@ -297,7 +300,7 @@ class OperationQueries(QueryBase):
         after: int = 0,
         count: int = 100,
     ) -> Op[tuple[Sequence[OperationItem], int | None]]:
-        """An operation's items in their order, behind a place, within a stretch of places."""
+        """Return the items after a position, and where the next page begins (None at the end)."""
         operation = yield from self.get(operation_id)
         if operation is None:
             raise rules.unknown(operation_id)
@@ -318,31 +321,9 @@ class OperationQueries(QueryBase):
         return items, last if last < operation.total else None
 
     def of_job(self, job_id: JobId, *, count: int = 100) -> Op[Sequence[Membership]]:
-        """The operations that a job is or was a member of, newest first."""
+        """Return the operations that include or included this job, newest first."""
         rows = yield self._query("operations_of", job_id=job_id, count=count)
         return [Membership(operation_row(row), _outcome(row["outcome"])) for row in rows]
-
-
-def operation_row(row: Row) -> OperationRow:
-    """An operation from its row."""
-    return OperationRow(
-        id=row["id"],
-        kind=OperationKind(row["kind"]),
-        state=OperationState(row["state"]),
-        filter=rules.filter_of(row["filter"]),
-        changes=rules.changes_of(row["changes"]),
-        rate=row["rate"],
-        total=row["total"],
-        done=row["done"],
-        outcomes={ItemOutcome(name): number for name, number in row["outcomes"].items()},
-        actor=row["actor"],
-        source=row["source"],
-        reason=row["reason"],
-        created_at=row["created_at"],
-        started_at=row["started_at"],
-        ended_at=row["ended_at"],
-        next_at=row["next_at"],
-    )
 
 
 def _outcome(stored: str | None) -> ItemOutcome | None:

@@ -1,4 +1,4 @@
-"""Counters of the overview, and late work."""
+"""Counters for the overview, and late work."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -19,22 +19,19 @@ from tenure._store.postgres.stats import bounded
 from tenure._store.steps import Op
 
 _MOST = COUNTED + 1
-# Of each queue, of what is due and of what is for later.
+# Rows examined in each queue, among due jobs and among later ones.
 _LOOKED_AT = 200
-# Of what ended last, where most of it failed.
+# Rows examined among the last attempts, if most of them failed.
 _ENDED = 1000
-_LATELY = timedelta(hours=1)
+_RECENT = timedelta(hours=1)
 _SCHEDULES = 1000
-# One for each minute of the hour; a schedule that ticks more often is counted by its last ones.
+# One per minute of the hour; if a schedule ticks more often, only its latest ticks are counted.
 _TICKS = 60
-_NOT = timedelta(0)
+_ZERO = timedelta(0)
 
 
 class OverviewQueries(QueryBase):
-    """The part of the store that is asked how all of it is."""
-
     def pulse(self) -> Op[DayCounts]:
-        """The counts of a day and of the moment."""
         [row] = yield self._query("overview_counts", most=_MOST)
         return DayCounts(
             now=row["now"],
@@ -47,29 +44,28 @@ class OverviewQueries(QueryBase):
         )
 
     def retrying(self, queues: Sequence[str]) -> Op[Count]:
-        """How many jobs of these queues wait for another attempt, of some of each."""
+        """Return how many jobs are waiting for another attempt, by sampling each queue."""
         [row] = yield self._query("count_retrying", queues=list(queues), most=_LOOKED_AT)
         return Count(row["retrying"], row["more"])
 
     def hours(
         self, queues: Sequence[str]
     ) -> Op[Mapping[str, tuple[HourlyFailures, HourlyFailures]]]:
-        """What ended of each queue in the last hour, and in the one before it."""
+        """Return each queue's attempts in the last hour and the hour before."""
         rows = yield self._query("hourly_failures", queues=list(queues))
-        found = {
-            (row["queue"], row["lately"]): HourlyFailures(row["ended"], row["failed"])
+        hours = {
+            (row["queue"], row["recent"]): HourlyFailures(row["ended"], row["failed"])
             for row in rows
         }
         return {
             name: (
-                found.get((name, True), HourlyFailures()),
-                found.get((name, False), HourlyFailures()),
+                hours.get((name, True), HourlyFailures()),
+                hours.get((name, False), HourlyFailures()),
             )
             for name in queues
         }
 
     def completions(self, *, count: int) -> Op[Sequence[Completion]]:
-        """What was completed last, newest first."""
         rows = yield self._query("recent_completions", count=count, most=_ENDED)
         return [
             Completion(
@@ -83,27 +79,26 @@ class OverviewQueries(QueryBase):
         ]
 
     def holders(self, *, count: int) -> Op[Sequence[HorizonHolder]]:
-        """Who keeps dead rows from being removed, the oldest first."""
+        """Return what keeps dead rows from being removed, oldest first."""
         rows = yield self._query("horizon_holders", count=count)
         return [HorizonHolder(**{**row, "kind": HorizonHolderKind(row["kind"])}) for row in rows]
 
     def late_schedules(self, older_than: timedelta, *, count: int) -> Op[Sequence[LateSchedule]]:
-        """Schedules that have been due for longer than this, the longest first."""
         rows = yield self._query("late_schedules", older_than=older_than, count=count)
         return [LateSchedule(**row) for row in rows]
 
     def lateness(self) -> Op[LateWork]:
-        """What should have been done and was not, and what became of the last hour's ticks."""
+        """Return overdue work, and the outcomes of the last hour's ticks."""
         [row] = yield self._query("lateness", most=COUNTED + 1)
         ticks = yield self._query(
-            "recent_ticks", within=_LATELY, schedules=_SCHEDULES, ticks=_TICKS
+            "recent_ticks", within=_RECENT, schedules=_SCHEDULES, ticks=_TICKS
         )
         return LateWork(
-            lease=row["lease"] or _NOT,
-            schedule=row["schedule"] or _NOT,
+            lease=row["lease"] or _ZERO,
+            schedule=row["schedule"] or _ZERO,
             schedules=bounded(row["schedules"]),
-            # An operation's next chunk is in the future as long as somebody does it.
-            operation=max(row["operation"] or _NOT, _NOT),
+            # An operation's next chunk is in the future while a worker is processing it.
+            operation=max(row["operation"] or _ZERO, _ZERO),
             operations=bounded(row["operations"]),
             items_left=int(row["items_left"]),
             ticks=[
@@ -117,7 +112,7 @@ class OverviewQueries(QueryBase):
         )
 
     def storage(self) -> Op[Storage]:
-        """How large our tables are, their dead rows, and what keeps those from being removed."""
+        """Return our tables' sizes and dead rows, and what holds back vacuum."""
         tables = yield self._query("tables")
         [row] = yield self._query("horizon_age")
         sizes = [TableSize(**table) for table in tables]

@@ -1,7 +1,6 @@
-"""Pools of connections for programs that enqueue and for handlers: by process, and by event loop.
+"""Connection pools for each process and event loop.
 
-What services use is in `service_connection`. A pool is made when first needed, in the process
-that needs it: nothing is opened at import, and nothing is shared across a fork.
+Pools are created on first use, and never shared across a fork.
 """
 
 import asyncio
@@ -11,10 +10,16 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection, Connection, IsolationLevel
-from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolClosed, PoolTimeout
+from psycopg_pool import (
+    AsyncConnectionPool,
+    ConnectionPool,
+    PoolClosed,
+    PoolTimeout,
+    TooManyRequests,
+)
 
 from tenure._store.postgres.connections import (
     DEADLINE,
@@ -27,30 +32,39 @@ from tenure._store.postgres.connections import (
     own,
 )
 from tenure._store.postgres.sessions import AsyncSession, Publish, Session
-from tenure.errors import Unreachable
+from tenure.errors import Overloaded, Unreachable
 
 _SECONDS = DEADLINE.total_seconds()
 _WAIT = 5.0
-# A host that is silent takes so long to be passed over.
+# How long before we give up on a silent host.
 _SILENCE = 3.0
 _IDLE = 300.0
 
 
 class OwnConnection(DetectingConnection):
-    """A connection of our own, in autocommit, with a deadline on each statement."""
+    """One of our own connections, in autocommit, with a deadline for each statement."""
 
     session: Session
     deadline = _SECONDS
 
 
 class OwnAsyncConnection(AsyncDetectingConnection):
-    """The same in the async world; its session keeps the deadline."""
+    """The async form; its session keeps the deadline."""
 
     session: AsyncSession
 
 
+class PoolLimits(NamedTuple):
+    """A pool's size, and how many operations may wait for a connection; 0 means any number."""
+
+    connections: int
+    waiting: int
+
+
 class Pools:
-    """The pools of one database: our own connections, and plain ones for handlers' SQL."""
+    """One database's pools: one or more of our own connections, and one of plain ones for handlers'
+    SQL.
+    """
 
     def __init__(self, url: str, *, schema: str, size: int, ring: Publish | None = None) -> None:
         self._url = url
@@ -58,6 +72,7 @@ class Pools:
         self._ring = ring
         self._hosts = count_hosts(url)
         self.size = size
+        self.limits: dict[str, PoolLimits] = {}
         self._lock = threading.Lock()
         self._pid = os.getpid()
         self._sync: dict[str, ConnectionPool[Any]] = {}
@@ -65,8 +80,7 @@ class Pools:
 
     @contextmanager
     def checkout(self, kind: str = "own") -> Iterator[Any]:
-        """A connection that the server has not closed meanwhile: an `OwnConnection`, whose session
-        leaves no transaction open, or a `plain` one with the server's settings."""
+        """Check out a connection that the server hasn't closed, either our own or a `plain` one."""
         pool = self._pool(kind)
         until = monotonic() + self._wait
         try:
@@ -93,9 +107,11 @@ class Pools:
                 await connection.close()
                 await pool.putconn(connection)
                 connection = await pool.getconn(until - monotonic())
+        except TooManyRequests:
+            raise Overloaded("too many operations wait for a connection; try again later") from None
         except (PoolTimeout, PoolClosed):
             await (await aconnect(self._url)).close()
-            raise _all_taken(self.size, self._wait) from None
+            raise _all_taken(pool.max_size, self._wait) from None
         try:
             yield connection
         finally:
@@ -103,16 +119,19 @@ class Pools:
 
     @property
     def _wait(self) -> float:
-        """How long a connection is waited for: so that all hosts but the last may be silent."""
+        """Return how long to wait for a connection.
+
+        With several hosts, all but the last may time out first.
+        """
         return _WAIT + _SILENCE * (self._hosts - 1)
 
     def _pool(self, kind: str) -> ConnectionPool[Any]:
         with self._lock:
             if self._pid != os.getpid():
-                # The parent's connections are the parent's.
+                # The parent's connections stay with the parent.
                 self._pid, self._sync = os.getpid(), {}
             if kind not in self._sync:
-                mine = kind == "own"
+                mine = kind != "plain"
                 self._sync[kind] = ConnectionPool(
                     connection_class=OwnConnection if mine else DetectingConnection,
                     configure=self._prepare if mine else _read_committed,
@@ -125,7 +144,7 @@ class Pools:
         self._forget_ended_loops()
         pools = self._async.setdefault(asyncio.get_running_loop(), {})
         if kind not in pools:
-            mine = kind == "own"
+            mine = kind != "plain"
             pools[kind] = AsyncConnectionPool(
                 connection_class=OwnAsyncConnection if mine else AsyncDetectingConnection,
                 configure=self._aprepare if mine else _aread_committed,
@@ -135,13 +154,15 @@ class Pools:
         return pools[kind]
 
     def _options(self, kind: str) -> dict[str, Any]:
-        """What the pools of both worlds have in common."""
-        mine = kind == "own"
+        """Return the options that sync and async pools share."""
+        mine = kind != "plain"
+        limits = self.limits.get(kind, PoolLimits(self.size, 0))
         return {
             "conninfo": own(self._url) if mine else callers(self._url, name="tenure job"),
             "kwargs": {"autocommit": mine},
             "min_size": 0,
-            "max_size": self.size,
+            "max_size": limits.connections,
+            "max_waiting": limits.waiting,
             "timeout": self._wait,
             "max_idle": _IDLE,
             "reconnect_timeout": self._wait,
@@ -151,7 +172,10 @@ class Pools:
         }
 
     def _forget_ended_loops(self) -> None:
-        """A loop that ended without aclose can close nothing any more."""
+        """Drop the pools of closed loops.
+
+        Without aclose, all we can still do is close their sockets.
+        """
         for loop in [each for each in self._async if each.is_closed()]:
             for pool in self._async.pop(loop, {}).values():
                 for connection in pool._pool:  # noqa: SLF001 - its own close needs the loop
@@ -164,7 +188,7 @@ class Pools:
         connection.session = AsyncSession(connection, schema=self._schema, ring=self._ring)
 
     def close(self) -> None:
-        """Close the connections of the sync world."""
+        """Close the sync connections."""
         with self._lock:
             pools, self._sync = self._sync, {}
             if self._pid != os.getpid():
@@ -173,23 +197,24 @@ class Pools:
             pool.close()
 
     async def aclose(self) -> None:
-        """Close the connections of this event loop."""
+        """Close this event loop's connections."""
         for pool in self._async.pop(asyncio.get_running_loop(), {}).values():
             await pool.close()
 
 
 def _all_taken(size: int, wait: float) -> Unreachable:
-    """Where the server answers, that is why there was no connection; where not, it told. While it
-    comes back, both are true in turn."""
+    """Return the error for an exhausted pool.
+
+    If the server were down, connecting would have raised.
+    """
     return Unreachable(
-        f"none of the {size} connections of the pool was free within {wait:g} s; if the server "
-        "was not away, give Tenure a larger pool_size, or hold them for less long"
+        f"none of the {size} pool connections was free within {wait:g} s; if the server "
+        "was not down, raise pool_size, or hold connections for less time"
     )
 
 
 def _has_ended(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
-    """Whether the server has closed it. Costs no round trip: on an idle connection there is
-    nothing to read but the end."""
+    """Return whether the server has closed the connection: an idle one can only read EOF."""
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
     return bool(poll.poll(0))

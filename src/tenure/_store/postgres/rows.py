@@ -1,4 +1,4 @@
-"""Rows into nouns, and leases as parameters: what several parts of the store need."""
+"""Rows to model objects, and leases to parameters: shared by several parts of the store."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,7 +6,10 @@ from typing import Any
 from tenure._model.ids import JobId, Token, WorkerId
 from tenure._model.job import JobRow, State
 from tenure._model.lease import Lease
+from tenure._model.operation import ItemOutcome, OperationKind, OperationRow, OperationState
 from tenure._model.schedule import TickOutcome, TickReason, TickRow
+from tenure._rules import operations as rules
+from tenure._rules.readable import shown, shown_meta
 from tenure._store.steps import Row
 from tenure.errors import InvalidValue
 
@@ -15,18 +18,16 @@ LAST_ID = 2**63 - 1
 
 
 def name_of(lease: Lease) -> Name:
-    """What names a running period: the whole lease, without its length. Its owner as a number,
-    which is hashed quickly: batches of leases are looked up by their names."""
+    """Return what identifies an attempt; the owner is a number, which hashes fast."""
     return lease.job_id, lease.token, lease.claimed_by.int
 
 
 def row_name(row: Row) -> Name:
-    """The same, from a row that answers for a lease."""
     return row["id"], row["token"], row["claimed_by"].int
 
 
 def name_arrays(leases: Sequence[Lease]) -> dict[str, object]:
-    """Whole leases as the parameter arrays that name them."""
+    """Return leases as the parameter arrays that identify them."""
     return {
         "ids": [lease.job_id for lease in leases],
         "tokens": [lease.token for lease in leases],
@@ -35,7 +36,7 @@ def name_arrays(leases: Sequence[Lease]) -> dict[str, object]:
 
 
 def check_isolation(row: Row) -> None:
-    """Refuse a transaction whose one snapshot would hide that the lease was taken meanwhile."""
+    """Reject a transaction whose snapshot would hide that the lease was taken."""
     if row["isolation"] != "read committed":
         raise InvalidValue(
             f"a job cannot be settled or guarded in a {row['isolation']} transaction: it would not "
@@ -44,19 +45,18 @@ def check_isolation(row: Row) -> None:
 
 
 def job_targets(ids: Sequence[JobId]) -> list[str]:
-    """How audit rows name jobs."""
+    """Return jobs as audit targets."""
     return [f"job:{job_id}" for job_id in ids]
 
 
 def job_row(row: Row) -> JobRow:
-    """A job from its row, wherever it was read."""
     owner: Any = row["claimed_by"]
     return JobRow(
         id=JobId(row["id"]),
         state=State(row["state"]),
         queue=row["queue"],
         task=row["task"],
-        args=row["args"],
+        args=shown(row["args"], "args"),
         priority=row["priority"],
         attempt=row["attempt"],
         max_attempts=row["max_attempts"],
@@ -72,11 +72,11 @@ def job_row(row: Row) -> JobRow:
         lease_expires_at=row["lease_expires_at"],
         ended_at=row.get("ended_at"),
         done_reason=row.get("done_reason"),
-        result=row.get("result"),
-        cursor=row["cursor"],
-        progress=row["progress"],
+        result=shown(row.get("result"), "the result"),
+        cursor=shown(row["cursor"], "the cursor"),
+        progress=shown(row["progress"], "the progress"),
         items=row["items"],
-        meta=row["meta"],
+        meta=shown_meta(row["meta"]),
         worker_losses=row["worker_losses"],
         deaths=row["deaths"],
         suspect=row["suspect"],
@@ -84,7 +84,6 @@ def job_row(row: Row) -> JobRow:
 
 
 def tick_row(row: Row) -> TickRow:
-    """A recorded tick from its row."""
     return TickRow(
         schedule=row["schedule"],
         fire_at=row["fire_at"],
@@ -92,4 +91,26 @@ def tick_row(row: Row) -> TickRow:
         reason=None if row["reason"] is None else TickReason(row["reason"]),
         job_id=row["job_id"],
         recorded_at=row["recorded_at"],
+    )
+
+
+def operation_row(row: Row) -> OperationRow:
+    return OperationRow(
+        id=row["id"],
+        kind=OperationKind(row["kind"]),
+        state=OperationState(row["state"]),
+        filter=rules.filter_of(row["filter"]),
+        changes=rules.changes_of(row["changes"]),
+        rate=row["rate"],
+        total=row["total"],
+        done=row["done"],
+        outcomes={ItemOutcome(name): number for name, number in row["outcomes"].items()},
+        actor=row["actor"],
+        source=row["source"],
+        reason=row["reason"],
+        created_at=row["created_at"],
+        started_at=row["started_at"],
+        ended_at=row["ended_at"],
+        next_at=row["next_at"],
+        waiting=len(row["waiting"] or ()),
     )

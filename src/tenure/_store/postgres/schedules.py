@@ -19,34 +19,33 @@ from tenure._rules import payload, timing
 from tenure._rules.schedules import DeclarationPlan, as_stored, definition, plan
 from tenure._rules.serialization import dump as plain
 from tenure._store.postgres.jobs import JobQueries
-from tenure._store.postgres.statements import Jsonb, QueryBase
+from tenure._store.postgres.statements import QueryBase
 from tenure._store.postgres.ticks import TickQueries, schedule_row
 from tenure._store.steps import Op, Rows, atomic, atomically
 from tenure.errors import InvalidValue
 
 _TRIES = 5
-# A click that is repeated, or a request that is sent again, comes sooner.
+# Repeated clicks and requests arrive sooner than this.
 _RUN_KEY_FOR = timedelta(days=1)
 
 
 class _Overtaken(Exception):
-    """Another start, or an operator, changed what this one had compared."""
+    """Another program or an operator has changed the schedules in the meantime."""
 
 
 @dataclass(eq=False)
 class ScheduleQueries(QueryBase):
-    """The part of the store that writes the definitions of schedules: for code, for operators."""
-
     jobs: JobQueries
     ticks: TickQueries
 
     def declare(
         self, program: str, version: Sequence[int], schedules: Sequence[NewSchedule]
     ) -> Op[DeclareResult]:
-        """Bring a program's schedules to what its code says, in one transaction.
+        """Sync a program's schedules with what its code declares, in one transaction.
 
-        Compared without a lock, because mostly nothing differs and firing must go on; what does
-        is compared again under its lock. If others were faster, all begins again.
+        The first comparison takes no locks, because usually nothing has changed and schedules must
+        keep firing. If something has changed, they are locked and compared again. If another
+        process was faster, start over.
         """
         wanted = {schedule.name: as_stored(schedule) for schedule in schedules}
         release = tuple(version)
@@ -60,7 +59,7 @@ class ScheduleQueries(QueryBase):
                 continue
             return planned.answer
         raise InvalidValue(
-            f"the schedules of {program!r} change all the time; is somebody deleting them?"
+            f"the schedules of {program!r} keep changing; check for a process that deletes them"
         )
 
     def _declare(
@@ -72,15 +71,15 @@ class ScheduleQueries(QueryBase):
     ) -> Op[None]:
         rows = yield self._query("lock_schedules", names=sorted(planned.locked))
         now = rows[0]["now"] if rows else (yield from self._now())
-        found = {row["name"]: schedule_row(row) for row in rows}
+        current = {row["name"]: schedule_row(row) for row in rows}
         concerned = {name: wanted[name] for name in planned.touched if name in wanted}
-        if replace(plan(program, version, concerned, found), newer=planned.newer) != planned:
+        if replace(plan(program, version, concerned, current), newer=planned.newer) != planned:
             raise _Overtaken
         for name in (*planned.changed, *planned.retired):
-            found[name] = yield from self.ticks.account(found[name], now)
+            current[name] = yield from self.ticks.account(current[name], now)
         written = yield from self._write(
             [wanted[name] for name in (*planned.made, *planned.changed)],
-            {name: found[name].version for name in planned.changed},
+            {name: current[name].version for name in planned.changed},
             now,
             program=program,
             version=version,
@@ -96,10 +95,10 @@ class ScheduleQueries(QueryBase):
                 "confirm_schedules", names=list(planned.confirmed), program_version=list(version)
             )
         by = By(program, "code", f"version {'.'.join(map(str, version))}" if version else None)
-        declared = [(n, found.get(n), wanted[n]) for n in (*planned.made, *planned.changed)]
+        declared = [(n, current.get(n), wanted[n]) for n in (*planned.made, *planned.changed)]
         yield from self._noted_schedules(by, "declare", declared)
         dropped = " ".join(filter(None, (by.reason, "no longer declares it")))
-        retired = [(name, found[name], None) for name in planned.retired]
+        retired = [(name, current[name], None) for name in planned.retired]
         yield from self._noted_schedules(replace(by, reason=dropped), "retire", retired)
 
     def _now(self) -> Op[datetime]:
@@ -116,7 +115,10 @@ class ScheduleQueries(QueryBase):
         program: str | None = None,
         version: Iterable[int] = (),
     ) -> Op[Rows]:
-        """Write definitions: new, or in the place of these versions. They begin from now."""
+        """Write definitions, either new or replacing these versions.
+
+        They take effect immediately.
+        """
         if not schedules:
             return []
         return (
@@ -150,7 +152,7 @@ class ScheduleQueries(QueryBase):
         )
 
     def _changed_wakeup(self) -> dict[str, object]:
-        """The parameters of a statement by which schedulers hear that something changed."""
+        """Return the parameters that notify schedulers of a change."""
         return {"channel": self.channel, "wake": [SCHEDULES_CHANGED]}
 
     def _noted_schedules(
@@ -159,55 +161,54 @@ class ScheduleQueries(QueryBase):
         action: str,
         changes: Sequence[tuple[str, ScheduleRow | None, NewSchedule | None]],
     ) -> Op[None]:
-        """The audit of definitions that were written or taken away, each before and after."""
-        if not changes:
-            return
-        yield self._query(
-            "audit",
-            actor=by.actor,
-            source=by.source,
-            action=f"schedule.{action}",
-            targets=[f"schedule:{name}" for name, _, _ in changes],
-            reason=by.reason,
-            befores=[Jsonb(before and definition(before)) for _, before, _ in changes],
-            afters=[Jsonb(after and definition(after)) for _, _, after in changes],
+        """Audit definitions that were written or removed, before and after."""
+        yield from self._audit_changes(
+            by,
+            f"schedule.{action}",
+            [
+                (f"schedule:{name}", before and definition(before), after and definition(after))
+                for name, before, after in changes
+            ],
         )
 
     def create(self, schedule: NewSchedule, by: By) -> Op[ScheduleRow]:
-        """Make a schedule at run time; InvalidValue if there is one of that name."""
+        """Create a schedule at run time; raise InvalidValue if the name is taken."""
         return atomically(self._create(as_stored(schedule), by))
 
     def _create(self, schedule: NewSchedule, by: By) -> Op[ScheduleRow]:
         rows = yield from self._write([schedule], {}, (yield from self._now()))
         if not rows:
             raise InvalidValue(
-                f"there is a schedule {schedule.name!r} already; update it, or give this one "
-                "another name"
+                f"schedule {schedule.name!r} already exists; update it, or choose another name"
             )
         yield from self._noted_schedules(by, "create", [(schedule.name, None, schedule)])
         return schedule_row(rows[0])
 
     def update(self, schedule: NewSchedule, by: By) -> Op[ScheduleRow]:
-        """Give a schedule that was made at run time another definition; ticks that are due are
-        accounted for by the old one first. InvalidValue if code declares it."""
+        """Change a schedule that was created at run time.
+
+        Ticks that are due under the old definition fire first.
+        """
         return atomically(self._update(as_stored(schedule), by))
 
     def _update(self, schedule: NewSchedule, by: By) -> Op[ScheduleRow]:
-        found, now = yield from self.ticks.locked(schedule.name)
-        if found.program is not None:
+        current, now = yield from self.ticks.locked(schedule.name)
+        if current.program is not None:
             raise InvalidValue(
-                f"{found.program} declares the schedule {found.name!r} in its code; change it "
-                "there. Only missed runs, jitter and pauses can be set over it"
+                f"{current.program} declares the schedule {current.name!r} in its code, so only "
+                "missed runs, jitter and pauses can be set here; change it in the code"
             )
-        before = yield from self.ticks.account(found, now)
+        before = yield from self.ticks.account(current, now)
         rows = yield from self._write([schedule], {before.name: before.version}, now)
         yield from self._noted_schedules(by, "update", [(schedule.name, before, schedule)])
         return schedule_row(rows[0])
 
     @atomic
     def set_policy(self, name: str, change: PolicyChange, by: By) -> Op[ScheduleRow]:
-        """Set what holds over a schedule's own policy, in the place of what was set before. Ticks
-        that are due and not accounted for are judged by it."""
+        """Replace an operator's overrides.
+
+        They also apply to ticks that are due but not handled yet.
+        """
         before, _ = yield from self.ticks.locked(name)
         return (
             yield from self._steer("set_policy", before, replace(before, set_policy=change), by)
@@ -215,7 +216,7 @@ class ScheduleQueries(QueryBase):
 
     @atomic
     def pause(self, name: str, by: By, *, until: datetime | None = None) -> Op[ScheduleRow]:
-        """Let ticks make no jobs, until then or until resumed; each is recorded as paused."""
+        """Skip ticks until a given time or until resumed; each is recorded as paused."""
         before, now = yield from self.ticks.locked(name)
         paused = replace(
             before,
@@ -228,10 +229,10 @@ class ScheduleQueries(QueryBase):
 
     @atomic
     def resume(self, name: str, by: By) -> Op[ScheduleRow]:
-        """Let a paused schedule's ticks make jobs again, from the next one on."""
-        found, now = yield from self.ticks.locked(name)
-        # What fell due in the pause and was not recorded yet, is; it is not made up for.
-        before = yield from self.ticks.account(found, now)
+        """Resume firing a paused schedule, starting with the next tick."""
+        current, now = yield from self.ticks.locked(name)
+        # Ticks that became due during the pause are recorded now; they create no jobs.
+        before = yield from self.ticks.account(current, now)
         resumed = replace(
             before, paused_at=None, paused_until=None, paused_by=None, paused_reason=None
         )
@@ -265,22 +266,27 @@ class ScheduleQueries(QueryBase):
 
     @atomic
     def delete(self, name: str, by: By) -> Op[ScheduleRow]:
-        """Remove a schedule; its ticks and jobs stay. InvalidValue if code declares it and it is
-        not retired."""
-        found, _ = yield from self.ticks.locked(name)
-        if found.program is not None and found.retired_at is None:
+        """Delete a schedule that was created at run time or is retired.
+
+        Its ticks and jobs are kept.
+        """
+        current, _ = yield from self.ticks.locked(name)
+        if current.program is not None and current.retired_at is None:
             raise InvalidValue(
-                f"{found.program} declares the schedule {name!r} in its code, and its next start "
-                "would make it again; take it out there, or pause it"
+                f"{current.program} declares the schedule {name!r} in its code, and its next start "
+                "would create it again; remove it there, or pause it"
             )
         yield self._query("delete_schedule", name=name)
-        yield from self._noted_schedules(by, "delete", [(name, found, None)])
-        return found
+        yield from self._noted_schedules(by, "delete", [(name, current, None)])
+        return current
 
     @atomic
     def run(self, name: str, by: By, *, key: str | None = None) -> Op[EnqueueResult]:
-        """Enqueue a schedule's job now, beside its ticks; the same key makes it once, until a day
-        after that job has ended."""
+        """Enqueue a schedule's job now.
+
+        Repeating the call with the same key doesn't create a second job until a day after the first
+        one ends.
+        """
         schedule, _ = yield from self.ticks.locked(name)
         job = replace(
             schedule.job,
@@ -294,21 +300,22 @@ class ScheduleQueries(QueryBase):
         return answer
 
     def get(self, name: str, *, lock: bool = False) -> Op[ScheduleRow | None]:
-        """The schedule of this name, or None; locked, if it is to be changed from what it is."""
+        """Return the schedule with this name, or None. With `lock`, lock its row for a change."""
         if lock:
             rows = yield self._query("lock_schedules", names=[name])
         else:
-            rows = yield self._query("schedules", name=name, after="", count=1)
+            rows = yield self._query("schedules", name=name, after="", count=1, granted=None)
         return schedule_row(rows[0]) if rows else None
 
-    def list(self, *, after: str = "", count: int = 100) -> Op[Sequence[ScheduleRow]]:
-        """Schedules by name, above a name."""
-        rows = yield self._query("schedules", name=None, after=after, count=count)
+    def list(
+        self, *, after: str = "", count: int = 100, granted: Sequence[str] | None = None
+    ) -> Op[Sequence[ScheduleRow]]:
+        rows = yield self._query("schedules", name=None, after=after, count=count, granted=granted)
         return [schedule_row(row) for row in rows]
 
 
 def _steering(row: ScheduleRow) -> dict[str, Json]:
-    """What operators have set over a schedule, as JSON for the audit."""
+    """Return an operator's overrides as JSON for the audit."""
     parts: dict[str, Any] = {
         **asdict(row.set_policy),
         "paused_at": row.paused_at,
@@ -316,5 +323,5 @@ def _steering(row: ScheduleRow) -> dict[str, Json]:
         "paused_by": row.paused_by,
         "paused_reason": row.paused_reason,
     }
-    said: dict[str, Json] = plain({k: v for k, v in parts.items() if v is not None})
-    return said
+    result: dict[str, Json] = plain({k: v for k, v in parts.items() if v is not None})
+    return result

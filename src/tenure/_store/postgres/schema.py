@@ -1,8 +1,4 @@
-"""Migrate, check the version, and the expected schema.
-
-The schema as this release has it, read from `schema.sql`: each thing by its name, with the SQL
-that makes it.
-"""
+"""Migrate, check the version, and read the expected schema from `schema.sql`."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,13 +39,11 @@ _FORGET = "DELETE FROM {schema}.schema_version WHERE version = {version};"
 
 
 def migrations() -> Sequence[Migration]:
-    """The migrations of this release."""
     return plans.load(resources.files(__package__) / "migrations")
 
 
 def script(schema: str, *, since: int = 0, to: int | None = None) -> str:
-    """The statements that lead from one version to another, record included, for the tool that
-    migrates the rest of a program's database."""
+    """Return the SQL from one version to another, for a program's own migration tool."""
     known = migrations()
     steps = plans.way(known, since=since, to=len(known) if to is None else to)
     parts = [_BOOTSTRAP.format(schema=check_schema(schema)).strip() + ";"] if since == 0 else []
@@ -67,11 +61,8 @@ def script(schema: str, *, since: int = 0, to: int | None = None) -> str:
 
 
 class SchemaQueries(QueryBase):
-    """The part of the store that brings the schema to a version."""
-
     def version(self) -> Op[tuple[int, int | None]]:
-        """The schema's version, 0 if there is none, and the newest breaking one. SchemaTooOld for
-        a schema from before the first release."""
+        """Return the schema's version (0: none) and the newest breaking one."""
         try:
             rows = yield self._query("version")
         except QueryFailed as error:
@@ -82,18 +73,17 @@ class SchemaQueries(QueryBase):
         return rows[0]["version"], rows[0]["breaking"]
 
     def check(self) -> Op[None]:
-        """SchemaTooOld or SchemaTooNew, with what to do, unless this release can work with it."""
-        found, breaking = yield from self.version()
-        plans.check(found, needed=len(migrations()), breaking_since=breaking)
+        """Raise SchemaTooOld or SchemaTooNew unless this release works with the schema."""
+        version, breaking = yield from self.version()
+        plans.check(version, needed=len(migrations()), breaking_since=breaking)
 
     def migrate(
         self, *, to: int | None = None, steps: Sequence[Migration] | None = None
     ) -> Op[Sequence[str]]:
-        """Bring the schema to a version, up or down; answers with the migrations applied.
+        """Migrate the schema up or down to a version, and return the migrations that were applied.
 
-        Over a sync session: an async one has a deadline, and a migration may take long. One
-        transaction per migration. A lock that is not had in time lets everybody else
-        pass, and is tried again: a queue behind a waiting ALTER would stop all work.
+        Needs a sync session, which has no deadline. If a lock isn't granted soon, give up and try
+        again, because other statements queue up behind a waiting ALTER and all work would stop.
         """
         known = migrations() if steps is None else steps
         goal = len(known) if to is None else to
@@ -105,7 +95,7 @@ class SchemaQueries(QueryBase):
         return applied
 
     def _bootstrap(self) -> Op[None]:
-        """IF NOT EXISTS does not see what another migrator has not committed yet."""
+        """Create the version table; IF NOT EXISTS misses another migrator's open transaction."""
         try:
             yield RawSql(_BOOTSTRAP.format(schema=self.schema))
         except QueryFailed as error:
@@ -123,31 +113,28 @@ class SchemaQueries(QueryBase):
         raise AssertionError("unreachable")
 
     def _next(self, known: Sequence[Migration], goal: int) -> Op[list[str] | None]:
-        """Apply the next migration towards the goal; empty if another did, None when there."""
-        found, _ = yield from self.version()
-        if found == goal or (found > len(known) and goal == len(known)):
+        """Apply the next migration toward the goal; [] if another process did, None when done."""
+        version, _ = yield from self.version()
+        if version == goal or (version > len(known) and goal == len(known)):
             return None
-        if found > len(known):
-            plans.check(found, needed=len(known), breaking_since=found)
-        up = found < goal
-        migration = known[found] if up else known[found - 1]
+        if version > len(known):
+            plans.check(version, needed=len(known), breaking_since=version)
+        up = version < goal
+        migration = known[version] if up else known[version - 1]
         script = migration.up if up else migration.down
-        op = self._apply(migration, script, expected=found, up=up)
+        op = self._apply(migration, script, expected=version, up=up)
         done = yield from atomically(op) if script.transaction else self._alone(op)
         return [f"{migration.name} {'up' if up else 'down'}"] if done else []
 
     def _alone(self, op: Op[bool]) -> Op[bool]:
-        """The same without a transaction: one migrator at a time, and no limit on its waits.
-
-        An index that was given up half way stays behind, invalid, and in the way.
-        """
-        # Asked for again and again: a wait would hold a snapshot that the index waits for.
+        """Run without a transaction or timeouts, one migrator at a time."""
+        # Polled: a waiting statement would hold a snapshot that the index build waits for.
         for _ in range(_ALONE_TRIES):
             if (yield RawSql(_TRY_ALONE, session=True))[0]["alone"]:
                 break
             yield RawSql("SELECT pg_sleep(0.1)")
         else:
-            raise SchemaError("another migration is running; try again when it is done")
+            raise SchemaError("another migration is running; try again when it has finished")
         yield RawSql("SET lock_timeout = 0; SET statement_timeout = 0", session=True)
         try:
             done = yield from op
@@ -161,10 +148,10 @@ class SchemaQueries(QueryBase):
         if script.transaction:
             yield RawSql("SET LOCAL lock_timeout = '2s'")
             yield RawSql("SET LOCAL statement_timeout = 0")
-            # Two migrators: the second waits here, and then finds the work done.
+            # A second migrator waits here and then finds the work done.
             yield RawSql(f"LOCK TABLE {self.schema}.schema_version IN EXCLUSIVE MODE")
-        found, _ = yield from self.version()
-        if found != expected:
+        version, _ = yield from self.version()
+        if version != expected:
             return False
         yield RawSql(in_schema(script.text, self.schema))
         if up:
@@ -188,7 +175,7 @@ _ELEMENT = re.compile(r"^    (?=[a-z_A-Z])", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: the statement that makes it, its columns and constraints by name."""
+    """A table: its SQL, and its columns and constraints by name."""
 
     sql: str
     partitioned: bool
@@ -198,7 +185,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An index that is no constraint's, and the table that it is of."""
+    """An index that doesn't belong to a constraint, and its table."""
 
     table: str
     sql: str
@@ -206,8 +193,6 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedSchema:
-    """All of it, for one schema."""
-
     tables: dict[str, Table] = field(default_factory=dict)
     indexes: dict[str, Index] = field(default_factory=dict)
     sequences: dict[str, str] = field(default_factory=dict)
@@ -215,22 +200,22 @@ class ExpectedSchema:
 
 @cache
 def expected_schema(schema: str) -> ExpectedSchema:
-    """The schema of this release under this name."""
-    drawn = ExpectedSchema()
+    """Return this release's schema with this schema name."""
+    expected = ExpectedSchema()
     for text in _statements((resources.files(__package__) / "schema.sql").read_text()):
         sql = " ".join(in_schema(text, schema).split())
-        if found := _TABLE.match(text):
-            name, body, rest = found.groups()
+        if match := _TABLE.match(text):
+            name, body, rest = match.groups()
             columns, constraints = _elements(in_schema(body, schema))
-            drawn.tables[name] = Table(sql, "PARTITION BY" in rest, columns, constraints)
-        elif found := _INDEX.match(text):
-            drawn.indexes[found[1]] = Index(found[2], sql)
-        elif found := _SEQUENCE.match(text):
-            drawn.sequences[found[1]] = sql
-        elif found := _OWNED.match(text):
-            owner = drawn.tables[found[1]]
-            drawn.tables[found[1]] = replace(owner, sql=f"{owner.sql}; {sql}")
-    return drawn
+            expected.tables[name] = Table(sql, "PARTITION BY" in rest, columns, constraints)
+        elif match := _INDEX.match(text):
+            expected.indexes[match[1]] = Index(match[2], sql)
+        elif match := _SEQUENCE.match(text):
+            expected.sequences[match[1]] = sql
+        elif match := _OWNED.match(text):
+            owner = expected.tables[match[1]]
+            expected.tables[match[1]] = replace(owner, sql=f"{owner.sql}; {sql}")
+    return expected
 
 
 def _statements(text: str) -> Iterator[str]:

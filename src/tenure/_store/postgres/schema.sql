@@ -59,6 +59,33 @@ CREATE TABLE /*schema.*/job (
             WHEN 'running' THEN claimed_by IS NOT NULL AND lease_expires_at IS NOT NULL AND NOT held
             ELSE false
         END
+    ),
+    CONSTRAINT job_counts_check CHECK (
+        id > 0 AND token BETWEEN 0 AND 4611686018427387904
+        AND attempt BETWEEN 0 AND CASE state WHEN 'queued' THEN 32766 ELSE 32767 END AND max_attempts > 0
+        AND losses BETWEEN 0 AND 32766 AND max_losses >= 0
+        AND worker_losses BETWEEN 0 AND 32766 AND deaths BETWEEN 0 AND 32766
+        AND renewals BETWEEN -1 AND 2147483646 AND items >= 0 AND target > 0
+    ),
+    CONSTRAINT job_times_check CHECK (
+        run_at BETWEEN '0001-01-02 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'
+        AND created_at BETWEEN '0001-01-02 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'
+        AND claimed_at BETWEEN '0001-01-02 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'
+        AND renewed_at BETWEEN '0001-01-02 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'
+        AND lease_expires_at BETWEEN '0001-01-02 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'
+    ),
+    CONSTRAINT job_lengths_check CHECK (
+        lease BETWEEN '1 second' AND '1 day' AND extract(year FROM lease) = 0
+        AND extract(month FROM lease) = 0 AND extract(day FROM lease) = 0
+        AND key_for BETWEEN '0' AND '36500 days' AND extract(year FROM key_for) = 0
+        AND extract(month FROM key_for) = 0 AND extract(day FROM key_for) BETWEEN 0 AND 36500
+    ),
+    CONSTRAINT job_names_check CHECK (
+        char_length(queue) BETWEEN 1 AND 200 AND char_length(task) BETWEEN 1 AND 200
+        AND char_length(key) BETWEEN 1 AND 400
+    ),
+    CONSTRAINT job_payload_check CHECK (
+        jsonb_typeof(args) = 'object' AND jsonb_typeof(meta) = 'object'
     )
 ) WITH (
     fillfactor = 85,
@@ -191,7 +218,10 @@ CREATE TABLE /*schema.*/job_key (
     job_id     bigint  NOT NULL,
     hits       integer NOT NULL DEFAULT 1,
     expires_at timestamptz,
-    CONSTRAINT job_key_pkey PRIMARY KEY (task, key)
+    CONSTRAINT job_key_pkey PRIMARY KEY (task, key),
+    CONSTRAINT job_key_values_check CHECK (
+        job_id >= 0 AND hits >= 0 AND expires_at BETWEEN '0001-01-02 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'
+    )
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
 
 CREATE INDEX job_key_expires_idx ON /*schema.*/job_key (expires_at) WHERE expires_at IS NOT NULL;
@@ -209,6 +239,7 @@ CREATE TABLE /*schema.*/queue (
     lease         interval,
     max_attempts  smallint,
     changed_at    timestamptz NOT NULL,
+    quotas        jsonb   NOT NULL DEFAULT '{}',
     CONSTRAINT queue_pkey PRIMARY KEY (name),
     CONSTRAINT queue_max_running_check CHECK (max_running >= 0)
 );
@@ -228,6 +259,7 @@ CREATE TABLE /*schema.*/worker (
     started_at        timestamptz NOT NULL,
     last_heartbeat_at timestamptz NOT NULL,
     meta              jsonb,
+    listed            text[],
     CONSTRAINT worker_pkey PRIMARY KEY (id),
     CONSTRAINT worker_state_check CHECK (state IN ('active', 'draining', 'offline'))
 ) WITH (fillfactor = 70);
@@ -242,7 +274,7 @@ CREATE TABLE /*schema.*/setting (
 
 CREATE TABLE /*schema.*/audit (
     id     bigint      NOT NULL GENERATED ALWAYS AS IDENTITY,
-    at     timestamptz NOT NULL,
+    at     timestamptz NOT NULL DEFAULT clock_timestamp(),
     actor  text        NOT NULL,
     source text        NOT NULL,
     action text        NOT NULL,
@@ -250,6 +282,7 @@ CREATE TABLE /*schema.*/audit (
     reason text,
     before jsonb,
     after  jsonb,
+    address text,
     CONSTRAINT audit_pkey PRIMARY KEY (id)
 );
 
@@ -327,7 +360,8 @@ CREATE TABLE /*schema.*/schedule_tick (
 
 -- done is the place of the last item that has an outcome. next_at is when the next chunk is due: it
 -- keeps the rate, whichever process runs the chunks. chunk_limit is the size of the next chunk after a
--- larger one met a locked row or a value that the database refused.
+-- larger one met a locked row or a value that the database refused. waiting holds the jobs of an erasure
+-- that ran, or were locked, at their turn: it ends when they are erased, too.
 CREATE TABLE /*schema.*/operation (
     id          bigint      NOT NULL GENERATED ALWAYS AS IDENTITY,
     kind        text        NOT NULL,
@@ -346,9 +380,10 @@ CREATE TABLE /*schema.*/operation (
     started_at  timestamptz,
     ended_at    timestamptz,
     next_at     timestamptz,
+    waiting     bigint[],
     CONSTRAINT operation_pkey PRIMARY KEY (id),
     CONSTRAINT operation_kind_check
-        CHECK (kind IN ('retry', 'cancel', 'discard', 'delete', 'move', 'backfill')),
+        CHECK (kind IN ('retry', 'cancel', 'discard', 'delete', 'move', 'backfill', 'erase')),
     CONSTRAINT operation_rate_check CHECK (rate > 0),
     CONSTRAINT operation_state_check CHECK (
         CASE state
@@ -379,7 +414,8 @@ CREATE TABLE /*schema.*/operation_item (
 CREATE INDEX operation_item_job_idx ON /*schema.*/operation_item (job_id, operation_id);
 
 -- The access tokens of the server. Of a secret, only its SHA-256 and its beginning are stored. A token
--- allows each of its scopes in each queue that one of its patterns matches.
+-- allows each of its scopes in each queue that one of its patterns matches. page_key seals its page
+-- tokens.
 CREATE TABLE /*schema.*/api_token (
     id           bigint      NOT NULL GENERATED ALWAYS AS IDENTITY,
     name         text        NOT NULL,
@@ -393,12 +429,61 @@ CREATE TABLE /*schema.*/api_token (
     last_used_at timestamptz,
     revoked_at   timestamptz,
     revoked_by   text,
+    tasks        text[]      NOT NULL DEFAULT '{*}',
+    quotas       jsonb       NOT NULL DEFAULT '{}',
+    page_key     uuid        NOT NULL DEFAULT gen_random_uuid(),
+    created_by_token bigint,
     CONSTRAINT api_token_pkey PRIMARY KEY (id),
     CONSTRAINT api_token_hash_check CHECK (octet_length(hash) = 32),
     CONSTRAINT api_token_revoked_check CHECK ((revoked_at IS NULL) = (revoked_by IS NULL))
 ) WITH (fillfactor = 70);
 
 CREATE UNIQUE INDEX api_token_hash_idx ON /*schema.*/api_token (hash);
+
+CREATE INDEX api_token_parent_idx ON /*schema.*/api_token (created_by_token)
+WHERE created_by_token IS NOT NULL;
+
+-- The sessions of the dashboard. Of a session's id in the cookie, only its SHA-256 is stored. A session
+-- has the rights of its token, or its own if another system signed the user in.
+CREATE TABLE /*schema.*/dashboard_session (
+    id         bigint      NOT NULL GENERATED ALWAYS AS IDENTITY,
+    hash       bytea       NOT NULL,
+    name       text        NOT NULL,
+    provider   text        NOT NULL,
+    token_id   bigint,
+    scopes     text[],
+    queues     text[],
+    created_at timestamptz NOT NULL,
+    seen_at    timestamptz NOT NULL,
+    expires_at timestamptz NOT NULL,
+    idle       interval    NOT NULL,
+    address    text,
+    user_agent text,
+    ended_at   timestamptz,
+    ended_by   text,
+    CONSTRAINT dashboard_session_pkey PRIMARY KEY (id),
+    CONSTRAINT dashboard_session_hash_check CHECK (octet_length(hash) = 32),
+    CONSTRAINT dashboard_session_grant_check CHECK (
+        token_id IS NOT NULL OR scopes IS NOT NULL AND queues IS NOT NULL
+    ),
+    CONSTRAINT dashboard_session_ended_check CHECK ((ended_at IS NULL) = (ended_by IS NULL))
+) WITH (fillfactor = 70);
+
+CREATE UNIQUE INDEX dashboard_session_hash_idx ON /*schema.*/dashboard_session (hash);
+
+CREATE INDEX dashboard_session_expires_idx ON /*schema.*/dashboard_session (expires_at);
+
+-- Codes that sign a browser in once, by their SHA-256. Using one deletes its row.
+CREATE TABLE /*schema.*/sign_in_code (
+    hash       bytea       NOT NULL,
+    token_id   bigint      NOT NULL,
+    created_at timestamptz NOT NULL,
+    expires_at timestamptz NOT NULL,
+    CONSTRAINT sign_in_code_pkey PRIMARY KEY (hash),
+    CONSTRAINT sign_in_code_hash_check CHECK (octet_length(hash) = 32)
+);
+
+CREATE INDEX sign_in_code_expires_idx ON /*schema.*/sign_in_code (expires_at);
 
 -- The first answer to each request with an idempotency key, written in the transaction of the request.
 -- answer is NULL only inside that transaction.

@@ -1,4 +1,4 @@
-"""One reconnecting connection; LISTEN and its check."""
+"""A connection that reconnects, LISTEN over that connection, and a check that LISTEN works."""
 
 import asyncio
 import json
@@ -29,21 +29,21 @@ log = Log("tenure")
 _JSON = json.JSONDecoder()
 _SIGN_OF_LIFE = 5.0
 _LOOK_AGAIN = 60.0
-_UNHEARD = (
-    "%s: a pooler stands before the server, so LISTEN is not used; workers poll, "
-    "or hear of jobs by Redis"
-)
+_UNHEARD = "%s: not using LISTEN behind a pooler; workers poll, or get wakeups from Redis"
 
 
 def _read_json(data: str | bytes) -> Json:
-    """The value of a jsonb: UTF-8 without a space before it, which `json.loads` would look for."""
+    """Decode a jsonb value.
+
+    It never starts with a space, so skip the check that `json.loads` makes.
+    """
     text = data if isinstance(data, str) else str(data, "utf-8")
     value, _ = _JSON.raw_decode(text)
     return value
 
 
 class PostgresServiceConnection:
-    """A connection for one service or a few: operations take their turn."""
+    """A connection for one service, or for a few services that take turns."""
 
     def __init__(
         self,
@@ -66,13 +66,12 @@ class PostgresServiceConnection:
 
     def set_deadline(self, deadline: timedelta) -> None:
         self._deadline: timedelta = deadline
-        # For each address. Who is in a hurry tries again sooner than libpq's timeout would let it.
+        # Per address. A service with a short deadline retries before libpq's timeout.
         self._connecting: float = min(3.0, max(1.0, 2 * deadline.total_seconds()))
         if self._session is not None:
             self._session.set_deadline(deadline)
 
     async def run(self, op: Op[T]) -> T:
-        """Perform an operation; the connection is made first if there is none."""
         async with self._lock:
             session = await self._opened()
             return await session.run(op)
@@ -91,9 +90,9 @@ class PostgresServiceConnection:
         closes = self._closes
         connection = await self._reached()
         if closes != self._closes:
-            # asyncio may lose a cancel that comes just as the connection is made.
+            # asyncio may lose a cancel that arrives just as the connection is established.
             await connection.close()
-            raise Unreachable(f"{self._name}: closed while it connected")
+            raise Unreachable(f"{self._name}: closed while connecting")
         self._connection = connection
         set_json_loads(_read_json, self._connection)
         self._session = AsyncSession(
@@ -102,15 +101,14 @@ class PostgresServiceConnection:
         return self._session
 
     async def _reached(self) -> "AsyncDetectingConnection":
-        """A connection to the first address that gives one. Each has a time of its own: one that
-        is silent keeps nobody from the next."""
+        """Connect to the first address that responds. Each address has its own timeout."""
         failures: list[Unreachable] = []
         for address in await addresses(self._url, within=self._connecting):
             try:
                 async with asyncio.timeout(self._connecting):
                     return await aconnect(address, name=self._name)
             except TimeoutError as error:
-                silent = Unreachable(f"{self._name}: no connection in {self._connecting:g} s")
+                silent = Unreachable(f"{self._name}: no connection within {self._connecting:g} s")
                 silent.__cause__ = error
                 failures.append(silent)
             except Unreachable as error:
@@ -120,11 +118,10 @@ class PostgresServiceConnection:
         raise Unreachable("; ".join(map(str, failures))) from failures[-1]
 
     async def listen(self, channel: str, *, anyway: bool = False) -> AsyncIterator[str]:
-        """What arrives on a channel, and now and then an empty text as a sign of life.
+        """Yield what arrives on a channel, and "" as a heartbeat.
 
-        A link that was cut without a word shows at the next sign, by the deadline. Through a
-        pooler nothing is listened for, unless `anyway`: a LISTEN left in a session that others
-        are handed would reach them, and not us.
+        Behind a pooler, yields nothing unless `anyway` is set, because other clients of the shared
+        session would receive the notifications too.
         """
         connection = await self._connected()
         if connection.behind_pooler and not anyway:
@@ -160,17 +157,22 @@ _PATIENCE = 3.0
 
 
 def check_listen(url: str) -> ListenCheck:
-    """Try it over two connections; not through a pooler, where a LISTEN would be left behind in a
-    session that others are handed."""
+    """Check that LISTEN works, using two connections.
+
+    Skipped behind a pooler, where the LISTEN would stay in a shared session.
+    """
     channel = f"tenure_doctor_{uuid4().hex}"
-    with connect(url, name="tenure doctor") as ear, connect(url, name="tenure doctor") as mouth:
-        if ear.behind_pooler:
+    with (
+        connect(url, name="tenure doctor") as listener,
+        connect(url, name="tenure doctor") as sender,
+    ):
+        if listener.behind_pooler:
             return ListenCheck(behind_pooler=True)
         try:
-            ear.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+            listener.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
             notified_at = monotonic()
-            mouth.execute("SELECT pg_notify(%s, '')", [channel])
-            if any(True for _ in ear.notifies(timeout=_PATIENCE, stop_after=1)):
+            sender.execute("SELECT pg_notify(%s, '')", [channel])
+            if any(True for _ in listener.notifies(timeout=_PATIENCE, stop_after=1)):
                 return ListenCheck(lag=timedelta(seconds=monotonic() - notified_at))
             return ListenCheck()
         except psycopg.Error as error:

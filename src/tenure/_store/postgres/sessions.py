@@ -1,8 +1,4 @@
-"""Running operations over a connection: our own ones, callers' ones, of any driver.
-
-What the driver raises becomes our errors here; what is unknown is said to be unknown. All but the
-I/O is written once, in `SessionBase` and `_Session`; `Session` and `AsyncSession` send and read.
-"""
+"""Run operations over any driver's connection, and translate its errors into ours."""
 
 import asyncio
 import os
@@ -20,6 +16,7 @@ from psycopg.types.datetime import TimestamptzLoader
 from psycopg.types.json import JsonbLoader
 
 from tenure._store.postgres.connections import BEGIN_WITH_SETTINGS, DEADLINE
+from tenure._store.postgres.decoding import UNDECODABLE, read
 from tenure._store.postgres.statements import DEFAULT_SCHEMA, statements
 from tenure._store.steps import (
     Op,
@@ -49,7 +46,7 @@ _WARNING = "01000"
 
 
 def run(op: Op[T], perform: Callable[[Step], Rows]) -> T:
-    """Perform an operation's steps one by one; a step's StoreError is raised inside it."""
+    """Perform an operation's steps. If a step raises StoreError, raise it inside the operation."""
     try:
         step = next(op)
         while True:
@@ -65,7 +62,6 @@ def run(op: Op[T], perform: Callable[[Step], Rows]) -> T:
 
 
 async def arun(op: Op[T], perform: Callable[[Step], Awaitable[Rows]]) -> T:
-    """The same, awaiting each step."""
     try:
         step = next(op)
         while True:
@@ -81,8 +77,7 @@ async def arun(op: Op[T], perform: Callable[[Step], Awaitable[Rows]]) -> T:
 
 
 class SessionBase:
-    """What every session shares, whatever driver it speaks through: the edges of transactions, what
-    may be said outside one, and what a table that is not there means."""
+    """The base class of all drivers' sessions: transaction marks, checks and missing tables."""
 
     def __init__(self, schema: str) -> None:
         self._schema = schema
@@ -92,29 +87,28 @@ class SessionBase:
         self._pooled = False
 
     def _inside(self) -> bool:
-        """Whether the next statement is part of a transaction, begun or about to be."""
+        """Return whether the next statement runs in a transaction, open or about to begin."""
         raise NotImplementedError
 
     def _discard(self) -> None:
-        """Let no connection of our own live on inside a transaction that nobody will end."""
+        """Close one of our own connections if it is left inside a transaction."""
 
     def _after(self) -> None:
-        """What follows an operation, however it ended."""
+        """Called after an operation, however it ended."""
 
     def _check(self, step: Step) -> None:
         if isinstance(step, Query) and step.in_transaction and not self._inside():
             raise InvalidValue(
-                f"{step.name} means nothing outside a transaction: its lock would be gone at once; "
-                "open one first"
+                f"{step.name} needs a transaction: its lock would be gone at once; open one first"
             )
         if self._pooled and isinstance(step, RawSql) and step.session:
             raise ConfigError(
-                "this needs a session of its own, and a pooler stands before the server; "
-                "give the database's own address, as in: tenure db migrate --database-url …"
+                "this needs a session, which a pooler does not provide; use the database's own "
+                "address, as in: tenure db migrate --database-url …"
             )
 
     def _mark(self, mark: TransactionMark) -> str:
-        """The edge of a transaction, or of a part of one: inside another's, or a caller's."""
+        """Return the SQL for a transaction mark. Inside another transaction, that's a savepoint."""
         if mark is TransactionMark.BEGIN:
             self._marks.append(self._inside())
             return "SAVEPOINT tenure" if self._marks[-1] else self._begin
@@ -128,8 +122,7 @@ class SessionBase:
 
     @contextmanager
     def _translating_errors(self) -> Iterator[None]:
-        """After an operation that raised: leave no transaction open, and say what a table that is
-        not there means to a statement of ours; a migration's own say it themselves."""
+        """After an error, leave no transaction open; report a missing table as SchemaTooOld."""
         self._marks.clear()
         try:
             yield
@@ -137,7 +130,7 @@ class SessionBase:
             self._discard()
             if error.is_missing_schema and error.statement in self._statements:
                 raise SchemaTooOld(
-                    f"the schema {self._schema} is not there, or not whole; run: tenure db migrate"
+                    f"the schema {self._schema} is missing or incomplete; run: tenure db migrate"
                 ) from error
             raise
         except BaseException:
@@ -148,14 +141,13 @@ class SessionBase:
 
 
 def label(step: Step) -> str:
-    """A step's name in messages."""
     return step.name if isinstance(step, Query | Pipeline) else type(step).__name__.lower()
 
 
 def is_unconfirmed(diagnostic: psycopg.errors.Diagnostic) -> bool:
-    """Whether a commit stopped waiting for its synchronous standby.
+    """Return whether a commit stopped waiting for its standby.
 
-    It is reported as done, with a warning. It is not known to be durable, so it is not done.
+    It's committed, but may not be durable.
     """
     return diagnostic.sqlstate == _WARNING and diagnostic.severity_nonlocalized == "WARNING"
 
@@ -168,34 +160,39 @@ def _registered(name: str, loader: type[Any]) -> type[Any] | None:
 
 _LOADERS: dict[str, type[Any]] = {"jsonb": JsonbLoader, "timestamptz": TimestamptzLoader}
 _OIDS = {name: psycopg.adapters.types[name].oid for name in _LOADERS}
-# What psycopg makes of these where it has a faster one of its own.
+# psycopg's own loaders for these, in case it has faster ones.
 _PLAIN = {name: _registered(name, loader) for name, loader in _LOADERS.items()}
 
 
 def _reset_loaders(cursor: psycopg.RawCursor[Any] | psycopg.AsyncRawCursor[Any]) -> None:
-    """Read JSON and instants as psycopg does by itself, whatever a caller has set on the
-    connection: Django's reads jsonb as text, and instants without their zone."""
+    """Read JSON and timestamps with psycopg's defaults.
+
+    A caller such as Django may have changed them.
+    """
     for name, loader in _LOADERS.items():
         if cursor.connection.adapters.get_loader(_OIDS[name], pq.Format.TEXT) is not _PLAIN[name]:
             cursor.adapters.register_loader(name, loader)
 
 
 def _answers(cursor: psycopg.RawCursor[Any] | psycopg.AsyncRawCursor[Any]) -> bool:
-    """Whether there are rows to fetch; to describe them takes longer than to read one."""
+    """Return whether there are rows to fetch. Describing them takes longer than reading one."""
     return cursor.pgresult is not None and cursor.pgresult.nfields > 0
 
 
+def _as_tuples(step: Single) -> bool:
+    return isinstance(step, Query) and step.as_tuples
+
+
 def _rows(step: Single) -> RowFactory[Any]:
-    """How the step wants its rows."""
-    return tuple_row if isinstance(step, Query) and step.as_tuples else dict_row
+    return tuple_row if _as_tuples(step) else dict_row
 
 
 class _Session(SessionBase):
-    """What both psycopg sessions share: all but the sending and the reading.
+    """The base class of both psycopg sessions: everything except sending and reading.
 
-    On an own connection, in autocommit, each statement is a transaction of its own unless
-    the operation marks one. On a caller's, everything joins the caller's transaction, and
-    the acknowledgement is the caller's COMMIT.
+    On our own connections, which are in autocommit mode, each statement is a transaction unless the
+    operation marks one. On a caller's connection, everything joins the caller's transaction, and
+    the write is acknowledged by the caller's COMMIT.
     """
 
     def __init__(
@@ -211,8 +208,8 @@ class _Session(SessionBase):
         self._pgconn = connection.pgconn
         self._own = own
         self._pooled = own and getattr(connection, "behind_pooler", False)
-        # Statements may be sent before those ahead of them are answered: not on a caller's
-        # connection, which may be in a pipeline of the caller's, nor through a pooler.
+        # Only use pipelines on our own connections: a caller may already be in its own pipeline,
+        # and a pooler may not support them.
         self._takes_pipelines = own and not self._pooled and psycopg.Pipeline.is_supported()
         self._warned = False
         self._ring = ring
@@ -226,15 +223,17 @@ class _Session(SessionBase):
         self._warned = self._warned or is_unconfirmed(diagnostic)
 
     def _fitted(self, op: Op[T]) -> Op[T]:
-        """The operation as this connection takes it."""
+        """Return the operation in a form that this connection can run."""
         if self._own and self._pgconn.transaction_status != pq.TransactionStatus.IDLE:
-            # It would swallow what comes next.
-            raise Unreachable("the connection was left inside a transaction; make a new one")
+            # The open transaction would swallow the next statements.
+            raise Unreachable("the connection was left inside a transaction; open a new one")
         return op if self._takes_pipelines else stepwise(op, self._one_by_one)
 
     def _one_by_one(self, step: Step) -> Op[Rows]:
-        """A pipeline query by query; through a pooler, each statement that would go to the server
-        without our settings and deadlines in a transaction of its own."""
+        """Send a pipeline's queries one by one.
+
+        Behind a pooler, wrap each in a transaction with settings.
+        """
         if isinstance(step, Pipeline):
             answers = []
             for query in step.queries:
@@ -255,21 +254,18 @@ class _Session(SessionBase):
         return rows
 
     def _needs_transaction(self, step: Single) -> bool:
-        """Whether a pooler hands out a server without our settings for this statement: they are for
-        one transaction only."""
+        """Return whether a pooler would run this statement without our settings."""
         if not self._pooled or self._inside() or isinstance(step, TransactionMark):
             return False
-        # What runs concurrently runs in no transaction.
+        # CONCURRENTLY can't run inside a transaction.
         return isinstance(step, Query) or "CONCURRENTLY" not in step.text
 
     def _discard(self) -> None:
-        """Let no own connection live on inside a transaction that nobody will end."""
         if self._own and self._pgconn.transaction_status != pq.TransactionStatus.IDLE:
             self._pgconn.finish()
 
     def _after(self) -> None:
-        """Ring for what was enqueued; also after an error: a commit whose answer was cut off may
-        have been done."""
+        """Publish wakeups, even after an error: a commit may have succeeded without a response."""
         woken, self._woken = self._woken, set()
         if self._ring and woken:
             self._ring(woken)
@@ -277,7 +273,7 @@ class _Session(SessionBase):
     def _text(self, step: Single) -> tuple[bytes, list[str | None] | None]:
         match step:
             case Query(name, params):
-                # Which queues the statement wakes.
+                # The queues the statement wakes.
                 if isinstance(queues := params.get("wake"), list):
                     self._woken.update(queues)
                 statement = self._statements[name]
@@ -288,13 +284,12 @@ class _Session(SessionBase):
                 return self._mark(step).encode(), None
 
     def _inside(self) -> bool:
-        """Whether the next statement is part of a transaction, begun or about to be."""
         idle = self._pgconn.transaction_status == pq.TransactionStatus.IDLE
         return not (idle and self._either.autocommit)
 
     @contextmanager
     def _driver_errors(self, step: Step) -> Iterator[None]:
-        """Raise what the driver raises as one of our errors, and a doubtful commit as unknown."""
+        """Translate the driver's errors into ours, and an uncertain commit into OutcomeUnknown."""
         name = label(step)
         was_open = self._pgconn.transaction_status != pq.TransactionStatus.IDLE
         self._warned = False
@@ -313,17 +308,15 @@ class _Session(SessionBase):
                     source=error.diag.source_function,
                 ) from error
             if was_open and step is not TransactionMark.COMMIT:
-                raise Unreachable(f"{name}: the connection broke, nothing was done") from error
+                raise Unreachable(f"{name}: the connection broke, nothing was changed") from error
             raise OutcomeUnknown(
-                f"{name}: the connection broke before the answer came; ask again"
+                f"{name}: the connection broke before the answer; try again"
             ) from error
         if self._warned:
-            raise OutcomeUnknown(f"{name}: written, but not confirmed by the standby; ask again")
+            raise OutcomeUnknown(f"{name}: written, but not confirmed by the standby; try again")
 
 
 class Session(_Session):
-    """Runs operations over a psycopg connection."""
-
     def __init__(
         self,
         connection: Connection[Any],
@@ -336,7 +329,6 @@ class Session(_Session):
         self._connection = connection
 
     def run(self, op: Op[T]) -> T:
-        """Run an operation and return its answer."""
         op = self._fitted(op)
         with self._translating_errors():
             return run(op, self._perform)
@@ -347,10 +339,15 @@ class Session(_Session):
             if isinstance(step, Pipeline):
                 with self._connection.pipeline():
                     cursors = [self._send(query) for query in step.queries]
-                # What one of them raises is raised when its answer is read.
+                # A query's error is raised when its response is read.
                 return [cursor.fetchall() for cursor in cursors]
             cursor = self._send(step)
-            return cursor.fetchall() if _answers(cursor) else []
+            if not _answers(cursor):
+                return []
+            try:
+                return cursor.fetchall()
+            except UNDECODABLE:
+                return read(cursor, as_tuples=_as_tuples(step))
 
     def _send(self, step: Single) -> psycopg.RawCursor[Any]:
         text, arguments = self._text(step)
@@ -361,10 +358,10 @@ class Session(_Session):
 
 
 class AsyncSession(_Session):
-    """The same over an async connection, with a deadline on each statement.
+    """The async session, with a deadline for each statement.
 
-    At the deadline the socket is shut: a cancel could reach the server inside a commit and
-    turn a wait for the standby into a false success.
+    At the deadline, it shuts down the socket instead of sending a cancel request. A cancel could
+    reach the server during a commit, and turn a wait for the standby into a false success.
     """
 
     def __init__(
@@ -382,17 +379,15 @@ class AsyncSession(_Session):
         self.set_deadline(deadline)
 
     async def run(self, op: Op[T]) -> T:
-        """Run an operation and return its answer."""
         op = self._fitted(op)
         with self._translating_errors():
             return await arun(op, self._perform)
 
     def set_deadline(self, deadline: timedelta) -> None:
-        """From now on each statement has so long to be answered."""
         self._alarm.seconds = deadline.total_seconds()
 
     async def ping(self) -> None:
-        """Return if the server answers within the deadline."""
+        """Return if the server responds within the deadline."""
         await self._perform(RawSql("SELECT 1"))
 
     async def _perform(self, step: Step) -> Rows:
@@ -409,13 +404,19 @@ class AsyncSession(_Session):
             async with self._connection.pipeline():
                 for query in step.queries:
                     cursors.append(await self._send(query))
-                    # The deadline is the server's: not the time that the queries take to be made.
+                    # The deadline is for the server, not for the time it takes to build the
+                    # queries.
                     self._alarm.off()
                 self._alarm.on()
-            # What one of them raises is raised when its answer is read.
+            # A query's error is raised when its response is read.
             return [await cursor.fetchall() for cursor in cursors]
         cursor = await self._send(step)
-        return await cursor.fetchall() if _answers(cursor) else []
+        if not _answers(cursor):
+            return []
+        try:
+            return await cursor.fetchall()
+        except UNDECODABLE:
+            return read(cursor, as_tuples=_as_tuples(step))
 
     async def _send(self, step: Single) -> psycopg.AsyncRawCursor[Any]:
         if not (isinstance(step, Query) and step.no_timeout):
@@ -429,7 +430,10 @@ class AsyncSession(_Session):
         )
 
     async def _uncancelled(self, sent: Coroutine[Any, Any, Rows]) -> Rows:
-        """Await what was sent; if cancelled, shut the socket: psycopg would send a cancel."""
+        """Await the statement.
+
+        If cancelled, shut down the socket, because psycopg would send a cancel.
+        """
         task = asyncio.ensure_future(sent)
         try:
             return await asyncio.shield(task)
@@ -447,7 +451,7 @@ class AsyncSession(_Session):
 
 
 class _Alarm:
-    """A deadline that is on while the server is waited for, and off while the caller is."""
+    """A deadline that runs only while waiting for the server, not for the caller."""
 
     seconds: float
 
@@ -456,11 +460,9 @@ class _Alarm:
         self._timer: asyncio.TimerHandle | None = None
 
     def on(self) -> None:
-        """From now on."""
         self.off()
         self._timer = asyncio.get_running_loop().call_later(self.seconds, self._act)
 
     def off(self) -> None:
-        """No longer."""
         if self._timer is not None:
             self._timer.cancel()

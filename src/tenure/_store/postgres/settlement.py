@@ -1,4 +1,4 @@
-"""Settling: how running periods end. One bad or busy row never holds up its neighbours."""
+"""Settle attempts. A bad or locked row never holds up the others."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ _LATE = SettleResult(SettleStatus.SETTLED, State.COMPLETED, late=True)
 
 @dataclass(slots=True)
 class _Batch:
-    """Endings on their way, and the answers so far."""
+    """Endings to settle, and the results so far."""
 
     answers: dict[Name, SettleResult] = field(default_factory=dict)
 
@@ -39,7 +39,10 @@ class _Batch:
         return [e for e in ended if name_of(e.lease) not in self.answers]
 
     def read(self, ended: Sequence[SettleRequest], rows: Rows) -> list[SettleRequest]:
-        """Note the answers in these rows of settle.sql; what is left over waits for a key."""
+        """Record the results in these rows from settle.sql.
+
+        Return the settlements still waiting for a key.
+        """
         by_name = {name_of(e.lease): e for e in ended}
         busy = []
         for row in rows:
@@ -55,12 +58,10 @@ class _Batch:
 
 @dataclass(eq=False)
 class SettlementQueries(QueryBase):
-    """The part of the store that ends running periods by their whole lease."""
-
     jobs: JobQueries
 
     def settle(self, ended: Sequence[SettleRequest]) -> Op[Sequence[SettleResult]]:
-        """End running periods; answers in the order asked. Sending the same again is harmless."""
+        """End attempts. Results are in the order of the request. Calling it twice is harmless."""
         names = [name_of(e.lease) for e in ended]
         first = dict(zip(reversed(names), reversed(ended), strict=True))
         fit = sorted(map(sanitized, first.values()), key=lambda e: e.lease.job_id)
@@ -75,8 +76,10 @@ class SettlementQueries(QueryBase):
         ]
 
     def complete(self, leases: Sequence[Lease]) -> Op[Sequence[Lease]]:
-        """Complete jobs without a result or a log in one statement; returns the leases that it did
-        not end."""
+        """Complete jobs without a key, result or log in one statement.
+
+        Return the leases it didn't settle.
+        """
         batch = sorted(leases, key=lambda lease: lease.job_id)
         nothing = [None] * len(batch)
         reasons = [COMPLETED.reason] * len(batch)
@@ -95,8 +98,10 @@ class SettlementQueries(QueryBase):
     def _settle_batch(
         self, ended: Sequence[SettleRequest], batch: _Batch, *, hurried: bool = False
     ) -> Op[None]:
-        """Settle a batch; halve it while one row of it is refused or locked, until that row
-        stands alone."""
+        """Settle a batch.
+
+        If a row is rejected or locked, halve the batch until that row is alone.
+        """
         try:
             busy = yield from self._settle_once(ended, batch, hurried=hurried)
         except QueryFailed as error:
@@ -116,9 +121,9 @@ class SettlementQueries(QueryBase):
                 raise
             yield from self._settle_batch([as_unstorable(one, str(error))], batch)
             return
-        # A caller's transaction has the row of this job's key. Its neighbours are settled; this
-        # one stands in line for a moment, or a key in demand would never be its turn. Not longer:
-        # meanwhile its row is locked to renewals, and what ends next waits.
+        # Callers' transactions have locked these jobs' keys. The other jobs are settled. One job
+        # waits briefly for its key, or a busy key would never be free when we try. It doesn't wait
+        # longer, because its row can't be renewed meanwhile, and later endings wait behind it.
         for one in busy[1:]:
             batch.answers[name_of(one.lease)] = SettleResult(SettleStatus.BUSY)
         for one in busy[:1]:
@@ -134,10 +139,9 @@ class SettlementQueries(QueryBase):
     def _settle_once(
         self, ended: Sequence[SettleRequest], batch: _Batch, *, hurried: bool
     ) -> Op[list[SettleRequest]]:
-        """Send a batch once; answers with what waits for a key.
+        """Send a batch once, completions first.
 
-        Completions go by the short statement first; what it leaves, and all else, goes by
-        the whole one.
+        Return the settlements that are waiting for a key.
         """
         if completed := [e for e in ended if e.settlement.state is State.COMPLETED]:
             rows = yield from self._file("complete", _completions(completed), hurried=hurried)
@@ -153,8 +157,7 @@ class SettlementQueries(QueryBase):
         return batch.read(rest, rows)
 
     def _file(self, name: str, params: dict[str, object], *, hurried: bool) -> Op[Rows]:
-        """Send a statement that files; `hurried` gives up on a lock soon, so that the search for
-        the one that is locked does not take as long again for each half."""
+        """Send a statement that writes history. If `hurried`, give up quickly on a lock."""
 
         def send(day: date | None) -> Op[Rows]:
             op = self._send(
@@ -165,27 +168,24 @@ class SettlementQueries(QueryBase):
         return (yield from self._with_partition_fallback(send))
 
     def _repeat(self, rest: Sequence[SettleRequest]) -> Op[dict[Name, SettleResult]]:
-        """Ask, in a new snapshot, how the running periods ended that a settle did not find.
-
-        The same end again is a repeat. Any other is refused, and kept as evidence.
-        """
+        """Look up, in a new snapshot, the outcomes of attempts that a settle didn't find."""
         rows = yield self._query(
             "settle_again",
             **name_arrays([e.lease for e in rest]),
             outcomes=[e.settlement.ending for e in rest],
             refused_results=[refused_result(e) for e in rest],
         )
-        found = {row_name(row): AttemptOutcome(row["outcome"]) for row in rows}
+        outcomes = {row_name(row): AttemptOutcome(row["outcome"]) for row in rows}
         answers = {}
         for ended in rest:
-            outcome = found.get(name_of(ended.lease))
+            outcome = outcomes.get(name_of(ended.lease))
             same = outcome is ended.settlement.ending
             answer = SettleStatus.REPEATED if same else SettleStatus.REFUSED
             answers[name_of(ended.lease)] = SettleResult(answer, ending=outcome)
         return answers
 
     def check(self, lease: Lease) -> Op[None]:
-        """LeaseLost unless the lease is still the job's. No lock."""
+        """Raise LeaseLost if the job no longer has this lease. Takes no lock."""
         held, _ = yield from self._check(lease)
         if not held:
             raise _lost(lease)
@@ -206,10 +206,11 @@ class SettlementQueries(QueryBase):
         log: str | None = None,
         hurried: bool = False,
     ) -> Op[None]:
-        """End one running period as the last statements of a caller's transaction.
+        """End one attempt with the last statements of a caller's transaction, and enqueue `also`.
 
-        The row is locked from the settle to the COMMIT: a holder that falls asleep between
-        them is thrown out by the server after a lease.
+        Raises LeaseLost if the job no longer has this lease. The caller must then roll back. The
+        row stays locked until COMMIT, so the server disconnects a holder that stalls for longer
+        than one lease before committing.
         """
         wait = int(lease.ttl.total_seconds() * 1000)
         yield RawSql(f"SET LOCAL idle_in_transaction_session_timeout = {wait}")
@@ -221,8 +222,10 @@ class SettlementQueries(QueryBase):
             raise _lost(lease)
 
     def _settle_one(self, ended: SettleRequest) -> Op[SettleResult | None]:
-        """Settle one lease within a transaction, which an error would end: so the day is asked
-        for first, and a key that is locked is waited for. None if the lease is lost."""
+        """Settle one lease in a transaction, and wait for its key if it's locked.
+
+        Return None if the lease is lost.
+        """
         held, day = yield from self._check(ended.lease)
         if not held:
             return None
@@ -238,7 +241,6 @@ class SettlementQueries(QueryBase):
 
 
 def _hurried(op: Op[T]) -> Op[T]:
-    """The same in a transaction that gives up on a lock soon."""
     yield _SOON
     return (yield from op)
 
@@ -248,25 +250,23 @@ def _lost(lease: Lease) -> LeaseLost:
 
 
 def _completions(batch: Sequence[SettleRequest]) -> dict[str, object]:
-    """A batch of completions as the parameter arrays of complete.sql."""
-    said = [e.settlement for e in batch]
+    settlements = [e.settlement for e in batch]
     return name_arrays([e.lease for e in batch]) | {
-        "reasons": [s.reason for s in said],
-        "results": [None if s.result is None else Jsonb(s.result) for s in said],
+        "reasons": [s.reason for s in settlements],
+        "results": [None if s.result is None else Jsonb(s.result) for s in settlements],
         "logs": [e.log for e in batch],
     }
 
 
 def _endings(batch: Sequence[SettleRequest]) -> dict[str, object]:
-    """A batch of endings as the parameter arrays of settle.sql."""
-    said = [e.settlement for e in batch]
-    errors = [s.error for s in said]
+    settlements = [e.settlement for e in batch]
+    errors = [s.error for s in settlements]
     return _completions(batch) | {
-        "states": [s.state for s in said],
-        "outcomes": [s.ending for s in said],
-        "delays": [s.after for s in said],
-        "charged": [s.charged for s in said],
-        "losses": [s.loss for s in said],
+        "states": [s.state for s in settlements],
+        "outcomes": [s.ending for s in settlements],
+        "delays": [s.after for s in settlements],
+        "charged": [s.charged for s in settlements],
+        "losses": [s.loss for s in settlements],
         "max_worker_losses": MAX_WORKER_LOSSES,
         "max_deaths": MAX_DEATHS,
         "error_types": [e and e.type for e in errors],

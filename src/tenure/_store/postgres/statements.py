@@ -1,8 +1,7 @@
-"""The .sql files as statements, parameters as literals, and the base of the store's parts.
+"""The statements from the .sql files, their parameters, and the base class for parts of the store.
 
-Every parameter is sent as text of unknown type, and the casts in the .sql files say what it
-is. So one statement has one prepared form whatever the values are (a NULL in an array, a
-small integer), and arrays of a thousand rows are cheap to write.
+Every parameter is sent as text and cast in the statement. So each statement has only one prepared
+form, regardless of the values, and large arrays are cheap to write.
 """
 
 import json
@@ -31,7 +30,7 @@ _INCLUDE = re.compile(r" */\*include (\w+)\*/\n")
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement's text, and the names of its parameters in order."""
+    """A statement's text, and the names of its parameters in order."""
 
     name: str
     text: str
@@ -44,30 +43,27 @@ class Statement:
         object.__setattr__(self, "_named", frozenset(self.params))
 
     def arguments(self, params: Mapping[str, object]) -> list[str | None]:
-        """The parameters as literals, in the order the text wants them; a missing or unknown one is
-        a defect."""
+        """Return the parameters as literals in order; a missing or unknown one is a bug."""
         if params.keys() != self._named:
             raise AssertionError(f"{self.name} takes {self.params}, got {tuple(params)}")
         return [literal(params[name]) for name in self.params]
 
 
 def check_schema(schema: str) -> str:
-    """The schema's name, if it is one that needs no quoting anywhere."""
+    """Return the schema name if it needs no quoting."""
     if not _SCHEMA.fullmatch(schema):
         raise InvalidValue(
-            f"{schema!r} cannot name the schema: lower-case letters, digits and _, at most 48"
+            f"schema must be 1 to 48 lower-case letters, digits and _, got {schema!r}"
         )
     return schema
 
 
 def in_schema(text: str, schema: str) -> str:
-    """The text with its `/*schema.*/` marks filled in."""
     return text.replace("/*schema.*/", f"{check_schema(schema)}.")
 
 
 def with_includes(text: str) -> str:
-    """Replace each `/*include name*/` line by the lines of `sql/include/name.sql`, without its
-    header. They name parameters by the numbers that all statements give them."""
+    """Replace each `/*include name*/` with the lines of `sql/include/name.sql`."""
     return _INCLUDE.sub(lambda mark: _included(mark[1]), text)
 
 
@@ -79,7 +75,6 @@ def _included(name: str) -> str:
 
 @cache
 def statements(schema: str) -> Mapping[str, Statement]:
-    """Every statement of the store by its name, for one schema."""
     loaded = {}
     for file in (resources.files(__package__) / "sql").iterdir():
         name, _, kind = file.name.partition(".")
@@ -89,14 +84,14 @@ def statements(schema: str) -> Mapping[str, Statement]:
 
 
 def parse(name: str, text: str, schema: str) -> Statement:
-    """A statement from its file's text. The first line names the parameters, if there are any."""
+    """Parse a statement from its file. The first line names the parameters, if any."""
     params = tuple(_PARAM.findall(text.split("\n", 1)[0]))
     whole = in_schema(with_includes(text), schema)
     return Statement(name, f"/* tenure:{name} */ {whole}", params)
 
 
 class Jsonb:
-    """A value to be sent as JSON, where a plain list would be an array."""
+    """A value to send as JSON. A plain list would be sent as an array."""
 
     __slots__ = ("value",)
 
@@ -105,7 +100,7 @@ class Jsonb:
 
 
 def literal(value: object) -> str | None:
-    """The value as text that PostgreSQL casts to what the statement wants."""
+    """Return the value as text that PostgreSQL casts to the parameter's type."""
     if type(value) is str:
         return value
     match value:
@@ -132,13 +127,18 @@ def literal(value: object) -> str | None:
 
 
 def interval(value: timedelta) -> str:
-    """The duration in microseconds: exact, and free of days, whose length a zone can change."""
+    """Return microseconds.
+
+    They are exact and contain no days, whose length depends on the time zone.
+    """
     return f"{value // timedelta(microseconds=1)} microseconds"
 
 
 def _elements(values: Sequence[object]) -> Iterable[str]:
-    """The elements of an array. What is the same for all, as most of a batch of completions is,
-    is written once."""
+    """Return an array's elements.
+
+    Equal values, as in most batches of completions, are converted once.
+    """
     if values and values[0] is values[-1]:
         first = values[0]
         if isinstance(first, str | UUID | None) and values.count(first) == len(values):
@@ -158,15 +158,19 @@ def _element(value: object) -> str:
 
 
 class Statements:
-    """The statements of one schema. Tests give a `clock`; without it time is the database's."""
+    """One schema's statements. Tests pass a `clock`; by default the database's time is used."""
 
     def __init__(self, schema: str = DEFAULT_SCHEMA, *, clock: Clock | None = None) -> None:
         self.schema = schema
         self.by_name = statements(schema)
         self._clock = clock
 
+    @property
+    def has_own_clock(self) -> bool:
+        return self._clock is not None
+
     def query(self, name: str, /, **params: object) -> Query:
-        """A statement with its parameters, and with the time, if it asks for that."""
+        """Return a statement with its parameters, including the time if it takes one."""
         if "now" in self.by_name[name].params:
             params["now"] = self._clock() if self._clock else None
         return Query(name, params)
@@ -174,24 +178,20 @@ class Statements:
 
 @dataclass(eq=False)
 class QueryBase:
-    """A part of the store. All parts share one `Statements`; a part that needs another is given
-    it."""
+    """A part of the store. All parts share one `Statements`."""
 
     statements: Statements
 
     def __post_init__(self) -> None:
         self._query = self.statements.query
         self.schema = self.statements.schema
-        # The channel on which a wakeup carries a queue's name.
+        # The wakeup channel, which carries queue names.
         self.channel = f"{self.schema}_wakeup"
-        # The channel that carries the id of a job that has ended and is waited for.
+        # The channel for ended jobs that are being awaited, which carries their ids.
         self.ended_channel = f"{self.schema}_ended"
 
     def _with_partition_fallback(self, make: Callable[[date | None], Op[T]]) -> Op[T]:
-        """Perform what files history under today, or under the newest day if today is missing.
-
-        A whole transaction is made again: the one that met the missing day is over.
-        """
+        """Write history to today's partition. If it's missing, retry with the newest one."""
         try:
             return (yield from make(None))
         except QueryFailed as error:
@@ -201,11 +201,9 @@ class QueryBase:
         return (yield from make(rows[0]["day"]))
 
     def _within(self, name: str, /, **params: object) -> Query:
-        """A query that means something only inside a transaction."""
         return replace(self._query(name, **params), in_transaction=True)
 
     def _send(self, name: str, /, *, tuples: bool = False, **params: object) -> Op[Rows]:
-        """One statement as an operation."""
         return (yield replace(self._query(name, **params), as_tuples=tuples))
 
     def _audit(
@@ -217,14 +215,26 @@ class QueryBase:
         before: Json = None,
         after: Json = None,
     ) -> Op[None]:
-        if targets:
-            yield self._query(
-                "audit",
-                actor=by.actor,
-                source=by.source,
-                action=action,
-                targets=list(targets),
-                reason=by.reason,
-                befores=[Jsonb(before)] * len(targets),
-                afters=[Jsonb(after)] * len(targets),
-            )
+        changes = [(target, before, after) for target in targets]
+        yield from self._audit_changes(by, action, changes)
+
+    def _audit_changes(
+        self, by: By, action: str, changes: Sequence[tuple[str, Json, Json]]
+    ) -> Op[None]:
+        """Record an action on several targets, each with its own values before and after."""
+        if not changes:
+            return
+        row = {
+            "actor": by.actor,
+            "source": by.source,
+            "action": action,
+            "targets": [target for target, _, _ in changes],
+            "reason": by.reason,
+            "befores": [Jsonb(before) for _, before, _ in changes],
+            "afters": [Jsonb(after) for _, _, after in changes],
+            "address": by.address,
+        }
+        if self.statements.has_own_clock:
+            yield self._query("audit_at", **row)
+        else:
+            yield self._query("audit", **row)

@@ -1,4 +1,4 @@
-"""Rollups, queue depths, groups of failures."""
+"""Rollups, queue depths and dead-letter groups."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from tenure._model.explanation import JobContext, QueueContext
 from tenure._model.ids import JobId
 from tenure._model.job import JobRow
 from tenure._model.lease import StuckLease
-from tenure._model.queue import EVERY_QUEUE
+from tenure._model.queue import EVERY_QUEUE, QueueUsage
 from tenure._model.stats import COUNTED, HOURS, Count, Depth, FailedGroup, Stats, Totals
 from tenure._rules import stats
 from tenure._rules import stats as rules
@@ -21,30 +21,30 @@ from tenure._store.postgres.statements import QueryBase
 from tenure._store.postgres.workers import WorkerQueries
 from tenure._store.steps import Op, RawSql, Row, Rows, atomically
 
-# The time between an attempt's `ended_at` and the first write of its transaction, at the most: a
-# statement of ours takes 10 seconds.
+# The longest time between an attempt's `ended_at` and its transaction's first write: our
+# statements take at most 10 seconds.
 _LAG = timedelta(seconds=10)
 _MOST = COUNTED + 1
-# So many of each group are looked at for when they ended.
+# How many jobs in each group are examined for when they ended.
 _NEWEST = 250
 
 
 @dataclass(eq=False)
 class StatsQueries(QueryBase):
-    """The part of the store that counts: what has ended, what is live, dead letters by group."""
-
     jobs: JobQueries
     queues: QueueQueries
     workers: WorkerQueries
     audit: AuditQueries
 
     def roll_up(self) -> Op[int]:
-        """Fold the next closed minute, and one again that is whole by now; answers with how many
-        minutes that were, 0 if there was none or another folder is at it."""
+        """Count the next closed minute, and recount one that is now final.
+
+        Return how many were counted.
+        """
         return atomically(self._roll_up())
 
     def _roll_up(self) -> Op[int]:
-        # A minute that takes longer than a statement may would never be folded.
+        # A minute that takes longer than the statement timeout would never be folded.
         yield RawSql("SET LOCAL statement_timeout = 0")
         rows = yield self._query("lock_rollup_progress", lag=_LAG)
         if not rows:
@@ -55,7 +55,7 @@ class StatsQueries(QueryBase):
         closed_to, whole = row["closed_to"], row["whole"]
         folded = yield from self._roll_up_first(was.counted_until, closed_to)
         again = (yield from self._roll_up_first(was.final_to, was.marked_to)) if whole else None
-        now, mark_anew = rules.moved(
+        now, take_mark = rules.moved(
             was, closed_to=closed_to, folded=folded, whole=whole, again=again
         )
         if now != was:
@@ -64,7 +64,7 @@ class StatsQueries(QueryBase):
                 final_to=now.final_to,
                 marked_to=now.marked_to,
                 counted_until=now.counted_until,
-                mark_anew=mark_anew,
+                take_mark=take_mark,
             )
         return (folded is not None) + (again is not None)
 
@@ -85,32 +85,31 @@ class StatsQueries(QueryBase):
         until: datetime | None = None,
         step: timedelta = rules.MINUTE,
     ) -> Op[Stats]:
-        """What ended over a time, from the counts per minute."""
         [at] = yield self._query("rollup_progress")
-        asked = stats.span(at["now"], since, until, step)
+        period = stats.span(at["now"], since, until, step)
         rows = yield self._query(
             "stats",
-            since=asked.since,
-            until=asked.until,
+            since=period.since,
+            until=period.until,
             step=step,
             queue=queue or "",
             task=task or "",
         )
-        return stats.stats(asked, rows, at["counted_until"])
+        return stats.stats(period, rows, at["counted_until"])
 
     def totals(self, since: datetime | None = None) -> Op[Totals]:
-        """What ended from an instant on, by queue and task, from the counts per minute."""
+        """Count attempts that ended since a time, by queue and task, from the per-minute counts."""
         [at] = yield self._query("rollup_progress")
-        asked = rules.totals_span(
+        period = rules.totals_span(
             at["now"], since, counted_until=at["counted_until"], final_to=at["final_to"]
         )
         rows = yield self._query(
-            "totals", since=asked.since, settled_to=asked.settled_to, until=asked.until
+            "totals", since=period.since, settled_to=period.settled_to, until=period.until
         )
-        return rules.totals(asked, rows)
+        return rules.totals(period, rows)
 
     def depths(self, *, most: int = COUNTED) -> Op[Sequence[Depth]]:
-        """How much there is in each known queue, by name, up to so much; the empty ones too."""
+        """Return each known queue's depth, counted up to `most`, including empty queues."""
         known = {row["name"] for row in (yield self._query("known_queues"))}
         rows = yield self._query("count_running", most=most + 1)
         running = {row["queue"]: row["running"] for row in rows}
@@ -130,12 +129,24 @@ class StatsQueries(QueryBase):
             for row in rows
         ]
 
+    def usage(self, queues: Sequence[str], *, most: int) -> Op[QueueUsage]:
+        """Estimate what these queues hold together; names or prefixes, such as `mail.*`."""
+        prefixes = [name for name in queues if name.endswith("*")]
+        rows = yield self._query(
+            "usage",
+            names=[name for name in queues if name not in prefixes],
+            prefixes=[name.removesuffix("*") for name in prefixes],
+            most=most,
+        )
+        jobs = rows[0]["queued"] + rows[0]["held"] + rows[0]["running"]
+        return QueueUsage(jobs, int(jobs * (rows[0]["bytes"] or 0)))
+
     def facts(self, job_id: JobId) -> Op[JobContext | None]:
-        """What decides where a job stands now; None if there is no such job."""
+        """Return the facts that explain a job's state, or None if the job doesn't exist."""
         while (job := (yield from self.jobs.get(job_id))) is not None:
             if not job.state.is_live:
                 return JobContext(job)
-            # Without a row it has ended since it was read.
+            # If the job has no row, it has ended since it was read.
             if rows := (yield self._query("explain_job", id=job_id, most=_MOST)):
                 return (yield from self._facts(job, rows[0]))
         return None
@@ -168,11 +179,12 @@ class StatsQueries(QueryBase):
         count: int,
         after: tuple[str, str | None] | None = None,
     ) -> Op[Sequence[FailedGroup]]:
-        """Dead letters by task and error signature, in this order, above one of them. Of one queue,
-        among the 10,000 of its dead letters that are found first. When they ended is asked for
-        apart: a dead letter that is retried in between is in the count, and not in the hours."""
+        """Return dead letters by task and error signature.
+
+        For one queue, only the first 10,000 are read.
+        """
         after_task, after_signature = after or (task or "", "")
-        asked = {
+        params = {
             "task": task,
             "after_task": after_task,
             "after_signature": after_signature,
@@ -180,9 +192,9 @@ class StatsQueries(QueryBase):
             "most": _MOST,
         }
         if queue is None:
-            rows = yield self._query("failed_groups", **asked)
+            rows = yield self._query("failed_groups", **params)
         else:
-            rows = yield self._query("failed_groups_of", queue=queue, **asked)
+            rows = yield self._query("failed_groups_of", queue=queue, **params)
         if not rows:
             return []
         hours = yield self._query(
@@ -197,22 +209,24 @@ class StatsQueries(QueryBase):
         ]
 
 
-def bounded(found: int, most: int = COUNTED) -> Count:
-    """The count of what was counted to one beyond the bound."""
-    return Count(min(found, most), more=found > most)
+def bounded(value: int, most: int = COUNTED) -> Count:
+    """Return a count from rows that were counted up to one past the bound."""
+    return Count(min(value, most), more=value > most)
 
 
 def _hourly(rows: Rows, groups: int) -> Sequence[Sequence[int]]:
-    """By group, hour by hour, the oldest first."""
+    """Return counts by group and hour, oldest first."""
     ended = Counter({(row["nth"], row["ago"]): row["ended"] for row in rows})
     return [[ended[nth, ago] for ago in reversed(range(HOURS))] for nth in range(1, groups + 1)]
 
 
 def _group(row: Row, hours: Sequence[int]) -> FailedGroup:
-    """Of a queue, a group as far as it was found: where not all of the queue's were looked at there
-    may be more of each."""
-    found = {name: value for name, value in row.items() if name != "searched"}
+    """Build a group.
+
+    If not all of the queue's dead letters were read, mark that there may be more.
+    """
+    fields = {name: value for name, value in row.items() if name != "searched"}
     count = bounded(row["count"], COUNTED)
     if "searched" in row:
         count = Count(row["count"], more=row["searched"] > COUNTED)
-    return FailedGroup(**found | {"count": count, "hours": hours})
+    return FailedGroup(**fields | {"count": count, "hours": hours})

@@ -1,9 +1,10 @@
-"""The PostgreSQL store: its parts, each in the file of its name."""
+"""The PostgreSQL store: its parts, each in the file with its name."""
 
 from collections.abc import Sequence
 
 from tenure._store.port import Store
 from tenure._store.postgres.audit import AuditQueries
+from tenure._store.postgres.erasures import ErasureQueries
 from tenure._store.postgres.inspection import InspectionQueries
 from tenure._store.postgres.job_commands import JobCommandQueries
 from tenure._store.postgres.job_queries import JobSearchQueries
@@ -17,6 +18,7 @@ from tenure._store.postgres.schedules import ScheduleQueries
 from tenure._store.postgres.schema import SchemaQueries
 from tenure._store.postgres.settings import SettingQueries
 from tenure._store.postgres.settlement import SettlementQueries
+from tenure._store.postgres.sign_ins import SignInQueries
 from tenure._store.postgres.statements import DEFAULT_SCHEMA, Clock, Statements
 from tenure._store.postgres.stats import StatsQueries
 from tenure._store.postgres.ticks import TickQueries
@@ -26,13 +28,13 @@ from tenure._store.steps import Op
 
 
 class PostgresStore(Store):
-    """Tenure's store on PostgreSQL 15 and later. Tests give a `clock`; without it time is the
-    database's."""
+    """Tenure's store on PostgreSQL 15 and later. Tests pass a `clock`."""
 
-    # These can do more than the port asks for.
+    # These can do more than the port requires.
     jobs: JobQueries
     ticks: TickQueries
     stats: StatsQueries
+    erasures: ErasureQueries
     inspection: InspectionQueries
     maintenance: MaintenanceQueries
     schema: SchemaQueries
@@ -49,6 +51,7 @@ class PostgresStore(Store):
         audit = AuditQueries(shared)
         ticks = TickQueries(shared)
         overview = OverviewQueries(shared)
+        erasures = ErasureQueries(shared, search=job_queries)
         maintenance = MaintenanceQueries(shared, settings)
         super().__init__(
             jobs=jobs,
@@ -63,9 +66,11 @@ class PostgresStore(Store):
             schedules=ScheduleQueries(shared, jobs, ticks),
             ticks=ticks,
             operations=OperationQueries(
-                shared, commands=job_commands, search=job_queries, ticks=ticks
+                shared, commands=job_commands, search=job_queries, ticks=ticks, erasures=erasures
             ),
+            erasures=erasures,
             tokens=TokenQueries(shared),
+            sign_ins=SignInQueries(shared),
             stats=StatsQueries(shared, jobs=jobs, queues=queues, workers=workers, audit=audit),
             overview=overview,
             inspection=InspectionQueries(shared, overview, settings, maintenance),
@@ -74,7 +79,7 @@ class PostgresStore(Store):
         )
 
     def install(self) -> Op[Sequence[str]]:
-        """Bring the schema up to this release and make the partitions it needs."""
+        """Migrate the schema to this release and create the partitions it needs."""
         applied = yield from self.schema.migrate()
         yield from self.maintenance.maintain()
         return applied

@@ -1,4 +1,4 @@
-"""Ticks: firing what is due, and making up for what is past. Definitions are in `schedules`."""
+"""Ticks: fire what is due, and backfill the past. Definitions are in `schedules`."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,29 +26,31 @@ from tenure._store.postgres.statements import QueryBase
 from tenure._store.steps import Op, Row, atomically
 from tenure.errors import InvalidValue
 
-# What one transaction accounts for: small enough to be over in a moment.
+# Ticks per transaction: few enough to finish quickly.
 _TICKS = 1000
 
 
 class TickQueries(QueryBase):
-    """The part of the store that fires schedules."""
-
     def fire(
         self, *, count: int = 100, floor: datetime | None = None, unread: Collection[str] = ()
     ) -> Op[FireResult]:
-        """Account for what is due of up to `count` schedules, in one transaction.
+        """Fire due ticks for up to `count` schedules, in one transaction.
 
-        Looks first without a lock or a transaction: mostly nothing is due. `unread` are left to
-        others, who may know their zone.
+        Any number of processes may do this concurrently, and locked schedules are skipped. Ticks
+        that were due before `floor` are left to a pass without a floor. Schedules that this process
+        can't read, and those in `unread`, are left to other processes, which may know their time
+        zone.
         """
         left = sorted(unread)
         [row] = yield self._query("next_tick", floor=floor, unread=left)
         next_at, now = row["next_at"], row["now"]
         if next_at is None or next_at > now:
             return FireResult(ticks=0, jobs=0, next_at=next_at, now=now)
-        found: dict[str, str] = {}
-        ticks, jobs = yield from atomically(self._fire_due(count, floor, left, found))
-        return FireResult(ticks=ticks, jobs=jobs, next_at=next_at, now=now, skipped_queues=found)
+        unreadable: dict[str, str] = {}
+        ticks, jobs = yield from atomically(self._fire_due(count, floor, left, unreadable))
+        return FireResult(
+            ticks=ticks, jobs=jobs, next_at=next_at, now=now, skipped_queues=unreadable
+        )
 
     def _fire_due(
         self, count: int, floor: datetime | None, left: Sequence[str], unread: dict[str, str]
@@ -61,10 +63,12 @@ class TickQueries(QueryBase):
     def _fire(
         self, schedules: Sequence[ScheduleRow], now: datetime, unread: dict[str, str] | None = None
     ) -> Op[tuple[int, int]]:
-        """Fire schedules that are locked, as far as one statement goes. Those that cannot be read
-        here are noted in `unread`, and keep no other from being fired."""
+        """Fire locked schedules, up to one statement's limit.
+
+        Add schedules that can't be read to `unread`.
+        """
         live = yield from self._live(schedules)
-        judged: list[tuple[ScheduleRow, rules.TickDecisions]] = []
+        decided: list[tuple[ScheduleRow, rules.TickDecisions]] = []
         room = _TICKS
         for schedule in schedules:
             if room > 0:
@@ -77,11 +81,11 @@ class TickQueries(QueryBase):
                         raise
                     unread[schedule.name] = str(error)
                     continue
-                judged.append((schedule, verdict))
+                decided.append((schedule, verdict))
                 room -= len(verdict.ticks)
         ticks = [
             _TickRecord(s, tick, v.next_at, tick is v.ticks[-1])
-            for s, v in judged
+            for s, v in decided
             for tick in v.ticks
         ]
         if not ticks:
@@ -91,16 +95,12 @@ class TickQueries(QueryBase):
             **_arrays(ticks),
             again=False,
             channel=self.channel,
-            wake=sorted({told.schedule.job.queue for told in ticks if told.tick.run_at}),
+            wake=sorted({each.schedule.job.queue for each in ticks if each.tick.run_at}),
         )
         return row["ticks"], row["jobs"]
 
     def _live(self, schedules: Sequence[ScheduleRow]) -> Op[set[JobId]]:
-        """Which of their last jobs have not ended, where that matters.
-
-        Asked in a statement of its own, whose snapshot is younger than the locks: a job that
-        another scheduler's firing committed just before them is seen.
-        """
+        """Return which of the last jobs haven't ended, in a snapshot newer than the locks."""
         ids = [
             s.last_job_id
             for s in schedules
@@ -112,7 +112,7 @@ class TickQueries(QueryBase):
         return {JobId(row["id"]) for row in rows}
 
     def account(self, schedule: ScheduleRow, now: datetime) -> Op[ScheduleRow]:
-        """Fire all that is due of a schedule that is locked, before its definition changes."""
+        """Fire all due ticks of a locked schedule before its definition changes."""
         while schedule.next_at is not None and schedule.next_at <= now:
             yield from self._fire([schedule], now)
             [row] = yield self._query("lock_schedules", names=[schedule.name])
@@ -122,8 +122,10 @@ class TickQueries(QueryBase):
     def backfill(
         self, name: str, fire_ats: Sequence[datetime]
     ) -> Op[Mapping[datetime, JobId] | None]:
-        """Make the jobs of these past ticks, but for those that have one: the jobs that were made,
-        by their ticks. None if there is no such schedule any more."""
+        """Create the missing jobs for these past ticks.
+
+        Return None if the schedule no longer exists.
+        """
         rows = yield self._query("lock_schedules", names=[name])
         if not rows:
             return None
@@ -140,7 +142,10 @@ class TickQueries(QueryBase):
         return {fire_at: JobId(job_id) for fire_at, job_id in made}
 
     def locked(self, name: str) -> Op[tuple[ScheduleRow, datetime]]:
-        """The schedule, locked, and the time now; InvalidValue if there is none."""
+        """Lock a schedule and return it with the current time.
+
+        Raise InvalidValue if it doesn't exist.
+        """
         rows = yield self._query("lock_schedules", names=[name])
         if not rows:
             raise unknown(name)
@@ -149,14 +154,14 @@ class TickQueries(QueryBase):
     def list(
         self, name: str, *, before: datetime | None = None, count: int = 50
     ) -> Op[Sequence[TickRow]]:
-        """A schedule's recorded ticks, newest first, before an instant."""
+        """Return a schedule's recorded ticks, newest first, before an instant."""
         rows = yield self._query("ticks", schedule=name, before=before, count=count)
         return [tick_row(row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
 class _TickRecord:
-    """A tick of a schedule as a firing tells it; the last one moves the schedule on."""
+    """A tick to record; the last one advances the schedule."""
 
     schedule: ScheduleRow
     tick: Tick
@@ -165,20 +170,19 @@ class _TickRecord:
 
 
 def _arrays(ticks: Sequence[_TickRecord]) -> dict[str, object]:
-    """Ticks as the parameter arrays that name them."""
     return {
-        "schedules": [told.schedule.name for told in ticks],
-        "versions": [told.schedule.version for told in ticks],
-        "fire_ats": [told.tick.fire_at for told in ticks],
-        "reasons": [told.tick.reason for told in ticks],
-        "run_ats": [told.tick.run_at for told in ticks],
-        "lasts": [told.last for told in ticks],
-        "next_ats": [told.next_at if told.last else None for told in ticks],
+        "schedules": [each.schedule.name for each in ticks],
+        "versions": [each.schedule.version for each in ticks],
+        "fire_ats": [each.tick.fire_at for each in ticks],
+        "reasons": [each.tick.reason for each in ticks],
+        "run_ats": [each.tick.run_at for each in ticks],
+        "lasts": [each.last for each in ticks],
+        "next_ats": [each.next_at if each.last else None for each in ticks],
     }
 
 
 def schedule_row(row: Row) -> ScheduleRow:
-    """A schedule from its row, which brings the time now along."""
+    """Return a schedule from its row, which includes the current time."""
     return ScheduleRow(
         name=row["name"],
         version=row["version"],

@@ -1,24 +1,23 @@
-"""Access tokens, and the answers to requests with an idempotency key."""
+"""Access tokens, and the responses to requests with an idempotency key."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 
-from tenure._model.access import Grant, NewToken, Scope, TokenRow, TokenState
+from tenure._model.access import Grant, KnownToken, NewToken, Scope, TokenRow, TokenState
 from tenure._model.audit import By
 from tenure._model.ids import Json
 from tenure._rules import access
 from tenure._rules.payload import check_key
+from tenure._rules.quotas import TOKEN_QUOTAS, check_quotas
 from tenure._store.postgres.rows import LAST_ID
 from tenure._store.postgres.statements import Jsonb, QueryBase
 from tenure._store.steps import Op, Row, atomic, atomically
 from tenure.config import DEFAULTS
-from tenure.errors import IdempotencyConflict
+from tenure.errors import IdempotencyConflict, TokenRefused
 
 
 class TokenQueries(QueryBase):
-    """The part of the store that knows who may come in, and what they were answered."""
-
     def create(self, new: NewToken, by: By) -> Op[TokenRow]:
-        """Make an access token known by the digest of its secret."""
         check_key(new.name, "the token's name")
         return (yield from atomically(self._create_token(new, by)))
 
@@ -32,52 +31,98 @@ class TokenQueries(QueryBase):
             queues=list(new.grant.queues),
             created_by=by.actor,
             expires_in=new.expires_in,
+            tasks=list(new.grant.tasks),
+            quotas=Jsonb(dict(new.quotas)),
+            parent=new.parent,
         )
+        if not rows:
+            raise TokenRefused(
+                "the access token that creates this one is no longer active; use another one",
+                "revoked",
+            )
         row = _token(rows[0])
         after = {
             "name": row.name,
             "hint": row.hint,
             "scopes": list(row.grant.scopes),
             "queues": list(row.grant.queues),
+            "tasks": list(row.grant.tasks),
+            "quotas": dict(row.quotas),
             "expires_at": None if row.expires_at is None else row.expires_at.isoformat(),
         }
         yield from self._audit(by, "token.create", [f"token:{row.id}"], after=after)
         return row
 
-    def find(self, digest: str) -> Op[TokenRow | None]:
-        """The access token whose secret has this digest, in whatever state, or None."""
+    def find(self, digest: str) -> Op[KnownToken | None]:
+        """Return the access token with this digest, in any state, or None."""
         rows = yield self._query("find_token", hash=digest)
         if not rows or not access.same(rows[0]["digest"], digest):
             return None
-        return _token({name: value for name, value in rows[0].items() if name != "digest"})
+        row = _token({k: v for k, v in rows[0].items() if k not in ("digest", "page_key")})
+        known = {each.name: getattr(row, each.name) for each in fields(TokenRow)}
+        return KnownToken(**known, page_key=rows[0]["page_key"])
 
     def touch(self, ids: Sequence[int]) -> Op[int]:
-        """Note that access tokens were used, each at most once a minute; never waits."""
+        """Record that access tokens were used, at most once a minute for each, without waiting."""
         if not ids:
             return 0
         return len((yield self._query("touch_tokens", ids=list(ids))))
 
     def list(
-        self, *, before: int | None = None, count: int = 100, active: bool = False
+        self,
+        *,
+        before: int | None = None,
+        count: int = 100,
+        active: bool = False,
+        parent: int | None = None,
     ) -> Op[Sequence[TokenRow]]:
-        """Access tokens, newest first, below an id; the active ones alone, if so asked."""
         last = LAST_ID if before is None else before
-        rows = yield self._query("list_tokens", before=last, count=count, active=active)
+        rows = yield self._query(
+            "list_tokens", before=last, count=count, active=active, parent=parent
+        )
         return [_token(row) for row in rows]
 
     @atomic
-    def revoke(self, ids: Sequence[int], by: By) -> Op[Sequence[bool]]:
-        """Let access tokens in no more; False for one that is not there, or was revoked before."""
-        rows = yield self._query("revoke_tokens", ids=list(ids), revoked_by=by.actor)
-        done = {row["id"] for row in rows}
-        targets = [f"token:{token_id}" for token_id in ids if token_id in done]
+    def revoke(
+        self, ids: Sequence[int], by: By, *, children: bool = True, parent: int | None = None
+    ) -> Op[Sequence[bool]]:
+        """Revoke access tokens; False for an unknown or already revoked one.
+
+        With `children`, also what they created. With `parent`, only descendants of that token.
+        """
+        done: set[int] = set()
+        # A child that commits while we wait for its parent's lock is seen only by the next round.
+        while rows := (
+            yield self._query(
+                "revoke_tokens",
+                ids=list(ids),
+                revoked_by=by.actor,
+                children=children,
+                parent=parent,
+            )
+        ):
+            done |= {row["id"] for row in rows}
+        requested = [token_id for token_id in ids if token_id in done]
+        targets = [f"token:{token_id}" for token_id in [*requested, *sorted(done - set(requested))]]
         yield from self._audit(by, "token.revoke", targets)
         return [token_id in done for token_id in ids]
 
+    @atomic
+    def set_quotas(self, token_id: int, quotas: Mapping[str, float], by: By) -> Op[bool]:
+        """Replace an access token's quotas; False if it doesn't exist."""
+        known = check_quotas(quotas, TOKEN_QUOTAS)
+        rows = yield self._query("set_token_quotas", id=token_id, quotas=Jsonb(known))
+        for row in rows:
+            changes = {"before": {"quotas": row["before"]}, "after": {"quotas": known}}
+            yield from self._audit(by, "token.quota", [f"token:{token_id}"], **changes)
+        return bool(rows)
+
     def once(self, actor: str, key: str, digest: str, op: Op[Json]) -> Op[tuple[Json, bool]]:
-        """Perform an operation once for an actor's idempotency key, in one transaction with its
-        answer, which must be JSON. The same digest again within a day has the first answer, and
-        True; another one is an IdempotencyConflict. Two at once: the second waits."""
+        """Run an operation once per actor and key. Return the response and whether it's a repeat.
+
+        Raises IdempotencyConflict if the key was used with a different digest. If the same key is
+        in use right now, waits for the first run to finish.
+        """
         check_key(actor, "the actor")
         check_key(key, "the idempotency key")
         return (yield from atomically(self._once(actor, key, digest, op)))
@@ -89,8 +134,8 @@ class TokenQueries(QueryBase):
         first = rows[0]
         if first["digest"] != digest:
             raise IdempotencyConflict(
-                "the idempotency key was used within the last day for another request; take a new "
-                "key, or send what was sent with it"
+                "the idempotency key was used for another request within the last day; use a new "
+                "key, or send the same request"
             )
         if first["answer"] is not None:
             return first["answer"], True
@@ -100,6 +145,8 @@ class TokenQueries(QueryBase):
 
 
 def _token(row: Row) -> TokenRow:
-    fields = {name: value for name, value in row.items() if name not in ("scopes", "queues")}
-    grant = Grant(tuple(Scope(word) for word in row["scopes"]), tuple(row["queues"]))
-    return TokenRow(**fields | {"state": TokenState(row["state"])}, grant=grant)
+    parts = ("scopes", "queues", "tasks")
+    values = {name: value for name, value in row.items() if name not in parts}
+    scopes = tuple(Scope(word) for word in row["scopes"])
+    grant = Grant(scopes, tuple(row["queues"]), tuple(row["tasks"]))
+    return TokenRow(**values | {"state": TokenState(row["state"])}, grant=grant)

@@ -1,4 +1,7 @@
-"""Waiting for a job's end: woken by the settle that ends it, with a slow poll beneath."""
+"""Wait for a job to end.
+
+The settle that ends the job wakes the caller. A slow poll serves as a fallback.
+"""
 
 import asyncio
 import time
@@ -14,18 +17,17 @@ from tenure._model.job import JobRow
 from tenure._store.postgres.connections import aconnect, connect
 from tenure._store.postgres.jobs import JobQueries
 from tenure._store.postgres.sessions import AsyncSession, Session
-from tenure.errors import Unreachable
+from tenure.errors import OutcomeUnknown, Unreachable
 
-# What ends a job otherwise than by a settle (a cancel, a rescue) tells nobody.
+# A job that ends without a settle (a cancel, a rescue) sends no notification.
 _POLL = 1.0
-# Through a pooler nobody is woken, so that short jobs are looked at sooner.
+# There are no notifications behind a pooler, so short jobs are polled sooner.
 _FIRST_POLL = 0.05
 
 
 def wait(url: str, jobs: JobQueries, job_id: JobId, timeout: float | None) -> JobRow | None:
-    """The job once it has ended, or as it is when the time is up; None if there is none."""
     until = None if timeout is None else monotonic() + timeout
-    # A connection of the wait's own: those of the pool are for who asks and goes.
+    # Use a separate connection: pooled ones are for short use.
     with connect(url) as connection, _our_errors():
         session = Session(connection, schema=jobs.schema)
         if not connection.behind_pooler:
@@ -48,7 +50,7 @@ async def wait_async(
     url: str,
     jobs: JobQueries,
     job_id: JobId,
-    timeout: float | None,  # noqa: ASYNC109 - what is waited for is told when the time is up
+    timeout: float | None,  # noqa: ASYNC109 - at the timeout it returns the job
 ) -> JobRow | None:
     until = None if timeout is None else monotonic() + timeout
     connection = await aconnect(url)
@@ -78,7 +80,7 @@ def _is_live(row: JobRow | None) -> bool:
 
 
 def _pauses(until: float | None, *, behind_pooler: bool) -> Iterator[float]:
-    """How long to wait before each look but the first, until the time is up."""
+    """Yield how long to wait before each read after the first, until time is up."""
     poll = _FIRST_POLL if behind_pooler else _POLL
     while (left := _POLL if until is None else until - monotonic()) > 0:
         yield min(left, poll)
@@ -89,7 +91,8 @@ def _pauses(until: float | None, *, behind_pooler: bool) -> Iterator[float]:
 def _our_errors() -> Iterator[None]:
     try:
         yield
-    except psycopg.Error as error:
+    # A wait writes nothing, so its outcome is never unknown.
+    except (psycopg.Error, OutcomeUnknown) as error:
         raise Unreachable(f"the connection broke while waiting: {error}; wait again") from error
 
 

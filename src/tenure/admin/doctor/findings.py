@@ -1,4 +1,6 @@
-"""How a finding is written: what is fine in a few words, what is not with why and what to do."""
+"""Build findings: one sentence if all is well, or what's wrong, why it matters and what to do about
+it.
+"""
 
 from collections.abc import Iterator
 
@@ -8,25 +10,25 @@ Findings = Iterator[Finding]
 
 
 def fine(subject: str, what: str) -> Finding:
-    """Nothing to do."""
+    """Report that a check passed."""
     return Finding(subject, Level.FINE, what)
 
 
 def warning(subject: str, fault: FindingCode, what: str, why: str, todo: str) -> Finding:
-    """What could be better, or may be meant so."""
+    """Report something that may be intentional, or that resolves itself."""
     return Finding(subject, Level.WARNING, what, why, todo, fault)
 
 
 def problem(subject: str, fault: FindingCode, what: str, why: str, todo: str) -> Finding:
-    """What is wrong."""
+    """Report something that is wrong."""
     return Finding(subject, Level.PROBLEM, what, why, todo, fault)
 
 
 def in_sql(*statements: str) -> str:
-    """What to do, where it is done in SQL."""
+    """Phrase SQL statements as something to do."""
     return f"in SQL: {'; '.join(statements)}"
 
 
 def run(command: str) -> str:
-    """What to do, where it is a command."""
+    """Phrase a command as something to do."""
     return f"run: {command}"

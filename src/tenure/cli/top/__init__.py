@@ -1,4 +1,4 @@
-"""`tenure top`: the installation live in the terminal, or one frame of it for a log."""
+"""`tenure top`: show the installation live in the terminal, or print one frame."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tenure.cli.errors import CommandError, Exit
-from tenure.cli.options import AsJson, DatabaseUrl, SchemaName, Who, connect_admin
+from tenure.cli.options import ActorName, AsJson, DatabaseUrl, SchemaName, connect_admin
 from tenure.cli.output import print_json, print_lines
 
 if TYPE_CHECKING:
@@ -17,19 +17,32 @@ _NARROW = 80
 
 def top(
     *,
-    once: Annotated[bool, typer.Option("--once", help="Print one frame, and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print one frame and exit.")] = False,
     interval: Annotated[
         float,
         typer.Option(
-            "--interval", metavar="SECONDS", min=0.2, max=3600, help="How often to look; else 2."
+            "--interval",
+            metavar="SECONDS",
+            min=0.2,
+            max=3600,
+            help="Refresh this often.",
+            show_default="2",
         ),
     ] = 2.0,
-    who: Who = None,
+    actor_name: ActorName = None,
     as_json: AsJson = False,
     database_url: DatabaseUrl = None,
     schema: SchemaName = None,
 ) -> int:
-    """Show the installation live: numbers, what needs attention, queues, workers, completions."""
+    """Show queues, workers and problems live in the terminal.
+
+    Keys: `q` quits. `s` changes the queue order. `j`, `k` or the arrows select a queue. `p` pauses
+    or resumes it, after asking for a reason. `o` opens a job by its id.
+
+    Needs a terminal of at least 80 by 24 characters. Keeps running if the database is unreachable.
+    `NO_COLOR` turns colors off. `--json` needs `--once`. Exits with 0 after `q`, and with 130 after
+    a signal.
+    """
     if once:
         with connect_admin(database_url, schema) as admin:
             overview = admin.overview()
@@ -40,25 +53,25 @@ def top(
         return Exit.DONE
     if as_json:
         raise CommandError(
-            "a live view is no data",
+            "a live view cannot be printed as JSON",
             "--json prints one document",
-            "say --once, too: tenure top --once --json",
+            "add --once: tenure top --once --json",
             Exit.USAGE,
         )
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise CommandError(
             "there is no terminal to draw on",
-            "stdin or stdout is something else",
+            "stdin or stdout is not a terminal",
             "print one frame: tenure top --once",
             Exit.USAGE,
         )
     from tenure.cli.top.terminal import watch
 
-    return watch(database_url, schema, interval=interval, who=who)
+    return watch(database_url, schema, interval=interval, actor_name=actor_name)
 
 
 def _print_frame(overview: "Overview") -> None:
-    """One frame, as tall as it needs to be: for people as wide as the terminal, and coloured."""
+    """Print one full frame. In a terminal, it has the terminal's width and colors."""
     from rich.console import Console
 
     from tenure.cli.top.frame import frame

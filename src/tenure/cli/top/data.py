@@ -1,4 +1,4 @@
-"""The thread that asks the database, so that keys are heard while it does not answer."""
+"""The thread that queries the database, so keys work even if the database doesn't respond."""
 
 import contextlib
 import queue
@@ -11,7 +11,7 @@ from tenure._actions import PAUSE_QUEUE, RESUME_QUEUE
 from tenure.cli.errors import failure
 from tenure.cli.options import actor
 from tenure.cli.output import shown
-from tenure.cli.top.state import Open, Steer
+from tenure.cli.top.state import OpenJob, PauseOrResume
 from tenure.errors import TenureError
 
 if TYPE_CHECKING:
@@ -22,52 +22,52 @@ if TYPE_CHECKING:
 
 
 class DataThread:
-    """Asks for an overview again and again, and does what is wished; whatever happens, goes on."""
+    """Fetches the overview periodically and runs requests. It keeps going after errors."""
 
-    def __init__(self, app: "Tenure", url: str, *, interval: float, who: str | None) -> None:
+    def __init__(self, app: "Tenure", url: str, *, interval: float, actor_name: str | None) -> None:
         self._app = app
         self._url = url
         self._interval = interval
-        self._who = who
-        self._wishes: queue.Queue[Steer | Open | None] = queue.Queue()
+        self._actor_name = actor_name
+        self._requests: queue.Queue[PauseOrResume | OpenJob | None] = queue.Queue()
         self._thread = threading.Thread(target=self._run, name="tenure top", daemon=True)
         self.overview: Overview | None = None
         self.answered_at: float = time.monotonic()
         self.trouble: CommandError | None = None
-        self.said: str | None = None
+        self.message: str | None = None
         self.opened: list[str] | None = None
-        self._told: Callable[[], None] = lambda: None
+        self._wake: Callable[[], None] = lambda: None
 
-    def start(self, told: Callable[[], None]) -> None:
-        """Begin; `told` is called whenever there is something new."""
-        self._told = told
+    def start(self, wake: Callable[[], None]) -> None:
+        """Start. `wake` is called after each query."""
+        self._wake = wake
         self._thread.start()
 
-    def wish(self, wish: Steer | Open) -> None:
-        """Do this next."""
-        self._wishes.put(wish)
+    def request(self, request: PauseOrResume | OpenJob) -> None:
+        """Queue this request to run next."""
+        self._requests.put(request)
 
     def stop(self) -> None:
-        """End; a question that is not answered is not waited for."""
-        self._wishes.put(None)
+        """Stop, without waiting for a query in progress."""
+        self._requests.put(None)
         self._thread.join(0.5)
         if not self._thread.is_alive():
             self._app.close()
 
     def _run(self) -> None:
-        wish: Steer | Open | None
+        request: PauseOrResume | OpenJob | None
         while True:
-            self._look()
-            self._told()
+            self._fetch()
+            self._wake()
             try:
-                wish = self._wishes.get(timeout=self._interval)
+                request = self._requests.get(timeout=self._interval)
             except queue.Empty:
                 continue
-            if wish is None:
+            if request is None:
                 return
-            self._grant(wish)
+            self._run_request(request)
 
-    def _look(self) -> None:
+    def _fetch(self) -> None:
         try:
             self.overview = self._app.admin.overview()
         except TenureError as error:
@@ -76,35 +76,35 @@ class DataThread:
             self.trouble = None
             self.answered_at = time.monotonic()
 
-    def _grant(self, wish: Steer | Open) -> None:
+    def _run_request(self, request: PauseOrResume | OpenJob) -> None:
         try:
-            if isinstance(wish, Steer):
-                self.said = self._steer(self._app.admin, wish)
+            if isinstance(request, PauseOrResume):
+                self.message = self._pause_or_resume(self._app.admin, request)
             else:
-                self.opened = job_lines(self._app.admin, wish.job_id)
+                self.opened = job_lines(self._app.admin, request.job_id)
         except TenureError as error:
-            told = failure(error, url=self._url)
-            self.said = f"{told.what}: {told.why}"
+            printed = failure(error, url=self._url)
+            self.message = f"{printed.what}: {printed.why}"
 
-    def _steer(self, admin: "Admin", wish: Steer) -> str:
-        who = actor(self._who, wish.reason)
-        if wish.pause:
-            admin.queues.pause(wish.queue, who)
-            return PAUSE_QUEUE.outcome(wish.queue).sentence
-        admin.queues.resume(wish.queue, who)
-        return RESUME_QUEUE.outcome(wish.queue).sentence
+    def _pause_or_resume(self, admin: "Admin", request: PauseOrResume) -> str:
+        by = actor(self._actor_name, request.reason)
+        if request.pause:
+            admin.queues.pause(request.queue, by)
+            return PAUSE_QUEUE.outcome(request.queue).sentence
+        admin.queues.resume(request.queue, by)
+        return RESUME_QUEUE.outcome(request.queue).sentence
 
 
 def job_lines(admin: "Admin", job_id: int) -> list[str]:
-    """A job in a few lines: where it stands, and its attempts. Never what it carries."""
-    standing = admin.jobs.why(job_id)
+    """Describe a job and its attempts in a few lines, without its arguments."""
+    explanation = admin.jobs.why(job_id)
     job = admin.jobs.get(job_id)
     if job is None:
-        return [standing.sentence]
+        return [explanation.sentence]
     lines = [
         f"job {job.id}  {job.task}  in queue {job.queue}",
         f"{job.state}, attempt {job.attempt} of {job.max_attempts}, priority {job.priority}",
-        standing.sentence,
+        explanation.sentence,
         f"created {shown(job.created_at)}   due {shown(job.run_at)}   ended {shown(job.ended_at)}",
         "",
     ]

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def brief(length: timedelta | None) -> str:
-    """A length of time in as few signs as possible."""
+    """Return a duration in a few characters."""
     return "-" if length is None else measured(length).replace("min", "m").replace(" ", "")
 
 
 def bar(value: float, full: float, width: int) -> str:
-    """A bar of this width, filled to the share."""
+    """Return a bar of this width, filled to value / full."""
     filled = 0 if full <= 0 else min(width, round(width * value / full))
     if value > 0 and width:
         filled = max(1, filled)
@@ -31,7 +31,7 @@ def bar(value: float, full: float, width: int) -> str:
 
 CHOSEN = "> "
 _LEVELS = {"problem": ("!", "bold red"), "warning": ("·", "yellow")}
-# Each state has a sign of its own: colour alone would say nothing where there is none.
+# Each state has its own symbol, for terminals without colors.
 _STATES = (
     ("due", "█", "bright_blue"),
     ("running", "▓", "blue"),
@@ -42,7 +42,7 @@ _STATES = (
 
 
 def numbers(overview: "Overview", width: int) -> list[Text]:
-    """The seven numbers, and a bar of what there is by its state."""
+    """Return the seven numbers, and a bar of jobs by state."""
     found = overview.numbers
     shown = (
         ("due", str(found.due), ""),
@@ -75,7 +75,7 @@ def _by_state(overview: "Overview", width: int) -> list[Text]:
 
 
 def attention_lines(overview: "Overview", width: int) -> list[Text]:
-    """What needs attention, each with its command where there is room; in words if nothing does."""
+    """Return the alerts, each with its command if there's room, or a line that says all is well."""
     if not overview.attention:
         return [Text(safe(overview.words), style="green")]
     lines = []
@@ -91,10 +91,10 @@ def attention_lines(overview: "Overview", width: int) -> list[Text]:
 
 
 def queues(overview: "Overview", view: "TopState", width: int) -> list[Text]:
-    """Each queue with its counts and a bar, the chosen one marked."""
+    """Return the queues with their counts and a bar. The selected one is marked."""
     found = view.sorted(overview.queues)
     if not found:
-        return [Text("none is known yet", style="dim")]
+        return [Text("no queues yet", style="dim")]
     name = min(24, max(8, width - 62))
     room = max(0, min(30, width - name - 54))
     most = max((queue.depth.due.value for queue in found), default=0)
@@ -122,9 +122,9 @@ def _queue(queue: "QueueSummary", view: "TopState", name: int, room: int, most: 
 
 
 def workers(overview: "Overview", width: int) -> list[Text]:
-    """Each worker with its jobs and its health."""
+    """Return the workers with their jobs and health."""
     if not overview.workers:
-        return [Text("none is there; run: tenure worker module:app", style="dim")]
+        return [Text("no workers; start one: tenure worker module:app", style="dim")]
     name = min(40, max(12, width - 50))
     head = f"{'worker':<{name}} {'state':<9} {'jobs':>11}  {'seen':>6}  queues"
     return [
@@ -151,7 +151,7 @@ def _worker(worker: "WorkerRow", name: int, width: int) -> Text:
 
 
 def completions(overview: "Overview", width: int) -> list[Text]:
-    """What was completed last: how long ago, how long it ran, by which attempt."""
+    """Return the last completed jobs."""
     if not overview.completions:
         return [Text("nothing since yesterday", style="dim")]
     task = max(12, min(60, width - 52))
@@ -168,9 +168,9 @@ def completions(overview: "Overview", width: int) -> list[Text]:
     return lines
 
 
-# A heading, and lines of which the first may be a table's head.
+# A heading, and lines, the first of which may be a table header.
 Section = tuple[str, Sequence[Text]]
-# From here on, workers stand beside queues and completions.
+# At this width and above, workers appear next to queues and completions.
 _WIDE = 140
 _LEAST = 3
 _KEYS = "q quit · s sort · j k choose · p pause or resume · o open a job"
@@ -184,8 +184,10 @@ def frame(
     height: int | None,
     state: str = "",
 ) -> list[Text]:
-    """The lines; as many as there is something to show where the height is None. `state` says how
-    fresh it is."""
+    """Return the lines of a frame. Without a height, return all of them.
+
+    `state` describes how fresh the data is.
+    """
     title = _title(overview, width, state)
     foot = _foot(view, width) if height is not None else []
     if overview is None:
@@ -213,13 +215,13 @@ def _body(overview: "Overview", view: "TopState", width: int, room: int | None) 
         _column([_workers(overview, right)], right, below),
         fillvalue=Text(),
     )
-    return [*top, *(_beside(one, other, left) for one, other in columns)]
+    return [*top, *(_side_by_side(one, other, left) for one, other in columns)]
 
 
 def _work(overview: "Overview", view: "TopState", width: int) -> list[Section]:
     return [
         (f"queues by {view.order}", queues(overview, view, width)),
-        ("completed lately", completions(overview, width)),
+        ("recently completed", completions(overview, width)),
     ]
 
 
@@ -227,14 +229,14 @@ def _workers(overview: "Overview", width: int) -> Section:
     return "workers", workers(overview, width)
 
 
-def _beside(one: Text, other: Text, width: int) -> Text:
+def _side_by_side(one: Text, other: Text, width: int) -> Text:
     line = one.copy()
     line.truncate(width, pad=True)
     return line.append("  ").append_text(other)
 
 
 def _column(sections: Sequence[Section], width: int, room: int | None) -> list[Text]:
-    """The sections below each other, each with its heading."""
+    """Return the sections stacked vertically, with their headings."""
     rows = _shared([len(lines) for _, lines in sections], room)
     return [
         _cut(line, width)
@@ -244,7 +246,7 @@ def _column(sections: Sequence[Section], width: int, room: int | None) -> list[T
 
 
 def _shared(wanted: Sequence[int], room: int | None) -> list[int]:
-    """How many lines each section gets, its heading aside: each a few, the first ones the rest."""
+    """Return how many lines each section gets. The first sections share what's left over."""
     if room is None:
         return list(wanted)
     given = [min(each, _LEAST) for each in wanted]
@@ -257,8 +259,10 @@ def _shared(wanted: Sequence[int], room: int | None) -> list[int]:
 
 
 def _shown(lines: Sequence[Text], most: int) -> list[Text]:
-    """So many of the lines, the first one and the chosen one among them; the last one says how
-    many are left out."""
+    """Return at most `most` lines, always including the first and the selected one.
+
+    The last line shows how many were left out.
+    """
     if len(lines) <= most:
         return list(lines)
     room = max(0, most - 2)
@@ -269,7 +273,7 @@ def _shown(lines: Sequence[Text], most: int) -> list[Text]:
 
 
 def _fitted(lines: list[Text], foot: list[Text], height: int | None) -> list[Text]:
-    """The lines with the foot at the bottom of the terminal."""
+    """Return the lines with the footer at the bottom of the terminal."""
     if height is None:
         return lines
     room = height - len(foot)
@@ -288,7 +292,7 @@ def _title(overview: "Overview | None", width: int, state: str) -> Text:
 
 
 def _foot(view: "TopState", width: int) -> list[Text]:
-    text = view.prompt or view.said or ("any key: back" if view.opened is not None else _KEYS)
+    text = view.prompt or view.message or ("any key: back" if view.opened is not None else _KEYS)
     return [_cut(Text(safe(text), style="reverse"), width)]
 
 

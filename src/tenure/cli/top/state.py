@@ -1,4 +1,4 @@
-"""What a person at the terminal has chosen, and what their keys come to. No I/O."""
+"""The user's choices, and what each key does. No I/O."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ _DIGITS = 19
 
 
 class QueueOrder(StrEnum):
-    """By what queues are sorted."""
+    """The queue order."""
 
     NAME = "name"
     DUE = "due"
@@ -23,14 +23,14 @@ class QueueOrder(StrEnum):
 
 
 class PromptKind(StrEnum):
-    """What a line is being typed for."""
+    """What a typed line is for."""
 
     REASON = "reason"
     JOB = "job"
 
 
 @dataclass(frozen=True, slots=True)
-class Steer:
+class PauseOrResume:
     """Pause or resume a queue."""
 
     queue: str
@@ -39,42 +39,42 @@ class Steer:
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
-    """Look a job up."""
+class OpenJob:
+    """Open a job."""
 
     job_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class Quit:
-    """Enough seen."""
+    """Quit."""
 
 
-Wish = Steer | Open | Quit
+Request = PauseOrResume | OpenJob | Quit
 
 
 @dataclass(slots=True)
 class TopState:
-    """The order of the queues, the one chosen, a line that is typed, what was opened or done."""
+    """The queue order, the selected queue, the typed line, the open job, the last message."""
 
     order: QueueOrder = QueueOrder.NAME
     chosen: str | None = None
-    asked: PromptKind | None = None
+    prompted: PromptKind | None = None
     typed: str = ""
-    said: str = ""
+    message: str = ""
     opened: Sequence[str] | None = None
     pausing: bool = True
     _queues: list[str] = field(default_factory=list)
     _paused: set[str] = field(default_factory=set)
 
     def sorted(self, queues: "Sequence[QueueSummary]") -> "list[QueueSummary]":
-        """The queues in the chosen order; one of them is always the chosen one."""
-        found = sorted(queues, key=self._key)
-        self._queues = [queue.name for queue in found]
-        self._paused = {queue.name for queue in found if queue.paused}
+        """Sort the queues. One of them is always selected."""
+        ordered = sorted(queues, key=self._key)
+        self._queues = [queue.name for queue in ordered]
+        self._paused = {queue.name for queue in ordered if queue.paused}
         if self.chosen not in self._queues:
             self.chosen = self._queues[0] if self._queues else None
-        return found
+        return ordered
 
     def _key(self, queue: "QueueSummary") -> "tuple[float, str]":
         depth = queue.depth
@@ -87,11 +87,11 @@ class TopState:
         }
         return -weights[self.order], queue.name
 
-    def press(self, key: str) -> Wish | None:
-        """What a key comes to; it may be nothing but another look."""
-        if self.asked is not None:
+    def press(self, key: str) -> Request | None:
+        """Handle a key, and return the resulting request, if any."""
+        if self.prompted is not None:
             return self._type(key)
-        self.said = ""
+        self.message = ""
         if self.opened is not None:
             self.opened = None
             return Quit() if key == "q" else None
@@ -106,10 +106,10 @@ class TopState:
             case "down" | "j":
                 self._move(1)
             case "p" if self.chosen is not None:
-                self.asked, self.typed = PromptKind.REASON, ""
+                self.prompted, self.typed = PromptKind.REASON, ""
                 self.pausing = self.chosen not in self._paused
             case "o":
-                self.asked, self.typed = PromptKind.JOB, ""
+                self.prompted, self.typed = PromptKind.JOB, ""
             case _:
                 pass
         return None
@@ -119,32 +119,32 @@ class TopState:
             at = self._queues.index(self.chosen) if self.chosen in self._queues else 0
             self.chosen = self._queues[(at + by) % len(self._queues)]
 
-    def _type(self, key: str) -> Wish | None:
+    def _type(self, key: str) -> Request | None:
         match key:
             case "escape":
-                self.asked = None
+                self.prompted = None
             case "enter":
                 return self._typed()
             case "backspace":
                 self.typed = self.typed[:-1]
             case _ if len(key) == 1 and key.isprintable():
-                number = self.asked is PromptKind.JOB
+                number = self.prompted is PromptKind.JOB
                 if not number or (key.isdecimal() and len(self.typed) < _DIGITS):
                     self.typed += key
         return None
 
-    def _typed(self) -> Wish | None:
-        asked, self.asked = self.asked, None
-        if asked is PromptKind.REASON and self.chosen is not None:
-            return Steer(self.chosen, self.pausing, self.typed.strip() or None)
-        if asked is PromptKind.JOB and self.typed:
-            return Open(min(int(self.typed), 2**63 - 1))
+    def _typed(self) -> Request | None:
+        prompted, self.prompted = self.prompted, None
+        if prompted is PromptKind.REASON and self.chosen is not None:
+            return PauseOrResume(self.chosen, self.pausing, self.typed.strip() or None)
+        if prompted is PromptKind.JOB and self.typed:
+            return OpenJob(min(int(self.typed), 2**63 - 1))
         return None
 
     @property
     def prompt(self) -> str | None:
-        """The line that is typed, and what for."""
-        match self.asked:
+        """The typed line, with its label."""
+        match self.prompted:
             case None:
                 return None
             case PromptKind.REASON:

@@ -1,4 +1,4 @@
-"""The terminal of `tenure top`: raw mode, keys, the loop."""
+"""The terminal for `tenure top`: raw mode, keys, the loop."""
 
 import contextlib
 import os
@@ -33,13 +33,13 @@ _NAMED = {
     "\x7f": "backspace",
     "\x08": "backspace",
 }
-# A key with a name of several signs, or any one sign.
+# An escape sequence, or any one character.
 _KEY = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO.|.", re.DOTALL)
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class KeyReader:
-    """What is pressed, and what else wakes the loop: other threads, signals, a new size."""
+    """Waits for keys, other threads, signals and terminal resizes."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -47,21 +47,21 @@ class KeyReader:
         self.ended: bool = False
 
     def wake(self) -> None:
-        """Let `wait` return; from any thread."""
+        """Wake `wait`, from any thread."""
         with contextlib.suppress(BlockingIOError, OSError):
             os.write(self._waker, b".")
 
     def end(self, _number: int, _frame: FrameType | None) -> None:
-        """A signal that ends it; the loop sees it at once."""
+        """Handle a signal: end the loop."""
         self.ended = True
         self.wake()
 
     def resized(self, _number: int, _frame: FrameType | None) -> None:
-        """The terminal has another size."""
+        """Handle a terminal resize."""
         self.wake()
 
     def wait(self, seconds: float) -> list[str]:
-        """The keys pressed by then; none, if something else woke or the time is up."""
+        """Return the keys pressed within this time. Empty if something else woke it."""
         ready, _, _ = select.select([self._descriptor, self._woken], [], [], max(0.0, seconds))
         if self._woken in ready:
             os.read(self._woken, 4096)
@@ -73,14 +73,13 @@ class KeyReader:
         return decoded(pressed)
 
     def close(self) -> None:
-        """Give the pipe back."""
+        """Close the pipe."""
         os.close(self._woken)
         os.close(self._waker)
 
 
 def decoded(pressed: bytes) -> list[str]:
-    """The keys in what a terminal sent: names for some, signs for the rest. What means nothing
-    here is left out."""
+    """Decode the keys that a terminal sent. Unknown escape sequences are omitted."""
     parts = _KEY.findall(pressed.decode(errors="replace"))
     keys = [_NAMED.get(part, part) for part in parts]
     return [key for key in keys if not key.startswith("\x1b")]
@@ -88,7 +87,7 @@ def decoded(pressed: bytes) -> list[str]:
 
 @contextlib.contextmanager
 def keys() -> Iterator[KeyReader]:
-    """Read keys one by one, without their echo; signals end it, and the terminal is given back."""
+    """Read single keys without echo. Restore the terminal on exit, and after a signal."""
     descriptor = sys.stdin.fileno()
     before = termios.tcgetattr(descriptor)
     reader = KeyReader(descriptor)
@@ -97,7 +96,7 @@ def keys() -> Iterator[KeyReader]:
     try:
         tty.setcbreak(descriptor)
         mode = termios.tcgetattr(descriptor)
-        mode[6][termios.VSUSP] = b"\x00"  # A Ctrl-Z would leave the shell on our screen.
+        mode[6][termios.VSUSP] = b"\x00"  # Ctrl-Z would leave the shell on our screen.
         termios.tcsetattr(descriptor, termios.TCSANOW, mode)
         yield reader
     finally:
@@ -107,14 +106,14 @@ def keys() -> Iterator[KeyReader]:
         reader.close()
 
 
-# Times move on between two answers.
+# Redraw this often, so ages keep moving between responses.
 _TICK = 1.0
-# So long after an answer should have come it is said that none came.
+# How late a response may be before the title mentions it.
 _LATE = 3.0
 
 
-def watch(url: str | None, schema: str | None, *, interval: float, who: str | None) -> Exit:
-    """Show it until q or a signal."""
+def watch(url: str | None, schema: str | None, *, interval: float, actor_name: str | None) -> Exit:
+    """Show the installation until `q` or a signal."""
     from rich.console import Console
     from rich.live import Live
 
@@ -122,65 +121,68 @@ def watch(url: str | None, schema: str | None, *, interval: float, who: str | No
     from tenure.app import Tenure
 
     url = _settings.database_url(url)
-    asker = DataThread(
-        Tenure(url, schema=schema, redis="", pool_size=1), url, interval=interval, who=who
+    data = DataThread(
+        Tenure(url, schema=schema, redis="", pool_size=1),
+        url,
+        interval=interval,
+        actor_name=actor_name,
     )
     for name in ("COLUMNS", "LINES"):
-        # What a shell has exported does not change with the terminal's size.
+        # Exported values wouldn't follow the terminal's size.
         os.environ.pop(name, None)
     console = Console(highlight=False)
     with (
         keys() as pressed,
         Live(console=console, screen=True, auto_refresh=False, transient=True) as live,
     ):
-        asker.start(pressed.wake)
-        code = _loop(asker, pressed, live, interval)
-    asker.stop()
+        data.start(pressed.wake)
+        code = _loop(data, pressed, live, interval)
+    data.stop()
     return code
 
 
-def _loop(asker: DataThread, pressed: KeyReader, live: "Live", interval: float) -> Exit:
+def _loop(data: DataThread, pressed: KeyReader, live: "Live", interval: float) -> Exit:
     view = TopState()
     while not pressed.ended:
-        _draw(asker, view, live, interval)
+        _draw(data, view, live, interval)
         for key in pressed.wait(_TICK):
             match view.press(key):
                 case None:
                     pass
                 case Quit():
                     return Exit.DONE
-                case wish:
-                    view.said = "…"
-                    asker.wish(wish)
+                case request:
+                    view.message = "…"
+                    data.request(request)
     return Exit.INTERRUPTED
 
 
-def _draw(asker: DataThread, view: TopState, live: "Live", interval: float) -> None:
+def _draw(data: DataThread, view: TopState, live: "Live", interval: float) -> None:
     from rich.console import Group
 
-    if asker.said is not None:
-        view.said, asker.said = asker.said, None
-    if asker.opened is not None:
-        view.opened, asker.opened, view.said = asker.opened, None, ""
+    if data.message is not None:
+        view.message, data.message = data.message, None
+    if data.opened is not None:
+        view.opened, data.opened, view.message = data.opened, None, ""
     size = live.console.size
     lines = frame(
-        asker.overview,
+        data.overview,
         view,
         width=size.width,
         height=size.height,
-        state=_state(asker, interval),
+        state=_state(data, interval),
     )
     live.update(Group(*lines), refresh=True)
 
 
-def _state(asker: DataThread, interval: float) -> str:
-    """How fresh it is."""
-    age = time.monotonic() - asker.answered_at
-    if asker.trouble:
-        trouble = asker.trouble
+def _state(data: DataThread, interval: float) -> str:
+    """Describe how fresh the data is."""
+    age = time.monotonic() - data.answered_at
+    if data.trouble:
+        trouble = data.trouble
         return f"{trouble.what}, for {age:.0f} s: {trouble.why}; {trouble.todo}"
-    if asker.overview is None:
-        return "looking…"
+    if data.overview is None:
+        return "connecting…"
     if age > interval + _LATE:
         return f"no answer for {age:.0f} s"
     return f"every {interval:g} s"

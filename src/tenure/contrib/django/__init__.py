@@ -1,7 +1,7 @@
-"""Tenure in a Django project: put `tenure.contrib.django` into INSTALLED_APPS.
+"""Tenure in a Django project: add `tenure.contrib.django` to INSTALLED_APPS.
 
-`app` is the project's `Tenure`, made from the settings when it is first asked for. Nothing else
-is imported here: Django loads this package before any app is ready.
+`app` is the project's `Tenure` instance, created from the settings on first use. Django loads this
+package before its apps are ready, so the package imports nothing else.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ __all__ = ["app"]
 
 
 def __getattr__(name: str) -> Any:
-    """Return the project's `app`, made when it is first asked for."""
+    """Return the project's `app`, created on first use."""
     if name != "app":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from tenure.contrib.django.project import get_app  # noqa: PLC0415 - reads the settings

@@ -1,5 +1,4 @@
-"""Jobs in Django's admin, to be looked at only. Each page is a spelling of `app.admin`, as the
-commands are: bounded, and without a count of rows."""
+"""Read-only pages for jobs in Django's admin. They call `app.admin` and count no rows."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -27,20 +26,22 @@ _NEWEST_ID = 2**63 - 1
 
 @admin.register(Job)
 class JobAdmin(_ModelAdmin):
-    """A list by state, queue and task, and a page for one job with its attempts."""
+    """A job list by state, queue and task, and a page for each job with its attempts."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002 - Django's signature
-        """Nobody: jobs are enqueued."""
+        """Deny: jobs can only be added by enqueueing."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Job | None = None) -> bool:  # noqa: ARG002 - Django's signature
+        """Deny: the pages are read-only."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Job | None = None) -> bool:  # noqa: ARG002 - Django's signature
+        """Deny: the pages are read-only."""
         return False
 
     def get_urls(self) -> list[URLPattern]:
-        """The two pages, under the names that Django gives them."""
+        """Return the two pages, under Django's names."""
         view = self.admin_site.admin_view
         return [
             path("", view(self.changelist_view), name="tenure_job_changelist"),
@@ -50,7 +51,7 @@ class JobAdmin(_ModelAdmin):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Jobs in one state, newest first, a page at a time."""
+        """Show a page of jobs in one state, newest first."""
         self._allow(request)
         filters = {
             name: request.GET.get(name) or "" for name in ("state", "queue", "task", "after")
@@ -63,9 +64,11 @@ class JobAdmin(_ModelAdmin):
                 task=filters["task"] or None,
                 count=_PAGE,
                 after=filters["after"] or None,
+                largest=0,
             )
         except InvalidValue as error:
             raise Http404(str(error)) from error
+        redactor = app.admin.settings.redactor()
         query = request.GET.copy()
         query["after"] = page.next or ""
         context = {
@@ -73,21 +76,22 @@ class JobAdmin(_ModelAdmin):
             "states": _STATES,
             "state": state,
             "filters": filters,
-            "jobs": page.jobs,
+            "jobs": [redactor.job(job) for job in page.jobs],
             "next": query.urlencode() if page.next else None,
         }
         return self._page(request, "admin/tenure/jobs.html", {**context, **(extra_context or {})})
 
     def job_view(self, request: HttpRequest, job_id: int) -> HttpResponse:
-        """One job with its attempts; what it carries, for those who may see that."""
+        """Show one job with its attempts. Its arguments and result require a permission."""
         self._allow(request)
         job = app.admin.jobs.get(job_id) if job_id <= _NEWEST_ID else None
         if job is None:
-            raise Http404(f"there is no job {job_id}, or it is no longer kept")
+            raise Http404(f"job {job_id} does not exist, or was removed")
+        redactor = app.admin.settings.redactor()
         context = {
             "title": f"Job {job.id}",
-            "job": job,
-            "attempts": app.admin.jobs.attempts(job_id),
+            "job": redactor.job(job),
+            "attempts": [redactor.attempt(one, of=job) for one in app.admin.jobs.attempts(job_id)],
             "sees_payload": self._sees_payload(request),
         }
         return self._page(request, "admin/tenure/job.html", context)
@@ -97,7 +101,7 @@ class JobAdmin(_ModelAdmin):
             raise PermissionDenied
 
     def _sees_payload(self, request: HttpRequest) -> bool:
-        user: Any = request.user  # A model of the project's own may stand here.
+        user: Any = request.user  # The project may use its own user model.
         return bool(user.has_perm("tenure.view_payload"))
 
     def _page(

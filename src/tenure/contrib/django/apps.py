@@ -1,4 +1,4 @@
-"""The app as Django knows it: its label, its checks, what follows its migrations."""
+"""Django's app configuration: label, system checks, and the step after migrations."""
 
 from django.apps import AppConfig
 from django.core import checks
@@ -17,6 +17,6 @@ class TenureConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register the checks, and what follows a migration."""
+        """Register the system checks and the step after migrations."""
         checks.register(check)
         post_migrate.connect(make_partitions, sender=self)

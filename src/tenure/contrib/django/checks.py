@@ -1,4 +1,4 @@
-"""System checks: what can be seen to be wrong before anything is enqueued."""
+"""Django system checks for Tenure's settings."""
 
 import difflib
 from collections.abc import Iterator, Sequence
@@ -14,30 +14,30 @@ from tenure.contrib.django import conf
 from tenure.errors import InvalidValue
 
 _PSYCOPG2 = (
-    "pip install 'tenure[binary]', or \"psycopg[binary]\": Django takes psycopg 3 by itself "
-    "once it can be loaded"
+    "run pip install 'tenure[binary]' or \"psycopg[binary]\": Django prefers psycopg 3 when it "
+    "is installed"
 )
 
 
 def check(
-    app_configs: Sequence[AppConfig] | None = None,  # noqa: ARG001 - what Django passes
+    app_configs: Sequence[AppConfig] | None = None,  # noqa: ARG001 - Django passes it
     **_other: object,
 ) -> list[CheckMessage]:
-    """The messages of all checks."""
+    """Run all checks and return their messages."""
     if unknown := [str(key) for key in conf.raw_settings() if key not in conf.KEYS]:
         return [_unknown(key) for key in unknown]
     options = conf.read()
     try:
         admin.sql(options.schema)
     except InvalidValue as error:
-        what, _, hint = str(error).partition(": ")
-        return [Error(f"settings.TENURE: {what}", hint=f"use {hint}", id="tenure.E005")]
+        hint = "change TENURE['SCHEMA']"
+        return [Error(f"settings.TENURE: {error}", hint=hint, id="tenure.E005")]
     if options.database not in connections:
         return [
             Error(
-                f"settings.TENURE names the database {options.database!r}, "
-                "which is not in DATABASES",
-                hint=f"name one of {', '.join(connections)} as TENURE['DATABASE']",
+                f"settings.TENURE['DATABASE'] must be an alias in DATABASES, "
+                f"got {options.database!r}",
+                hint=f"use one of {', '.join(connections)}",
                 id="tenure.E002",
             )
         ]
@@ -47,8 +47,8 @@ def check(
 def _unknown(key: str) -> CheckMessage:
     matches = difflib.get_close_matches(key.upper(), conf.KEYS, n=1)
     return Error(
-        f"settings.TENURE has the key {key!r}, which means nothing",
-        hint=f"write {matches[0]!r}" if matches else f"it takes {', '.join(sorted(conf.KEYS))}",
+        f"settings.TENURE has the unknown key {key!r}",
+        hint=f"write {matches[0]!r}" if matches else f"use {', '.join(sorted(conf.KEYS))}",
         id="tenure.E001",
     )
 
@@ -57,15 +57,15 @@ def _of_database(connection: Any, options: conf.Settings) -> Iterator[CheckMessa
     alias = options.database
     if connection.vendor != "postgresql":
         yield Error(
-            f"Tenure's database {alias!r} is {connection.display_name}, and jobs need PostgreSQL",
-            hint="name an alias of a PostgreSQL database as TENURE['DATABASE']",
+            f"Tenure's database {alias!r} must be PostgreSQL, got {connection.display_name}",
+            hint="set TENURE['DATABASE'] to the alias of a PostgreSQL database",
             id="tenure.E003",
         )
         return
     if connection.Database.__name__ != "psycopg":
         yield Error(
-            f"Django reaches the database {alias!r} over {connection.Database.__name__}, and "
-            "Tenure can join transactions of psycopg 3 only",
+            f"Django must use psycopg 3 for the database {alias!r}, "
+            f"got {connection.Database.__name__}",
             hint=_PSYCOPG2,
             id="tenure.E004",
         )
@@ -73,15 +73,15 @@ def _of_database(connection: Any, options: conf.Settings) -> Iterator[CheckMessa
     level = connection.settings_dict["OPTIONS"].get("isolation_level")
     if level is not None and getattr(level, "name", str(level)) not in ("READ_COMMITTED", "2"):
         yield checks.Warning(
-            f"the transactions of the database {alias!r} are {getattr(level, 'name', level)}, and "
-            "job.complete() and job.guard() are refused in any but READ COMMITTED",
-            hint="leave OPTIONS['isolation_level'] away, or complete jobs by returning only",
+            f"the isolation level of the database {alias!r} must be READ COMMITTED for "
+            f"job.complete() and job.guard(), got {getattr(level, 'name', level)}",
+            hint="remove OPTIONS['isolation_level'], or do not call these two methods",
             id="tenure.W001",
         )
     if not connection.settings_dict["AUTOCOMMIT"]:
         yield checks.Warning(
-            f"the database {alias!r} has AUTOCOMMIT off: a job that is enqueued outside "
-            "transaction.atomic() does not exist until somebody commits",
-            hint="leave AUTOCOMMIT away",
+            f"the database {alias!r} has AUTOCOMMIT off: a job that you enqueue outside "
+            "transaction.atomic() does not exist until you commit",
+            hint="remove AUTOCOMMIT",
             id="tenure.W002",
         )

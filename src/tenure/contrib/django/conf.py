@@ -1,4 +1,4 @@
-"""What the project's settings say about Tenure: the setting TENURE, and DATABASES."""
+"""Read Tenure's part of the project's settings: TENURE and DATABASES."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -6,7 +6,7 @@ from typing import Any
 
 from django.conf import settings
 
-# What Django passes to psycopg itself, and not to libpq.
+# Options that Django passes to psycopg, not to libpq.
 _PYTHON_ONLY = frozenset(
     {"autocommit", "context", "cursor_factory", "prepare_threshold", "row_factory"}
 )
@@ -14,7 +14,7 @@ _PYTHON_ONLY = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The setting TENURE, with what it leaves out."""
+    """The TENURE setting, with defaults."""
 
     database: str = "default"
     schema: str = "tenure"
@@ -29,23 +29,24 @@ KEYS = frozenset(field.name.upper() for field in fields(Settings))
 
 
 def raw_settings() -> Mapping[str, Any]:
-    """The setting TENURE as it stands there."""
+    """Return the TENURE setting without defaults."""
     given: Mapping[str, Any] = getattr(settings, "TENURE", {})
     return given
 
 
 def read() -> Settings:
-    """The setting TENURE. A key that means nothing is for the checks to tell: raised from here it
-    would keep them from running."""
+    """Return the TENURE setting with defaults.
+
+    Unknown keys are ignored here, because an error would stop the system checks that report them.
+    """
     return Settings(**{key.lower(): value for key, value in raw_settings().items() if key in KEYS})
 
 
 def address(connection: Any) -> str:
-    """The connection's database, as a connection string: what Django would connect with, OPTIONS
-    included. It has the password."""
+    """Return the connection string that Django would use, with OPTIONS and the password."""
     params = connection.get_connection_params()
     if role := connection.settings_dict["OPTIONS"].get("assume_role"):
-        # Django says SET ROLE once it is connected; the server can be asked for it at once.
+        # Django runs SET ROLE after connecting. Here it is passed as a connection option.
         escaped = str(role).replace("\\", "\\\\").replace(" ", "\\ ")
         params["options"] = f"{params.get('options') or ''} -c role={escaped}".strip()
     return " ".join(

@@ -1,4 +1,4 @@
-"""Operations of Django migrations."""
+"""Operations for Django migrations."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
 
 class Step(RunSQL):
-    """From the version before to this one, and back; recorded in Tenure's own schema too.
+    """Migrate Tenure's schema one version up or down, and record the version in the schema too.
 
-    Does nothing on a database that is not Tenure's, and nothing that `tenure db migrate` has
-    done already: whichever comes second finds the work done.
+    It does nothing on other databases, and skips what `tenure db migrate` has already done.
+
+    Args:
+        version: The version to migrate to.
     """
 
     def __init__(self, version: int) -> None:
@@ -33,11 +35,11 @@ class Step(RunSQL):
         )
 
     def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
-        """The step by its version; the text is the package's."""
+        """Return the step's version as its only argument. The SQL comes from the package."""
         return type(self).__qualname__, [self.version], {}
 
     def describe(self) -> str:
-        """What `migrate --plan` shows."""
+        """Return the line that `migrate --plan` shows."""
         return f"Tenure's schema, version {self.version}"
 
     def database_forwards(
@@ -47,7 +49,7 @@ class Step(RunSQL):
         from_state: Any,
         to_state: Any,
     ) -> None:
-        """Bring the schema to this version, unless it is there or beyond."""
+        """Migrate up to this version, unless the schema is already there."""
         if self._is_elsewhere(schema_editor):
             return
         if schema_editor.collect_sql or self._recorded_version(schema_editor) < self.version:
@@ -60,7 +62,7 @@ class Step(RunSQL):
         from_state: Any,
         to_state: Any,
     ) -> None:
-        """Take the schema back to the version before, unless it is there already."""
+        """Migrate down to the previous version, unless the schema is already there."""
         if self._is_elsewhere(schema_editor):
             return
         recorded = (
@@ -68,9 +70,8 @@ class Step(RunSQL):
         )
         if recorded > self.version:
             raise IrreversibleError(
-                f"schema {self._schema} is at version {recorded}, "
-                f"and this takes {self.version} away; "
-                f"go back first: tenure db migrate --to {self.version}"
+                f"schema {self._schema} must be at version {self.version}, got {recorded}; "
+                f"run tenure db migrate --to {self.version} first"
             )
         if recorded == self.version:
             super().database_backwards(app_label, schema_editor, from_state, to_state)
@@ -79,7 +80,7 @@ class Step(RunSQL):
         return schema_editor.connection.alias != self._database
 
     def _recorded_version(self, schema_editor: "BaseDatabaseSchemaEditor") -> int:
-        """The version that Tenure has recorded; 0 if it has none."""
+        """Return the version that Tenure recorded, or 0."""
         with schema_editor.connection.cursor() as cursor:
             cursor.execute("SELECT to_regclass(%s)", [f"{self._schema}.schema_version"])
             if cursor.fetchone() == (None,):
@@ -94,7 +95,7 @@ class Step(RunSQL):
 
 
 def make_partitions(using: str, plan: Sequence[Any] = (), **_signal: object) -> None:
-    """After a migration of ours was applied, make the partitions of the days ahead."""
+    """Create the next few days' partitions after a Tenure migration is applied."""
     from tenure.contrib.django import app  # noqa: PLC0415 - Django loads this before its apps
 
     ours = any(step.app_label == "tenure" and not backwards for step, backwards in plan)

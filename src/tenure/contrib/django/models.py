@@ -1,4 +1,4 @@
-"""What Django needs to know a page and its permissions by. Jobs are asked for by `app.admin`."""
+"""A model for the admin's menu and permissions. The pages read jobs through `app.admin`."""
 
 from django.db import models
 
@@ -6,26 +6,26 @@ from tenure.contrib.django import conf
 
 
 def table(name: str) -> str:
-    """A table of Tenure's schema, in the form that Django's quoting makes whole."""
+    """Return the name of a table in Tenure's schema, written so Django quotes it correctly."""
     return f'{conf.read().schema}"."{name}'
 
 
 class _Nothing(models.Manager["Job"]):
-    """No rows: what dumps a project's models must not take live jobs along."""
+    """A manager without rows, so `dumpdata` doesn't include live jobs."""
 
     def get_queryset(self) -> "models.QuerySet[Job]":
-        """None of them."""
+        """Return no rows."""
         return super().get_queryset().none()
 
 
 class Job(models.Model):
-    """A job, for the menu and the permissions. Django neither makes the table nor reads it."""
+    """A job, for the menu and the permissions. Django never creates or reads the table."""
 
     id: "models.BigIntegerField[int, int]" = models.BigIntegerField(primary_key=True)
     objects = _Nothing()
 
     class Meta:
-        """Not Django's, and to be looked at only."""
+        """Unmanaged, with view permissions only."""
 
         managed = False
         db_table = table("job")

@@ -1,7 +1,7 @@
-"""The project's `Tenure`, and Django's connections around handlers.
+"""The project's `Tenure` instance, and Django's connections during handlers.
 
-A connection that is broken or older than CONN_MAX_AGE is closed before the handler and after it, in
-its own thread. So a thread keeps at most one per database, and none with CONN_MAX_AGE = 0.
+Before and after each handler, its thread closes connections that are broken or older than
+CONN_MAX_AGE. So a thread keeps at most one connection per database, or none if CONN_MAX_AGE is 0.
 """
 
 import threading
@@ -25,7 +25,7 @@ from tenure.contrib.django import conf
 
 
 def in_thread(_job: Job) -> Iterator[None]:
-    """Middleware for a `def`: the connections of its thread."""
+    """Manage database connections in a `def` handler's thread."""
     _begin()
     try:
         yield
@@ -34,8 +34,7 @@ def in_thread(_job: Job) -> Iterator[None]:
 
 
 async def on_loop(_job: AsyncJob) -> AsyncIterator[None]:
-    """Middleware for an `async def`: the connections of the one thread on which async code
-    reaches Django's database."""
+    """Manage database connections in the one thread that async code uses for Django's database."""
     await sync_to_async(_begin)()
     try:
         yield
@@ -44,25 +43,24 @@ async def on_loop(_job: AsyncJob) -> AsyncIterator[None]:
 
 
 def _begin() -> None:
-    # With DEBUG, Django notes every query; a worker never ends, and neither would the notes.
+    # With DEBUG, Django records every query. In a worker, the list would grow forever.
     reset_queries()
     _close_old()
 
 
 def _close_old() -> None:
-    """As Django does after a request; but not where a test runs the handler inside a transaction
-    of its own."""
+    """Close old connections as Django does after a request, except inside a test's transaction."""
     for connection in connections.all(initialized_only=True):
         if not connection.in_atomic_block:
             connection.close_if_unusable_or_obsolete()
 
 
 _TASKS = "tasks"
-_APART: ContextVar[bool] = ContextVar("tenure_django_apart", default=False)
+_OWN_TRANSACTION: ContextVar[bool] = ContextVar("tenure_django_apart", default=False)
 
 
 class DjangoTenure(Tenure):
-    """A `Tenure` that is made from the settings, and enqueues over Django's connections."""
+    """A `Tenure` that reads Django's settings and enqueues over Django's connections."""
 
     def __init__(self) -> None:
         options = conf.read()
@@ -74,7 +72,7 @@ class DjangoTenure(Tenure):
             program=options.program,
             version=options.version,
         )
-        # Whoever is first to ask for the app makes it: that module says nothing of the project.
+        # Any module may be the first to use the app, so its name does not identify the project.
         self._module = (settings.SETTINGS_MODULE or "django").partition(".")[0]
         self.database: str = options.database
         self._own_engine: Any = None
@@ -83,10 +81,10 @@ class DjangoTenure(Tenure):
 
     @property
     def engine(self) -> Any:
-        """The database that Django knows by the alias now: a test runner puts another one there."""
+        """The database engine for Django's alias. It follows a test runner's database change."""
         url = conf.address(connections[self.database])
         with self._finding:
-            # One that somebody else has put in its place stays.
+            # Keep an engine that `with_engine` swapped in.
             if self._engine is self._own_engine and url != self._url:
                 self.close()
                 self._url, self._engine = url, None
@@ -94,31 +92,30 @@ class DjangoTenure(Tenure):
             return super().engine
 
     def callers_connection(self) -> Any:
-        """Django's connection of whatever thread it is used in; None inside `apart`."""
-        return None if _APART.get() else ConnectionProxy(connections, self.database)
+        """Return Django's connection for the current thread, or None inside `apart`."""
+        return None if _OWN_TRANSACTION.get() else ConnectionProxy(connections, self.database)
 
     @contextmanager
     def apart(self) -> Iterator[None]:
-        """What is enqueued inside is durable at once, whatever becomes of Django's transaction."""
-        before = _APART.set(True)
+        """Enqueue outside Django's transaction. A rollback doesn't affect these jobs."""
+        before = _OWN_TRANSACTION.set(True)
         try:
             yield
         finally:
-            _APART.reset(before)
+            _OWN_TRANSACTION.reset(before)
 
     def load_tasks(self) -> None:
-        """Load `tasks.py` of every installed app, and the modules of IMPORTS."""
+        """Import every installed app's `tasks.py`, and the modules in IMPORTS."""
         super().load_tasks()
         for config in apps.get_app_configs():
-            # Its own `tasks` is the backend for django-tasks, which need not be installed.
+            # Our own `tasks` needs django-tasks, which may not be installed.
             if config.label != "tenure" and module_has_submodule(config.module, _TASKS):
                 import_module(f"{config.name}.{_TASKS}")
         if getattr(settings, "TASKS", None):
             self._serve_queues_of_backends()
 
     def _serve_queues_of_backends(self) -> None:
-        """Have a worker serve the QUEUES of every backend of Tenure's, also those that only an
-        enqueue names."""
+        """Serve every Tenure backend's QUEUES, including queues that are only named at enqueue."""
         from tenure.contrib.django.task_framework import (  # noqa: PLC0415 - an extra
             WorkerBackend,
             task_backends,
@@ -133,7 +130,7 @@ _making = threading.Lock()
 
 
 def get_app() -> DjangoTenure:
-    """Return the project's app. The first call makes it from the settings."""
+    """Return the project's app. The first call creates it from the settings."""
     with _making:
         return _make_app()
 

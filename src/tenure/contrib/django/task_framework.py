@@ -1,5 +1,4 @@
-"""The names of Django's task framework, wherever they are: in Django from 6 on, before in
-`django_tasks`, which it was taken from."""
+"""Import Django's task framework: from Django 6, or from `django_tasks` before that."""
 
 from typing import TYPE_CHECKING
 
@@ -39,4 +38,4 @@ __all__ = [
 
 
 class WorkerBackend(BaseTaskBackend):
-    """A backend whose tasks a worker of Tenure runs."""
+    """A backend whose tasks run in Tenure's workers."""

@@ -1,6 +1,6 @@
-"""Run a task of Django's framework inside a job, with the signals that it promises; its results.
+"""Run a Django task framework task inside a job, with its signals, and build its results.
 
-A receiver's error is logged by Django and fails no job: what the task has done stays done.
+Django logs errors in signal receivers. They don't fail the job.
 """
 
 import re
@@ -39,7 +39,7 @@ _STATUS = {
     State.FAILED: TaskResultStatus.FAILED,
     State.CANCELLED: TaskResultStatus.FAILED,
 }
-# An ending that no exception of the task's own tells of.
+# Outcomes without an exception from the task.
 _ENDINGS = {
     AttemptOutcome.TIMED_OUT: "builtins.TimeoutError",
     AttemptOutcome.LOST: "tenure.errors.LeaseLost",
@@ -48,7 +48,7 @@ _ENDINGS = {
 
 
 def result_of(job: JobRow, attempts: Sequence[AttemptRow], backend: str) -> "TaskResult[Any]":
-    """The result; TaskResultDoesNotExist for a job that is not of a task of the framework's."""
+    """Return a job's result, or raise TaskResultDoesNotExist if it's another task's job."""
     task = as_enqueued(_task(job), backend, job.queue, job.args)
     started = [attempt.started_at for attempt in attempts]
     workers = [str(attempt.claimed_by) for attempt in attempts]
@@ -86,8 +86,7 @@ def _task(job: JobRow) -> "Task[..., Any]":
 def as_enqueued(
     task: "Task[..., Any]", backend: str, queue: str, call: Mapping[str, Any]
 ) -> "Task[..., Any]":
-    """The task as it was when the job was enqueued; as it is declared now, if the settings have
-    changed since and would refuse that."""
+    """Return the task as enqueued, or as currently declared if the settings reject that."""
     after = call.get("run_after")
     try:
         return task.using(
@@ -101,12 +100,13 @@ def as_enqueued(
 
 
 def errors_of(attempts: Sequence[AttemptRow]) -> list[TaskError]:
-    """What went wrong in these attempts, oldest first."""
+    """Return these attempts' errors, oldest first."""
     wrong = (AttemptOutcome.FAILED, *_ENDINGS)
     return [_error(attempt) for attempt in attempts if attempt.outcome in wrong]
 
 
 def whole_trace(error: BaseException) -> str:
+    """Format an error's traceback."""
     return "".join(traceback.format_exception(error))
 
 
@@ -119,7 +119,7 @@ def _error(attempt: AttemptRow) -> TaskError:
 
 
 def class_path(kind: str, trace: str) -> str:
-    """Where the exception's class is: its trace names the module before the class."""
+    """Find an exception class's path. The traceback names its module."""
     modules = re.findall(rf"^[ |]*((?:\w+\.)*){re.escape(kind)}(?::|$)", trace, re.MULTILINE)
     if not kind or not modules:
         return "builtins.Exception"
@@ -127,16 +127,16 @@ def class_path(kind: str, trace: str) -> str:
 
 
 def local(instant: datetime) -> datetime:
-    """The instant as the project has its instants: with USE_TZ off, without a zone."""
+    """Return the datetime as the project uses it: naive if USE_TZ is off."""
     return instant if settings.USE_TZ else timezone.make_naive(instant)
 
 
 class NotJson(TypeError):
-    """What the task returned cannot be kept. Not worth a retry: it would return the same."""
+    """The task's result is not JSON. A retry would not help."""
 
 
 class TaskRunner:
-    """One task of the framework's, as often as it is run."""
+    """Runs one of the framework's tasks."""
 
     def __init__(self, task: "Task[..., Any]") -> None:
         self._task = task
@@ -145,6 +145,7 @@ class TaskRunner:
     def call(
         self, job: Job, args: list[Any], kwargs: dict[str, Any], call: Mapping[str, Any]
     ) -> Any:
+        """Run the task and send its signals."""
         earlier = get_app().admin.jobs.attempts(job.id) if job.fence > 1 else []
         result = self._begun(job, earlier, args, kwargs, call)
         task_started.send_robust(self._sender, task_result=result)
@@ -162,6 +163,7 @@ class TaskRunner:
     async def acall(
         self, job: AsyncJob, args: list[Any], kwargs: dict[str, Any], call: Mapping[str, Any]
     ) -> Any:
+        """Async version of `call`."""
         earlier = await get_app().admin.jobs.aattempts(job.id) if job.fence > 1 else []
         result = self._begun(job, earlier, args, kwargs, call)
         await task_started.asend_robust(self._sender, task_result=result)
@@ -184,7 +186,7 @@ class TaskRunner:
         kwargs: dict[str, Any],
         call: Mapping[str, Any],
     ) -> "TaskResult[Any]":
-        """The result as it is while the task runs."""
+        """Return a running task's result."""
         now = timezone.now()
         return TaskResult(
             task=as_enqueued(self._task, self._task.backend, job.queue, call),
@@ -205,7 +207,7 @@ class TaskRunner:
         return [TaskContext(task_result=result)] if self._task.takes_context else []
 
     def _is_final(self, error: BaseException, job: Job | AsyncJob) -> bool:
-        """Whether nothing comes after this error: no retry, no other holder."""
+        """Return whether this error ends the job: no retry, and the lease is not lost."""
         if not isinstance(error, Exception) or isinstance(error, Snooze | LeaseLost):
             return False
         gives_up = get_app().tasks[job.task].give_up_on
@@ -216,13 +218,13 @@ def _json(returned: Any) -> Any:
     try:
         return normalize_json(returned)
     except (TypeError, ValueError) as error:
-        raise NotJson(f"the task's return value is not JSON: {error}") from error
+        raise NotJson(f"the task's result must be JSON: {error}") from error
 
 
 def _end(
     result: "TaskResult[Any]", returned: Any = None, *, error: BaseException | None = None
 ) -> None:
-    """Note the end in the result, as the framework's own backends do."""
+    """Record the end in the result, as the framework's own backends do."""
     status = TaskResultStatus.SUCCESSFUL
     if error is not None:
         status = TaskResultStatus.FAILED

@@ -1,8 +1,8 @@
-"""The backend for Django's task framework: `django_tasks`, and from Django 6 on `django.tasks`.
+"""The backend for Django's task framework: `django_tasks`, or `django.tasks` in Django 6 and later.
 
-A task of that framework becomes one of Tenure's, by its module path, where it is declared. So a
-worker runs it, tries it again and recovers it like any other. The framework makes a backend per
-thread, so this module keeps the declared tasks, and no backend does.
+Each of the framework's tasks is registered with Tenure under its module path, so a worker runs,
+retries and recovers it like any other task. The framework creates one backend per thread, so this
+module holds the registered tasks.
 """
 
 import threading
@@ -39,7 +39,7 @@ _lock = threading.Lock()
 
 
 def declare(task: "Task[..., Any]", options: Mapping[str, Any]) -> Any:
-    """Tenure's task for it, made if it is not known yet, with the options of its backend."""
+    """Return a framework task's Tenure task, registered on first use with the backend's options."""
     with _lock:
         known = _KNOWN.get(task.module_path)
         if known is None:
@@ -63,20 +63,23 @@ def _registered(task: "Task[..., Any]", options: Mapping[str, Any]) -> Any:
 
 T = TypeVar("T")
 OPTIONS = TaskOptions.__optional_keys__ - {"name", "aliases", "queue", "priority"}
-# Of these, what can be said for one enqueue: a task may be used by way of another backend too.
+# Options that also apply to one enqueue, because another backend may share the task.
 _OF_A_CALL = ("max_attempts", "timeout", "lease", "expires_in")
 _NEWEST_ID = 2**63 - 1
 
 
 def priority(of_task: int) -> int:
-    """The framework's −100 to 100 as Tenure's 0 to 9; its 0 is the default here too, 5."""
+    """Map the framework's priorities, −100 to 100, to Tenure's 0 to 9.
+
+    The default of 0 becomes 5.
+    """
     if of_task == 0:
         return 5
     return (of_task + 100) // 20 if of_task < 0 else 6 + (of_task - 1) // 25
 
 
 class TenureBackend(WorkerBackend):
-    """Enqueues into Tenure, in Django's transaction. OPTIONS are those of `@app.task`."""
+    """Enqueue jobs in Django's transaction. OPTIONS are the `@app.task` options."""
 
     supports_defer = True
     supports_async_task = True
@@ -84,17 +87,17 @@ class TenureBackend(WorkerBackend):
     supports_priority = True
 
     def validate_task(self, task: "Task[..., Any]") -> None:
-        """Refuse what cannot be a task; what can be is known to a worker from then on."""
+        """Check a task and register it with Tenure."""
         super().validate_task(task)
         declare(task, self.options)
 
     def enqueue(
         self, task: "Task[..., T]", args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> "TaskResult[T]":
-        """Put one job into its queue, in Django's transaction if there is one."""
+        """Enqueue one job, in Django's transaction if one is open."""
         self.validate_task(task)
         call = {"args": normalize_json(list(args)), "kwargs": normalize_json(dict(kwargs))}
-        # What Tenure's own fields do not tell again, so that a result's task equals this one.
+        # Stored too: Tenure's fields lose these values, and a result's task must equal this one.
         if task.priority:
             call["priority"] = task.priority
         if task.run_after is not None:
@@ -128,8 +131,11 @@ class TenureBackend(WorkerBackend):
         return result
 
     def get_result(self, result_id: str) -> "TaskResult[Any]":
-        """The job as it is now, over Django's connection: what its transaction has enqueued is
-        there. TaskResultDoesNotExist once it is no longer kept."""
+        """Get the job's result over Django's connection, including jobs in its transaction.
+
+        Raises:
+            TaskResultDoesNotExist: The job does not exist, or was removed.
+        """
         if not (result_id.isascii() and result_id.isdigit() and int(result_id) <= _NEWEST_ID):
             raise TaskResultDoesNotExist(result_id)
         app = get_app()
@@ -140,24 +146,24 @@ class TenureBackend(WorkerBackend):
         return result_of(job, admin.jobs.attempts(job.id), self.alias)
 
     def check(self, **_other: Any) -> Iterable[CheckMessage]:
-        """What can be seen to be wrong in TASKS."""
+        """Check the TASKS setting."""
         name = f"settings.TASKS[{self.alias!r}]"
         if not apps.is_installed("tenure.contrib.django"):
             yield Error(
-                f"{name} is Tenure's, and its tables are not part of the project",
+                f"{name} needs Tenure's tables, and the app is not installed",
                 hint="add 'tenure.contrib.django' to INSTALLED_APPS",
                 id="tenure.E006",
             )
         if unknown := sorted(set(self.options) - OPTIONS):
             yield Error(
-                f"{name}['OPTIONS'] has {', '.join(unknown)}, which means nothing",
-                hint=f"it takes {', '.join(sorted(OPTIONS))}",
+                f"{name}['OPTIONS'] has unknown keys: {', '.join(unknown)}",
+                hint=f"use {', '.join(sorted(OPTIONS))}",
                 id="tenure.E007",
             )
 
 
 def _aware(instant: datetime | None) -> datetime | None:
-    """With USE_TZ off the framework's instants are those of the project's zone."""
+    """Add the project's time zone to a naive datetime, as used when USE_TZ is off."""
     if instant is not None and timezone.is_naive(instant):
         return timezone.make_aware(instant)
     return instant

@@ -1,6 +1,6 @@
-"""Traces by OpenTelemetry: a span where a job is enqueued, and one around each of its attempts.
+"""OpenTelemetry traces: one span for each enqueue, and one for each attempt.
 
-Importing this needs nothing of OpenTelemetry's; `instrument` does.
+Only `instrument` imports OpenTelemetry.
 """
 
 from typing import TYPE_CHECKING
@@ -15,13 +15,20 @@ __all__ = ["instrument"]
 
 
 def instrument(app: Tenure, *, tracer_provider: "TracerProvider | None" = None) -> None:
-    """Have the app's enqueues and attempts traced, by the provider that is set for the whole
-    program unless one is given."""
+    """Trace every enqueue and attempt in an app. Needs `tenure[otel]`.
+
+    Args:
+        app: The app.
+        tracer_provider: Where spans go (default: the program's global provider).
+
+    Raises:
+        ConfigError: OpenTelemetry is not installed.
+    """
     try:
         from tenure.contrib.otel.spans import Spans  # noqa: PLC0415 - it needs the extra
     except ModuleNotFoundError as error:
         raise ConfigError(
-            f'traces cannot be had: {error}; install the extra: pip install "tenure[otel]"'
+            f'OpenTelemetry is not installed ({error}); run pip install "tenure[otel]"'
         ) from error
     spans = Spans(tracer_provider)
     app.middleware("enqueue")(spans.around_enqueue)

@@ -1,10 +1,11 @@
-"""The two spans of a job, by OpenTelemetry's conventions for messaging, and how the first comes to
-the second: as W3C trace context among the job's notes.
+"""A job's two spans, following OpenTelemetry's messaging conventions.
 
-Baggage does not go with a job: it can hold anything, and would be stored.
+The job's `meta` contains W3C trace context that links the second span to the first. Baggage isn't
+stored, because it can contain anything.
 """
 
 import asyncio
+import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -14,23 +15,24 @@ from opentelemetry.trace import Link, Span, SpanKind, StatusCode, TracerProvider
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from tenure import AsyncJob, Cancel, Draft, Job, Snooze, WorkerEvent
+from tenure.admin import Redactor
 from tenure.errors import Stopped
 
 _CARRIER = TraceContextTextMapPropagator()
-# How long the last spans of a process have to get away.
+_REDACTOR = Redactor()
+# How long a process may take to flush its last spans.
 _AT_THE_END_MS = 1500
 
 
 class Spans:
-    """The middleware around enqueue and around run."""
+    """The middleware for enqueue and run."""
 
     def __init__(self, provider: TracerProvider | None) -> None:
         self._provider = provider
         self._tracer = trace.get_tracer("tenure", tracer_provider=provider)
 
     def around_enqueue(self, draft: Draft) -> Iterator[None]:
-        """The span in which a job is enqueued. What is inside it, the store's statements, are its
-        children; the job carries it."""
+        """Wrap an enqueue in a producer span, whose context is stored in the job."""
         own = {"tenure.task": draft.task}
         with self._span("send", SpanKind.PRODUCER, draft.queue, own) as span:
             _CARRIER.inject(draft.meta)
@@ -41,8 +43,11 @@ class Spans:
                 span.set_attribute("tenure.created", False)
 
     def around_run(self, job: Job | AsyncJob) -> Iterator[None]:
-        """The span of an attempt: the root of a trace of its own, which may begin days after the
-        enqueue and be one of several, linked to the span in which the job was enqueued."""
+        """Wrap an attempt in a consumer span that links to the enqueue's span.
+
+        The attempt starts a new trace, because it may run days after the enqueue, and more than
+        once.
+        """
         own: dict[str, str | int] = {
             "messaging.message.id": str(job.id),
             "tenure.task": job.task,
@@ -50,14 +55,14 @@ class Spans:
             "tenure.fence": job.fence,
         }
         try:
-            with self._span("process", SpanKind.CONSUMER, job.queue, own, after=job.meta):
+            with self._span("process", SpanKind.CONSUMER, job.queue, own, job):
                 yield
         finally:
-            if _is_apart():
+            if _is_handler_process():
                 self._flush()
 
-    def send_the_rest(self, event: WorkerEvent) -> None:  # noqa: ARG002 - which one is all the same
-        """A worker's process ends without what Python does at its end."""
+    def send_the_rest(self, event: WorkerEvent) -> None:  # noqa: ARG002 - any event will do
+        """Flush the spans, because a worker's process exits without running exit handlers."""
         self._flush()
 
     @contextmanager
@@ -67,7 +72,7 @@ class Spans:
         kind: SpanKind,
         queue: str,
         own: Mapping[str, str | int],
-        after: Mapping[str, object] | None = None,
+        job: Job | AsyncJob | None = None,
     ) -> Iterator[Span]:
         attributes: dict[str, str | int] = {
             "messaging.system": "tenure",
@@ -80,18 +85,28 @@ class Spans:
             f"{operation} {queue}",
             kind=kind,
             attributes=attributes,
-            links=_links(after or {}),
+            links=_links({} if job is None else job.meta),
             record_exception=False,
             set_status_on_exception=False,
         ) as span:
             try:
                 yield span
-            except (Cancel, Snooze):  # said on purpose
+            except (Cancel, Snooze):  # not errors
                 raise
             except (Exception, Stopped, asyncio.CancelledError, SystemExit) as error:
-                span.record_exception(error)
+                row = None if job is None else job._row  # noqa: SLF001 - its secrets are hidden
+                known = () if row is None else _REDACTOR.values([row.args, row.cursor, row.meta])
+                text = _REDACTOR.text(str(error), known)
+                lines = "".join(traceback.format_exception(error))
+                span.record_exception(
+                    error,
+                    {
+                        "exception.message": text,
+                        "exception.stacktrace": _REDACTOR.text(lines, known),
+                    },
+                )
                 span.set_attribute("error.type", _name(error))
-                span.set_status(StatusCode.ERROR, f"{type(error).__name__}: {error}")
+                span.set_status(StatusCode.ERROR, f"{type(error).__name__}: {text}")
                 raise
 
     def _flush(self) -> None:
@@ -101,7 +116,7 @@ class Spans:
 
 
 def _links(notes: Mapping[str, object]) -> list[Link]:
-    """The span that notes carry, if they carry one that can be read."""
+    """Return a link to the span in a job's `meta`, if there is a valid one."""
     carrier = {name: text for name, text in notes.items() if isinstance(text, str)}
     context = trace.get_current_span(_CARRIER.extract(carrier, Context())).get_span_context()
     return [Link(context)] if context.is_valid else []
@@ -116,8 +131,8 @@ def _name(error: BaseException) -> str:
     )
 
 
-def _is_apart() -> bool:
-    """Whether this process is there for one handler at a time, and is killed when it is idle."""
+def _is_handler_process() -> bool:
+    """Return whether this process runs one handler at a time and is killed when idle."""
     from tenure.worker.processes import is_handler_process  # noqa: PLC0415 - programs that only enqueue
 
     return is_handler_process()

@@ -1,7 +1,7 @@
-"""The dashboard: pages for the person on call, beside the API.
+"""The dashboard: pages for the person on call.
 
-A page is a spelling of routes of the API: it calls their functions, so that who may see or do
-what, and what is hidden, is decided in one place. Every form works without scripts.
+Pages call the API's route functions, so access control and redaction live in one place. Every form
+works without JavaScript.
 """
 
 from fastapi import FastAPI
@@ -16,6 +16,7 @@ from tenure.server.dashboard.views import (
     overview,
     queues,
     schedules,
+    sessions,
     sign_in,
     system,
     workers,
@@ -25,10 +26,10 @@ __all__ = ["install"]
 
 
 def install(api: FastAPI) -> None:
-    """Add the pages to the program."""
-    for room in (
+    """Add the pages to the app."""
+    for view in (
         *(rendering, sign_in, live, overview, queues, jobs, job, failed, operations),
-        *(workers, schedules, audit, system),
+        *(workers, schedules, audit, system, sessions),
     ):
-        api.include_router(room.router, include_in_schema=False)
+        api.include_router(view.router, include_in_schema=False)
     rendering.install(api)

@@ -15,7 +15,7 @@ HEIGHT = 20
 
 @dataclass(frozen=True, slots=True)
 class Spark:
-    """Bars, one per step: the path of all that ended, and of what failed of it."""
+    """A sparkline with one bar per step: all attempts, and those that failed."""
 
     width: int
     ended: str
@@ -23,14 +23,14 @@ class Spark:
 
 
 def spark(completed: Sequence[int], failed: Sequence[int]) -> Spark:
-    """The bars of a queue's pace, the highest as high as the picture."""
+    """Draw a queue's throughput."""
     totals = [done + bad for done, bad in zip(completed, failed, strict=True)]
     most = max(totals, default=0) or 1
     return Spark(len(totals) * _STEP, _bars(totals, most), _bars(failed, most))
 
 
 def failures(hours: Sequence[int]) -> Spark:
-    """The bars of what failed alone."""
+    """Draw failures only."""
     return spark([0] * len(hours), hours)
 
 
@@ -42,7 +42,7 @@ def _bars(values: Sequence[int], most: int) -> str:
     )
 
 
-# How far back, in minutes, and how many of them are one step.
+# Each chart's time range and step, in minutes.
 SPANS: Mapping[str, tuple[int, int]] = {
     "15m": (15, 1),
     "1h": (60, 1),
@@ -66,7 +66,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Charts:
-    """What is drawn over a time, step by step; after `whole_to` it is not all counted yet."""
+    """The charts' lines, step by step. Counts after `whole_to` aren't complete yet."""
 
     steps: Sequence[datetime]
     whole_to: datetime | None
@@ -76,7 +76,7 @@ class Charts:
 
 
 def shared(admin: Admin) -> Mapping[str, SingleFlightCache[Charts]]:
-    """The charts by how far back they go, each asked for once for all who look."""
+    """Create the charts by time range, each with a cache shared by all visitors."""
     return {
         name: SingleFlightCache(partial(_ask, admin, name), fresh=_FRESH, oldest=_OLDEST)
         for name in SPANS
@@ -97,7 +97,7 @@ async def _ask(admin: Admin, name: str) -> Charts:
 
 
 def _busiest(totals: Totals) -> list[str]:
-    """The tasks that ran longest in all."""
+    """Return the tasks with the highest total run time."""
     spent: dict[str, timedelta] = {}
     for one in (*totals.settled, *totals.open):
         if one.task:
@@ -112,7 +112,7 @@ def _charts(whole: Stats, tasks: Mapping[str, Stats]) -> Charts:
         return Line(name, colour, values)
 
     def ended(*how: AttemptOutcome) -> list[float | None]:
-        """Nothing where nothing is counted yet: it would look like an outage."""
+        """Return None if nothing is counted yet, because a zero would look like an outage."""
         to = whole.counted_until
         return [
             sum(one.outcomes[each] for each in how) if to is None or one.since < to else None

@@ -1,4 +1,4 @@
-"""Filters of the templates."""
+"""Template filters."""
 
 import json
 import re
@@ -21,29 +21,29 @@ def number(value: float) -> str:
 
 
 def count(value: CountOut) -> str:
-    """Exact, or with a plus where counting has stopped."""
+    """Format a count, with a plus if counting stopped there."""
     return f"{value.value:,}{'+' if value.more else ''}"
 
 
 def span(seconds: float | None) -> str:
-    """How long something lasts."""
+    """Format a duration."""
     return "–" if seconds is None else measured(timedelta(seconds=seconds))
 
 
 def ago(instant: datetime | None) -> str:
-    """When something was or will be, from now; the exact time is in its title."""
+    """Format a time relative to now. The title shows the exact time."""
     if instant is None:
         return Markup('<span class="none">–</span>')
     seconds = (datetime.now(UTC) - instant).total_seconds()
-    words = f"{span(seconds)} ago" if seconds >= 0 else f"in {span(-seconds)}"
+    text = f"{span(seconds)} ago" if seconds >= 0 else f"in {span(-seconds)}"
     stamp = instant.astimezone(UTC)
     return Markup('<time datetime="{}" data-relative title="{} UTC">{}</time>').format(
-        stamp.isoformat(), f"{stamp:%Y-%m-%d %H:%M:%S}", words
+        stamp.isoformat(), f"{stamp:%Y-%m-%d %H:%M:%S}", text
     )
 
 
 def clock(instant: datetime | None) -> str:
-    """The exact time, which the page shows in UTC or as the visitor's clocks do."""
+    """Format an exact time, which the page shows in UTC or in local time."""
     if instant is None:
         return Markup('<span class="none">–</span>')
     stamp = instant.astimezone(UTC)
@@ -53,12 +53,12 @@ def clock(instant: datetime | None) -> str:
 
 
 def pretty(value: Any) -> str:
-    """JSON for people."""
+    """Format JSON with indentation."""
     return json.dumps(value, indent=2, ensure_ascii=False, default=str)
 
 
 def brief(value: Any, most: int = 120) -> str:
-    """JSON in one line, cut."""
+    """Format JSON on one line, cut to a length."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     text = " ".join(text.split())
     return text if len(text) <= most else f"{text[: most - 1]}…"
@@ -70,9 +70,38 @@ def plural(value: int, one: str, many: str = "") -> str:
 
 
 def who(actor: str) -> str:
-    """Whoever did something, by the name that people know: `token:7:ana` is ana."""
+    """Name an actor: `token:7:ana` is ana (token 7). Two tokens may have the same name."""
     kind, _, rest = actor.partition(":")
-    return rest.partition(":")[2] or actor if kind == "token" else actor
+    number, _, name = rest.partition(":")
+    return f"{name} (token {number})" if kind == "token" and name else actor
+
+
+# Signs that change the order of the text around them, or are not seen: right-to-left overrides,
+# isolates, marks and zero-width signs. Without these, U+202E shows exe.gpj as jpg.exe.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
+)
+# A value in a tag is escaped, so it has no bracket.
+_TAG_OR_UNSEEN = re.compile(f"(<[^>]*>)|{_UNSEEN.pattern}")
+_READ_ATTRIBUTE = re.compile(r'\b(?:title|aria-label|alt|placeholder|data-label)="[^"]*"')
+
+
+def show_unseen(page: str) -> str:
+    """Write direction and zero-width signs of a page as escapes, wherever a person reads them.
+
+    Other attributes keep them: a link or a form must name what it acts on.
+    """
+    if not _UNSEEN.search(page):
+        return page
+    return _TAG_OR_UNSEEN.sub(_shown, page)
+
+
+def _shown(match: re.Match[str]) -> str:
+    if match[1] is None:
+        return f"\\u{ord(match[0]):04x}"
+    return _READ_ATTRIBUTE.sub(
+        lambda each: _UNSEEN.sub(lambda sign: f"\\u{ord(sign[0]):04x}", each[0]), match[1]
+    )
 
 
 def size(value: float | None) -> str:
@@ -101,7 +130,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
 
 
 def shown_as(job: JobOut, now: datetime | None = None) -> str:
-    """The word that stands beside the icon."""
+    """Return the state to show for a job."""
     now = now or datetime.now(UTC)
     if job.state is State.RUNNING:
         over = job.lease_expires_at is not None and job.lease_expires_at <= now
@@ -120,7 +149,7 @@ _OTHERS = ("site-packages", "dist-packages", "/lib/python", "<frozen ", "/tenure
 
 
 def own(trace: str) -> str:
-    """A Python trace with the frames of the program alone; what is no such trace stays whole."""
+    """Keep only the user's program frames in a Python traceback. Other text is unchanged."""
     kept = "\n".join(_kept(trace.splitlines()))
     return kept if _FRAME.search(kept) or any(map(_FRAME.match, kept.splitlines())) else trace
 
@@ -128,8 +157,8 @@ def own(trace: str) -> str:
 def _kept(lines: list[str]) -> Iterator[str]:
     ours = True
     for line in lines:
-        if found := _FRAME.match(line):
-            ours = not any(part in found["path"] for part in _OTHERS)
+        if frame := _FRAME.match(line):
+            ours = not any(part in frame["path"] for part in _OTHERS)
         elif not line.startswith("    "):
             ours = True
         if ours:
@@ -138,8 +167,7 @@ def _kept(lines: list[str]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class LeaseCountdown:
-    """A lease, when it ends by this server's clock, which is the page's, and how much of it is left
-    in percent."""
+    """A lease, when it expires on this server's clock, and the percentage that is left."""
 
     lease: LeaseOut
     until: datetime
@@ -147,7 +175,7 @@ class LeaseCountdown:
 
 
 def lease_countdown(lease: LeaseOut) -> LeaseCountdown:
-    """The lease, from what is left of it by the database's clock."""
+    """Compute the countdown from the time left by the database's clock."""
     share = max(0.0, 100 * lease.remaining / lease.length) if lease.length else 0.0
     until = datetime.now(UTC) + timedelta(seconds=lease.remaining)
     return LeaseCountdown(lease, until, round(min(share, 100.0), 1))

@@ -1,4 +1,4 @@
-"""Form fields to request models."""
+"""Turn form fields into request models."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -14,46 +14,46 @@ S = TypeVar("S", bound=BaseModel)
 Fields = Mapping[str, str]
 
 
-def asked(shape: type[S], **fields: Any) -> S:
-    """A request's body of these fields; 422 says which of them cannot be."""
+def parse(shape: type[S], **fields: Any) -> S:
+    """Build a request model from fields. Invalid fields are named in a 422 response."""
     try:
         return shape(**fields)
     except ValidationError as error:
         raise invalid(error.errors()) from error
 
 
-def written(fields: Fields, name: str) -> str | None:
-    """What was written, or None for nothing."""
+def text(fields: Fields, name: str) -> str | None:
+    """Return a field's stripped text, or None if it is empty."""
     return fields.get(name, "").strip() or None
 
 
 def instant(fields: Fields, name: str) -> str | None:
-    """A day and a time of day, which a form asks for in UTC."""
-    text = written(fields, name)
-    return None if text is None else f"{text}Z"
+    """Return a field's time, which forms submit in UTC."""
+    written = text(fields, name)
+    return None if written is None else f"{written}Z"
 
 
 def to(fields: Fields, otherwise: str) -> str:
-    """Where a form leads to, if it says so: a path of ours, and nowhere else."""
-    path = written(fields, "to") or otherwise
+    """Return the path to redirect to. Only paths on this server are allowed."""
+    path = text(fields, "to") or otherwise
     inside = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
     return path if inside else otherwise
 
 
 def why(fields: Fields) -> ReasonIn:
-    """The reason, for the audit."""
-    return asked(ReasonIn, reason=written(fields, "reason"))
+    """Read the reason for the audit log."""
+    return parse(ReasonIn, reason=text(fields, "reason"))
 
 
 _LONGEST = 6
 
 
 def pause(fields: Fields) -> PauseIn:
-    """For so many minutes; until resumed, if none are said."""
-    minutes = written(fields, "minutes")
+    """Read a pause: for a number of minutes, or until resumed."""
+    minutes = text(fields, "minutes")
     until = None
     if minutes is not None:
         if not (minutes.isascii() and minutes.isdigit() and len(minutes) <= _LONGEST):
-            raise ProblemError("invalid", "for how long is a number of minutes")
+            raise ProblemError("invalid", "minutes must be a number of minutes")
         until = datetime.now(UTC) + timedelta(minutes=int(minutes))
-    return asked(PauseIn, until=until, reason=written(fields, "reason"))
+    return parse(PauseIn, until=until, reason=text(fields, "reason"))

@@ -1,4 +1,4 @@
-"""Templates, headers, static files, and problems as pages."""
+"""Render templates, static files, and problems as pages."""
 
 import hashlib
 import hmac
@@ -19,6 +19,7 @@ from tenure.errors import TenureError
 from tenure.server.auth import Caller
 from tenure.server.dashboard import filters
 from tenure.server.dashboard.session import csrf_token, current_user, secret_of, sign_flash
+from tenure.server.front import PROXY_USER
 from tenure.server.problems import ProblemError
 from tenure.types import Scope
 
@@ -30,14 +31,23 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+# The dashboard uses none of these, so a script in a page could not either.
+_PERMISSIONS = ", ".join(
+    f"{feature}=()"
+    for feature in (
+        *("accelerometer", "camera", "display-capture", "geolocation", "gyroscope", "hid", "midi"),
+        *("microphone", "payment", "publickey-credentials-get", "serial", "usb"),
+    )
+)
 SAFE: Mapping[str, str] = {
     "Content-Security-Policy": _POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": _PERMISSIONS,
 }
-# In the order of the bar, with the key that leads there after `g`.
+# In navigation order, with each page's keyboard shortcut after `g`.
 PLACES = (
     ("Overview", "/", "o"),
     ("Queues", "/queues", "q"),
@@ -53,7 +63,7 @@ PLACES = (
 
 @cache
 def environment() -> Environment:
-    """The templates; whatever is put into one is text, never markup."""
+    """Load the templates. Values are escaped as text, never used as markup."""
     made = Environment(
         loader=PackageLoader("tenure.server.dashboard"),
         autoescape=select_autoescape(default=True, default_for_string=True),
@@ -73,19 +83,19 @@ def environment() -> Environment:
 
 
 def _now() -> str:
-    """The clock that a page counts by."""
+    """The time that a page's countdowns start from."""
     return datetime.now(UTC).isoformat()
 
 
 @cache
 def asset(name: str) -> str:
-    """The address of a file of ours, below the root; it changes with what is in the file."""
+    """Return a static file's path, with a hash of its content."""
     content = files("tenure.server.dashboard").joinpath("static", name).read_bytes()
     return f"/static/{name}?v={hashlib.sha256(content).hexdigest()[:12]}"
 
 
 def address(request: Request) -> "Callable[[str], str]":
-    """Where a path of ours is, for this server may be mounted below another."""
+    """Return a function that prefixes paths, because this server may be mounted under a path."""
     root: str = request.scope.get("root_path", "").rstrip("/")
     return lambda path: f"{root}{path}"
 
@@ -93,7 +103,7 @@ def address(request: Request) -> "Callable[[str], str]":
 def render(
     request: Request, caller: Caller | None, template: str, *, status: int = 200, **facts: Any
 ) -> HTMLResponse:
-    """The answer to a request for a page. A page is its visitor's own, and never kept."""
+    """Render a page. It must not be cached, because it depends on the visitor."""
     text = (
         environment()
         .get_template(template)
@@ -108,18 +118,19 @@ def render(
             flash="" if caller is None else _flash(request),
         )
     )
-    return HTMLResponse(text, status, headers={**SAFE, "Cache-Control": "no-store"})
+    page = filters.show_unseen(text)
+    return HTMLResponse(page, status, headers={**SAFE, "Cache-Control": "no-store"})
 
 
 def _flash(request: Request) -> str:
-    """The outcome of the form that has led here, if this server has signed the sentence."""
+    """Return the last form's result message, if this server signed it."""
     text, given = (request.query_params.get(name, "") for name in ("flash", "seal"))
     ours = hmac.compare_digest(given.encode(), sign_flash(secret_of(request), text).encode())
     return text if ours else ""
 
 
 def back(request: Request, path: str, flash: str = "") -> RedirectResponse:
-    """After a form was done: the page that shows the outcome, with a sentence about it."""
+    """Redirect to a page after a form is submitted, with a message about the result."""
     where = address(request)(path)
     if flash:
         flash = f"{flash[0].upper()}{flash[1:].rstrip('.')}."
@@ -134,7 +145,7 @@ Handler = Callable[[Request, Any], Awaitable[Response]]
 
 
 def install(api: FastAPI) -> None:
-    """Let every problem be told as a page to whoever asks for one."""
+    """Render problems as pages for browsers."""
     for kind, handler in list(api.exception_handlers.items()):
         api.add_exception_handler(kind, _paged(handler))  # type: ignore[arg-type] # ours are async
 
@@ -144,22 +155,11 @@ def _paged(answer: Handler) -> Handler:
         problem = await answer(request, error)
         if not _wants_page(request) or problem.media_type != "application/problem+json":
             return problem
-        said = json.loads(bytes(problem.body))
-        if said["status"] == 401:
-            to = request.url.path if request.method == "GET" else "/"
-            if request.method == "GET" and request.url.query:
-                to = f"{to}?{request.url.query}"
-            root = request.scope.get("root_path", "")
-            return render(
-                request,
-                None,
-                "sign-in.html",
-                status=401,
-                to=to.removeprefix(root) or "/",
-                refused="",
-            )
-        caller = await _whoever(request)
-        page = render(request, caller, "problem.html", status=said["status"], problem=said)
+        body = json.loads(bytes(problem.body))
+        if body["status"] == 401:
+            return _sign_in(request)
+        caller = await _visitor(request)
+        page = render(request, caller, "problem.html", status=body["status"], problem=body)
         if again := problem.headers.get("Retry-After"):
             page.headers["Retry-After"] = again
         return page
@@ -167,8 +167,25 @@ def _paged(answer: Handler) -> Handler:
     return paged
 
 
-async def _whoever(request: Request) -> Caller | None:
-    """Who looks, if that can be told now: the bar stays for them."""
+def _sign_in(request: Request) -> Response:
+    """Ask the visitor to sign in. A trusted proxy's user is signed in without a form."""
+    to = request.url.path if request.method == "GET" else "/"
+    if request.method == "GET" and request.url.query:
+        to = f"{to}?{request.url.query}"
+    to = to.removeprefix(request.scope.get("root_path", "")) or "/"
+    place = address(request)(f"/sign-in?{urlencode({'to': to})}")
+    if request.scope.get(PROXY_USER) is not None and "hx-request" not in request.headers:
+        return RedirectResponse(place, 303, headers=dict(SAFE))
+    page = render(request, None, "sign-in.html", status=401, to=to, refused="")
+    # A browser withholds the cookie if another site's link leads here. Coming from this page, it
+    # sends it.
+    if request.method == "GET" and request.headers.get("sec-fetch-site") == "cross-site":
+        page.headers["Refresh"] = f"0; url={place}"
+    return page
+
+
+async def _visitor(request: Request) -> Caller | None:
+    """Return the visitor, if possible, so the page keeps its navigation."""
     try:
         return await current_user(request)
     except (ProblemError, TenureError):
@@ -186,28 +203,28 @@ _KINDS = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-# Its address names what is in it.
+# The path contains a hash of the content.
 _KEPT = "public, max-age=31536000, immutable"
 
 
 @cache
 def _known() -> dict[str, tuple[str, bytes]]:
-    found: dict[str, tuple[str, bytes]] = {}
+    content: dict[str, tuple[str, bytes]] = {}
 
-    def look(folder: "Traversable", before: str) -> None:
+    def walk(folder: "Traversable", before: str) -> None:
         for one in folder.iterdir():
             if one.is_dir():
-                look(one, f"{before}{one.name}/")
+                walk(one, f"{before}{one.name}/")
             elif kind := _KINDS.get(f".{one.name.rpartition('.')[2]}"):
-                found[before + one.name] = kind, one.read_bytes()
+                content[before + one.name] = kind, one.read_bytes()
 
-    look(files("tenure.server.dashboard").joinpath("static"), "")
-    return found
+    walk(files("tenure.server.dashboard").joinpath("static"), "")
+    return content
 
 
 @router.get("/static/{name:path}")
 async def serve_asset(name: str) -> Response:
-    """One file; anybody may have it, for the page to sign in needs some."""
+    """Serve a static file. The sign-in page needs some, so no token is needed."""
     if name not in _known():
         raise ProblemError("not-found", "there is no such file")
     kind, content = _known()[name]

@@ -1,102 +1,165 @@
-"""Who looks at a page: an access token in a cookie, and what a form must bring to be believed."""
+"""Sessions: an opaque id in a cookie, and CSRF protection for forms."""
 
 import hashlib
 import hmac
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from fastapi import Depends, Request
 from starlette.responses import Response
 
+from tenure.admin import OpenedSession, SessionTerms
 from tenure.server.auth import Caller, has
+from tenure.server.front import PROXY_USER, address_of
 from tenure.server.problems import ProblemError
 from tenure.types import Scope
 
 if TYPE_CHECKING:
-    from tenure.server.auth import TokenCache
+    from tenure.server.front import ServerOptions
+    from tenure.server.session_cache import SessionCache
 
-_LASTS = 30 * 24 * 3600
+# The provider of sessions that a trusted proxy has signed in.
+PROXY = "proxy"
 _MOST_FIELDS = 1100
-# What a browser says of a request that one of our own pages, or the person at it, has made.
+# Sec-Fetch-Site values for requests from our own pages, or typed by the user.
 _OWN_SITE = ("same-origin", "none")
 
 
-def _cookie(request: Request) -> str:
-    """The cookie's name. With https no other host, nor plain http, can set it."""
-    return "__Host-tenure" if request.url.scheme == "https" else "tenure"
+class Cookie(NamedTuple):
+    """The session cookie's name and attributes."""
+
+    name: str
+    secure: bool
+    path: str
+
+
+def _options(request: Request) -> "ServerOptions":
+    options: ServerOptions = request.app.state.options
+    return options
+
+
+def _cookie(request: Request) -> Cookie:
+    """Describe the cookie. Its name has the port, because browsers send a host's cookies to all of
+    its ports. Over https, its name keeps other hosts and plain http pages from setting it. Its path
+    is where this server is mounted.
+    """
+    secure, port = _options(request).site(request.url.scheme, request.url.port)
+    path = str(request.scope.get("root_path", "")).rstrip("/") or "/"
+    prefix = "" if not secure else "__Host-" if path == "/" else "__Secure-"
+    return Cookie(f"{prefix}tenure_{port}", secure, path)
 
 
 def secret_of(request: Request) -> str:
-    """The access token that a browser keeps; 401 if it keeps none."""
-    secret = request.cookies.get(_cookie(request))
+    """Return the session's id from the cookie, or fail with 401."""
+    secret = request.cookies.get(_cookie(request).name)
     if not secret:
-        raise ProblemError("unauthenticated", "sign in with an access token: tenure token create")
+        raise ProblemError(
+            "unauthenticated",
+            "sign in with an access token. Create one: tenure token create NAME --role viewer",
+        )
     return secret
 
 
 async def current_user(request: Request) -> Caller:
-    """Whoever looks at a page."""
-    keys: TokenCache = request.app.state.keys
-    row = await keys.find(secret_of(request))
-    return Caller(row.id, row.name, row.grant, source="page")
+    """Return a page's visitor."""
+    # A page that refreshes itself does not keep an idle session alive.
+    in_use = "hx-request" not in request.headers and request.scope["path"] != "/events"
+    return await find_user(request, in_use=in_use)
 
 
-def sign_in(request: Request, response: Response, secret: str) -> None:
-    """Let the browser keep the access token, where no script can read it."""
-    response.set_cookie(
-        _cookie(request),
-        secret,
-        max_age=_LASTS,
-        path="/",
-        secure=request.url.scheme == "https",
-        httponly=True,
-        samesite="lax",
+async def find_user(request: Request, *, in_use: bool) -> Caller:
+    """Return the owner of the cookie's session, or fail with 401."""
+    sessions: SessionCache = request.app.state.sessions
+    row, token = await sessions.find(secret_of(request), in_use=in_use)
+    if row.provider == PROXY and request.scope.get(PROXY_USER) != row.name:
+        raise ProblemError("unauthenticated", "the proxy no longer names this user. Sign in again")
+    address, access = address_of(request.scope), request.app.state.access
+    if token is not None:
+        return Caller.of(token, source="page", address=address, session=row.id, access=access)
+    return Caller(
+        0,
+        row.name,
+        row.grant,
+        source="page",
+        page_key=request.app.state.page_key,
+        actor=f"user:{row.name}",
+        address=address,
+        session=row.id,
+        access=access,
     )
 
 
-def sign_out(request: Request, response: Response) -> None:
-    """Let the browser forget it."""
-    response.delete_cookie(
-        _cookie(request),
-        path="/",
-        secure=request.url.scheme == "https",
+def terms(request: Request) -> SessionTerms:
+    """Return how long a new session of this browser lasts."""
+    options = _options(request)
+    return SessionTerms(
+        options.session_idle,
+        options.session_lifetime,
+        address_of(request.scope),
+        request.headers.get("user-agent"),
+    )
+
+
+def start(request: Request, response: Response, opened: OpenedSession) -> None:
+    """Store the session's id in a cookie that no script can read. The server ends the session."""
+    cookie = _cookie(request)
+    response.set_cookie(
+        cookie.name,
+        opened.secret,
+        path=cookie.path,
+        secure=cookie.secure,
         httponly=True,
-        samesite="lax",
+        samesite="strict",
+    )
+
+
+def forget(request: Request, response: Response) -> None:
+    """Delete the session cookie."""
+    cookie = _cookie(request)
+    response.delete_cookie(
+        cookie.name, path=cookie.path, secure=cookie.secure, httponly=True, samesite="strict"
     )
 
 
 def csrf_token(secret: str) -> str:
-    """What a form on our page has in it and one elsewhere cannot: made of the access token."""
+    """Derive the forms' CSRF token from the session's id."""
     return hmac.new(secret.encode(), b"tenure form", hashlib.sha256).hexdigest()
 
 
 def sign_flash(secret: str, text: str) -> str:
-    """What a sentence has that one of our forms has led to: a link from elsewhere cannot speak."""
+    """Sign a result message, so links from other sites can't inject their own text."""
     return hmac.new(secret.encode(), b"tenure flash " + text.encode(), hashlib.sha256).hexdigest()
 
 
 async def submitted_form(request: Request) -> Mapping[str, str]:
-    """The fields of a form that was sent from a page of ours; 403 if it was not. What is chosen
-    several times is joined by commas."""
+    """Return the fields of a form from one of our pages, or fail with 403. Repeated fields are
+    joined with commas."""
     check_same_origin(request)
     fields = await read_form(request)
     given = fields.pop("mark", "")
     if not hmac.compare_digest(given.encode(), csrf_token(secret_of(request)).encode()):
-        raise ProblemError("forbidden", "this form is not of your session; load the page again")
+        raise ProblemError(
+            "forbidden", "this form belongs to another session. Reload the page and try again"
+        )
     return fields
 
 
 def check_same_origin(request: Request) -> None:
-    """Refuse what a page elsewhere has sent: the browser says from where."""
+    """Reject requests from other sites' pages, as reported by the browser."""
     site = request.headers.get("sec-fetch-site", "same-origin")
     origin = request.headers.get("origin")
-    if site not in _OWN_SITE or (origin and urlsplit(origin).netloc != request.url.netloc):
-        raise ProblemError("forbidden", "forms are taken from this server's own pages alone")
+    public = _options(request).origin
+    if public is None:
+        own = not origin or urlsplit(origin).netloc == request.url.netloc
+    else:
+        own = not origin or origin.lower() == public
+    if site not in _OWN_SITE or not own:
+        raise ProblemError("forbidden", "this form was sent from another site")
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """The fields of a form."""
+    """Parse a form's fields."""
     try:
         pairs = parse_qsl(
             (await request.body()).decode(),
@@ -107,7 +170,7 @@ async def read_form(request: Request) -> dict[str, str]:
         )
     except ValueError as error:
         raise ProblemError(
-            "bad-request", "the form could not be read; load the page again"
+            "bad-request", "the form could not be read. Reload the page and try again"
         ) from error
     fields: dict[str, str] = {}
     for name, value in pairs:
@@ -116,10 +179,10 @@ async def read_form(request: Request) -> dict[str, str]:
 
 
 def _needing(scope: Scope) -> Any:
-    async def let_in(asking: Annotated[Caller, Depends(current_user)]) -> Caller:
-        return has(asking, scope)
+    async def check(visitor: Annotated[Caller, Depends(current_user)]) -> Caller:
+        return has(visitor, scope)
 
-    return Depends(let_in)
+    return Depends(check)
 
 
 Visitor = Annotated[Caller, Depends(current_user)]

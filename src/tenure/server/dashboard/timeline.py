@@ -1,4 +1,4 @@
-"""A job's life, step by step: enqueued, due, each attempt, what lay between, where it is now."""
+"""A job's timeline: enqueued, due, attempts, backoffs, and its current state."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _BAD = ("failed", "timed_out", "lost")
 
 @dataclass(frozen=True, slots=True)
 class TimelineStep:
-    """One step. `tone` is how it went; `attempt` is the running period, where it is one."""
+    """One step. `tone` sets its color, and `attempt` is set if the step shows an attempt."""
 
     name: str
     at: datetime | None
@@ -32,7 +32,7 @@ def steps(
     enqueued: AuditOut | None,
     workers: Mapping[str, str],
 ) -> Iterator[TimelineStep]:
-    """The steps so far, oldest first."""
+    """Yield the steps so far, oldest first."""
     by = "" if enqueued is None else f"by {who(enqueued.actor)}, {enqueued.source}"
     yield TimelineStep("Enqueued", job.created_at, by)
     yield TimelineStep("Due", attempts[0].due_at if attempts else job.run_at)
@@ -70,7 +70,7 @@ def _now(
     if job.state is State.QUEUED:
         if before is not None:
             yield from _between(before, job.run_at)
-        yield TimelineStep("Held" if job.held else "Waits", None, tone="now")
+        yield TimelineStep("Held" if job.held else "Waiting", None, tone="now")
     elif job.state is State.RUNNING:
         yield TimelineStep(
             f"Attempt {job.attempt}",
@@ -82,17 +82,39 @@ def _now(
     else:
         tone = "good-end" if job.state is State.COMPLETED else "bad-end"
         tone = "" if job.state is State.CANCELLED else tone
-        why = (job.done_reason or "").replace("_", " ")
-        yield TimelineStep(job.state.value.capitalize(), job.ended_at, why, tone)
+        yield TimelineStep(job.state.value.capitalize(), job.ended_at, _ended(job), tone)
+
+
+def _ended(job: JobOut) -> str:
+    """Describe why the job ended. A handler may give its own reason."""
+    attempts = f"after {job.attempt} attempt{'' if job.attempt == 1 else 's'}"
+    known = {
+        "worker_done": "",
+        "target_reached": "target reached",
+        "no_more_results": "no more results",
+        "attempts": attempts,
+        "gave_up": "the handler gave up",
+        "poison": "poison: its process or its worker died again and again",
+        "lost": "lost, and the task has on_loss=fail",
+        "unstorable": "the result cannot be stored",
+        "unreadable": "the stored job cannot be read",
+        "invalid_arguments": "the arguments do not fit the handler",
+        "requested": "by an operator",
+        "handler": "by the handler",
+        "expired": "expired before it started",
+        "revoked": "force-stopped by an operator",
+    }
+    reason = job.done_reason or ""
+    return known.get(reason, reason.replace("_", " "))
 
 
 def named(worker: WorkerOut) -> str:
-    """A worker by its name, and its host where it says one."""
+    """Name a worker, with its host if known."""
     return f"{worker.name} on {worker.host}" if worker.host else worker.name
 
 
 def holder(worker: str | None, workers: Mapping[str, str]) -> str:
-    """Who held it: by name as long as that is known, else by the beginning of the id."""
+    """Return the worker's name, or the start of its id if its name is no longer known."""
     if worker is None:
         return ""
     return workers.get(worker) or f"worker {worker[:8]}"

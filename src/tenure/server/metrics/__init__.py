@@ -1,1 +1,1 @@
-"""What `/metrics` says: asked of the database in rounds, counted on, and written down."""
+"""The `/metrics` page: collect values from the database, count requests, write the page."""

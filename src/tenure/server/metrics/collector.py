@@ -1,9 +1,8 @@
-"""Collect the numbers of the database now and then.
+"""Collect metrics from the database.
 
-Counters from counts per minute: what ended since this process began, by queue and task.
-
-A counter only grows, whatever is folded anew or pruned behind it; one that begins at zero is a new
-process to Prometheus, which knows how to read that.
+Counters are built from per-minute counts. They cover attempts since this process started, by queue
+and task. A counter never decreases, even if data is reaggregated or pruned. After a restart, it
+starts at zero, which Prometheus handles.
 """
 
 import asyncio
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-# So many queues and tasks have labels of their own, the first that came; the others share these.
+# How many (queue, task) pairs have their own labels. The others share one pair of labels.
 MOST = 200
 OTHERS = ("(others)", "(others)")
 _BUCKETS = len(BOUNDS) + 1
@@ -42,7 +41,7 @@ _ZERO: Sequence[float] = (0,) * (len(AttemptOutcome) + 2 + 2 * _BUCKETS)
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The counters of one task in one queue."""
+    """The counters for one task in one queue."""
 
     outcomes: Mapping[AttemptOutcome, int]
     waits: Sequence[int]
@@ -52,7 +51,7 @@ class Counted:
 
 
 class CounterTable:
-    """All of them. What is settled is added once; what is open is added anew each time."""
+    """All counters. Settled minutes are added once, open minutes every time."""
 
     def __init__(self, *, most: int = MOST) -> None:
         self._most = most
@@ -62,28 +61,29 @@ class CounterTable:
         self.since: datetime | None = None
 
     def add(self, totals: Totals) -> None:
-        """Take in what ended since. The first time tells only which queues and tasks there are:
-        they begin at zero, so that their next attempt is seen as one more."""
+        """Add new attempts. The first call only registers queues and tasks, with counters at zero,
+        so that Prometheus sees the next attempt as an increase.
+        """
         if self.since is None:
             for total in totals.settled:
                 self._shown.setdefault(self._place(total), _ZERO)
         else:
             self._settled = _sum(self._settled, self._by_place(totals.settled))
             now = _sum(self._settled, self._by_place(totals.open))
-            # After a clock was set back less may be folded for a while.
+            # After a clock is set back, the counts may be lower for a while.
             for place, cells in now.items():
                 before = self._shown.get(place, _ZERO)
                 self._shown[place] = [max(pair) for pair in zip(cells, before, strict=True)]
         self.since = totals.settled_to
 
     def _by_place(self, totals: Iterable[Total]) -> dict[Pair, Sequence[float]]:
-        found: dict[Pair, Sequence[float]] = {}
+        sums: dict[Pair, Sequence[float]] = {}
         for total in totals:
-            _add(found, self._place(total), _cells(total))
-        return found
+            _add(sums, self._place(total), _cells(total))
+        return sums
 
     def _place(self, total: Total) -> Pair:
-        """Under which labels it is counted; once under these, always."""
+        """Choose a pair's labels. They never change."""
         pair = total.queue, total.task
         if pair in self._shown:
             return pair
@@ -96,7 +96,7 @@ class CounterTable:
 
     @property
     def cut(self) -> int:
-        """How many have no labels of their own."""
+        """The number of pairs without their own labels."""
         return len(self._cut)
 
     def __iter__(self) -> Iterator[tuple[Pair, Counted]]:
@@ -105,7 +105,7 @@ class CounterTable:
 
 
 def _cells(total: Total) -> Sequence[float]:
-    """All its numbers in a row, to be added to others'."""
+    """Return all numbers in one list, for summing."""
     return [
         *(total.outcomes[ending] for ending in AttemptOutcome),
         *(total.wait.sum.total_seconds(), total.run.sum.total_seconds()),
@@ -147,7 +147,7 @@ _WITHIN = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What one round came to; what was not answered is None."""
+    """The result of one collection. A part is None if the database didn't respond to its query."""
 
     began_at: float
     took: float
@@ -161,12 +161,12 @@ class Snapshot:
 
     @property
     def up(self) -> bool:
-        """Whether the database answered at all."""
+        """Whether the database responded at all."""
         return any(self.answered.values())
 
 
 class Collector:
-    """The last round, and the next when it is time."""
+    """Collects a new snapshot when the last one is too old."""
 
     def __init__(self, admin: Admin, *, every: float = EVERY) -> None:
         self._admin = admin
@@ -175,17 +175,17 @@ class Collector:
         self.done: dict[bool, int] = {True: 0, False: 0}
 
     async def latest(self) -> Snapshot:
-        """A round that is fresh. Whoever comes while one is under way has its answer."""
+        """Return a fresh snapshot. Concurrent callers share one collection."""
         return await self._shared.get()
 
     async def _round(self) -> Snapshot:
-        found = await self._ask()
-        self.done[all(found.answered.values())] += 1
-        return found
+        snapshot = await self._collect()
+        self.done[all(snapshot.answered.values())] += 1
+        return snapshot
 
-    async def _ask(self) -> Snapshot:
+    async def _collect(self) -> Snapshot:
         began_at = monotonic()
-        questions: Mapping[str, Callable[[], Awaitable[Any]]] = {
+        queries: Mapping[str, Callable[[], Awaitable[Any]]] = {
             "depths": self._admin.queues.adepths,
             "queues": self._admin.queues.alist,
             "workers": self._admin.workers.alist,
@@ -194,14 +194,14 @@ class Collector:
             "totals": self._totals,
         }
         answers: dict[str, Any] = {}
-        answered = dict.fromkeys(questions, False)
-        for part, ask in questions.items():
+        answered = dict.fromkeys(queries, False)
+        for part, query in queries.items():
             try:
                 async with asyncio.timeout(_WITHIN):
-                    answers[part] = await ask()
+                    answers[part] = await query()
             except (TimeoutError, TenureError) as error:
                 if not answers or isinstance(error, Unreachable):
-                    # It is away: the others would wait as long, and the scraper does not.
+                    # The database is down. More queries would make the scraper time out.
                     break
             else:
                 answered[part] = True

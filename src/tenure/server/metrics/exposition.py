@@ -1,4 +1,4 @@
-"""Write the page of metrics; count requests."""
+"""Write the metrics page, and count requests."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,15 +20,16 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 
 
 class Requests:
-    """ASGI middleware, outermost. A path that no route has is one of the others: there is no end of
-    them."""
+    """The outermost ASGI middleware. All paths without a route share one label, because there could
+    be any number of them.
+    """
 
     def __init__(self, app: "ASGIApp", *, counts: "Counter[tuple[str, str, str]]") -> None:
         self._app = app
         self._counts = counts
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        """Pass a request on, and count how it was answered."""
+        """Pass a request on, and count its status."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -43,14 +44,15 @@ class Requests:
         await self._app(scope, receive, counted)
 
 
-# So many queues have gauges of their own: those whose first job has been due the longest.
+# How many queues have gauges: those whose oldest job has waited the longest.
 MOST_QUEUES = 500
 _STATES = ("due", "scheduled", "running", "held", "failed")
 
 
 def write(page: MetricsPage, rounds: Collector, found: Snapshot) -> None:
-    """Everything that is known of the installation. Figures of a database that is away are left
-    out; counters stay as they were."""
+    """Write all metrics. If the database is down, its gauges are omitted and its counters keep
+    their last values.
+    """
     page.put(_metrics.DATABASE_UP, found.up)
     page.put(_metrics.COLLECTION_SECONDS, found.took)
     page.put(_metrics.COLLECTION_AGE, monotonic() - found.began_at)
@@ -108,7 +110,7 @@ def _queues(
 
 
 def _taking(workers: Sequence[WorkerRow]) -> Counter[str]:
-    """How many live workers take jobs from each queue that one names."""
+    """Count each queue's live workers."""
     there = (w for w in live(workers) if w.state == "active" and not w.drain_requested)
     return Counter(queue for worker in there for queue in set(worker.queues))
 
@@ -140,7 +142,7 @@ def _lateness(page: MetricsPage, late: LateWork) -> None:
     page.put(_metrics.SCHEDULES_DUE, late.schedules.value)
     page.put(_metrics.SCHEDULE_LATE, late.schedule.total_seconds())
     counts = {(str(tick.outcome), str(tick.reason or "")): tick.count for tick in late.ticks}
-    # These are alerted on: a rise from nothing is seen only where there was a zero.
+    # Alerts use these. Prometheus sees an increase only if there was a zero first.
     for labels in (("fired", ""), ("fired", "late"), ("skipped", "missed")):
         counts.setdefault(labels, 0)
     for labels, count in counts.items():

@@ -1,1 +1,1 @@
-"""The routes: spellings of the verbs of `admin` and `remote`, which decide nothing."""
+"""The HTTP routes. They only expose the `admin` and `remote` methods and contain no logic."""

@@ -1,4 +1,4 @@
-"""/live, /ready and /metrics."""
+"""Routes /live, /ready and /metrics."""
 
 import asyncio
 from typing import TYPE_CHECKING, Annotated
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Request, Security
 from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.security import HTTPAuthorizationCredentials
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from tenure import _metrics
 from tenure._metrics import CONTENT_TYPE, MetricsPage
@@ -28,20 +28,20 @@ _WITHIN = 2.0
 
 
 class HealthOut(BaseModel):
-    """All is well."""
+    """The server's status."""
 
-    status: str
+    status: Annotated[str, Field(description="`live` or `ready`.")]
 
 
 @router.get("/live")
 async def live() -> HealthOut:
-    """Answers as long as the process runs; never asks the database."""
+    """Check that the process is running, for liveness probes. Doesn't query the database."""
     return HealthOut(status="live")
 
 
 @router.get("/ready")
 async def ready(request: Request, _caller: Anybody) -> HealthOut:
-    """Whether the database answers, and its schema fits."""
+    """Check that the database responds and its schema is compatible, for readiness probes."""
     app: Tenure = request.app.state.app
     try:
         async with asyncio.timeout(_WITHIN):
@@ -50,14 +50,15 @@ async def ready(request: Request, _caller: Anybody) -> HealthOut:
         raise ProblemError("database-away", "the database did not answer in time") from None
     except TenureError as error:
         raise ProblemError(
-            "database-away", "the database does not answer, or is not fit"
+            "database-away",
+            "the database does not answer, or its schema does not fit. Run: tenure doctor",
         ) from error
     return HealthOut(status="ready")
 
 
 @router.get("/openapi.json", include_in_schema=False)
 async def document(request: Request, _caller: Anybody) -> JSONResponse:
-    """This API as OpenAPI 3.1; docs/reference/openapi.json is the same."""
+    """Get this API as an OpenAPI 3.1 document."""
     return JSONResponse(request.app.openapi())
 
 
@@ -67,8 +68,9 @@ metrics_router: APIRouter = APIRouter(tags=["metrics"])
 async def scraper(
     request: Request, sent: Annotated[HTTPAuthorizationCredentials | None, Security(bearer)]
 ) -> Caller:
-    """Whoever scrapes. While the database is away, who was let in lately is let in: that it is away
-    is what they are to be told."""
+    """Authenticate a scraper. If the database is down, accept a token that was valid recently, so
+    that the metrics can report the outage.
+    """
     try:
         async with asyncio.timeout(_WITHIN):
             asking = await caller(request, sent)
@@ -77,7 +79,7 @@ async def scraper(
         row = None if sent is None else keys.remembered(sent.credentials)
         if row is None:
             raise ProblemError("database-away", "the database did not answer in time") from None
-        asking = Caller(row.id, row.name, row.grant)
+        asking = Caller.of(row)
     asking.must(Scope.READ)
     return asking
 
@@ -86,8 +88,9 @@ async def scraper(
 async def metrics(
     request: Request, _caller: Annotated[Caller, Security(scraper, scopes=[Scope.READ.value])]
 ) -> PlainTextResponse:
-    """Metrics in Prometheus' text format. The database is asked at most every 5 s, for all who
-    scrape; while it is away, `tenure_database_up` is 0."""
+    """Get metrics in Prometheus text format, at most 5 s old. Needs `read` for all queues. If the
+    database is down, `tenure_database_up` is 0.
+    """
     state = request.app.state
     rounds: Collector = state.rounds
     remote: Remote = state.remote

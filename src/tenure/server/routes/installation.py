@@ -1,4 +1,4 @@
-"""Queues, workers, settings and the audit."""
+"""Routes for queues, workers, settings and the audit log."""
 
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,10 +13,14 @@ from tenure.server.dependencies import (
     AdminDep,
     PageSize,
     PageToken,
+    QuotasDep,
     ReasonBody,
     RedactorDep,
+    SearchDep,
     read_id,
 )
+from tenure.server.off_loop import off_loop
+from tenure.server.page_tokens import seal, unseal
 from tenure.server.problems import ProblemError
 from tenure.server.schemas import installation as shapes
 from tenure.server.schemas.base import ActionResult
@@ -30,14 +34,15 @@ if TYPE_CHECKING:
 
 router: APIRouter = APIRouter(prefix="/v1")
 _MOST_QUEUES = 500
-# What a schedule's definition has of the payload of its jobs.
+# Schedule fields that are part of its jobs' payload.
 _PAYLOAD = frozenset({"args", "key", "meta"})
 
 
 @router.get("/queues", tags=["queues"])
 async def queues(caller: Reader, admin: AdminDep, request: Request) -> shapes.QueueListOut:
-    """Every known queue: how much there is in it, and what operators have set for it. Counts are
-    exact up to 10,000 each, and at most 10 s old, because all who ask share an answer."""
+    """List all queues with their job counts and settings. Counts go up to 10,000 and are at most 10
+    s old.
+    """
     shared: SingleFlightCache[Sequence[Depth]] = request.app.state.depths
     depths = {depth.queue: depth for depth in await shared.get()}
     rows = {row.name: row for row in await admin.queues.alist() if caller.may(Scope.READ, row.name)}
@@ -52,7 +57,7 @@ async def queues(caller: Reader, admin: AdminDep, request: Request) -> shapes.Qu
 def counted(
     name: str, row: QueueRow | None = None, depth: Depth | None = None
 ) -> shapes.CountedQueueOut:
-    """A queue; without a row and counts, one that is empty and has nothing set."""
+    """Build a queue's model. It's empty if the queue has no row and no counts."""
     none = Count(0)
     depth = depth or Depth(name, none, none, none, none, none, None)
     age = depth.oldest_due_age
@@ -71,14 +76,15 @@ async def throughput(
     caller: Reader,
     admin: AdminDep,
     request: Request,
-    minutes: Annotated[int, Query(ge=1, le=1440)] = 30,
+    minutes: Annotated[int, Query(ge=1, le=1440, description="How many minutes.")] = 30,
 ) -> shapes.ThroughputOut:
-    """How many attempts completed and failed in each known queue, minute by minute; the first 500
-    queues by name."""
+    """Count each queue's completed and failed attempts per minute. Includes the first 500 queues by
+    name.
+    """
     seen = [one.name for one in (await queues(caller, admin, request)).queues]
-    found = await admin.queues.athroughput(seen[:_MOST_QUEUES], minutes=minutes)
-    rows = [shapes.QueueThroughputOut.of(one, queue=name) for name, one in found.queues.items()]
-    return shapes.ThroughputOut.of(found, queues=rows)
+    result = await admin.queues.athroughput(seen[:_MOST_QUEUES], minutes=minutes)
+    rows = [shapes.QueueThroughputOut.of(one, queue=name) for name, one in result.queues.items()]
+    return shapes.ThroughputOut.of(result, queues=rows)
 
 
 @router.post("/queues/{name:path}:pause", tags=["queues"], description=_actions.PAUSE_QUEUE.summary)
@@ -86,12 +92,12 @@ async def pause(
     name: str,
     caller: Operator,
     admin: AdminDep,
-    asked: Annotated[shapes.PauseIn, Body(default_factory=shapes.PauseIn)],
+    body: Annotated[shapes.PauseIn, Body(default_factory=shapes.PauseIn)],
 ) -> shapes.QueueOut:
     """Pause one queue over HTTP."""
     caller.must(Scope.OPERATE, name)
-    by = caller.by(asked.reason)
-    return _queue(await admin.queues.apause(name, by, until=asked.until))
+    by = caller.by(body.reason)
+    return _queue(await admin.queues.apause(name, by, until=body.until))
 
 
 @router.post(
@@ -105,26 +111,37 @@ async def resume(name: str, caller: Operator, admin: AdminDep, why: ReasonBody) 
 
 @router.post("/queues/{name:path}:limit", tags=["queues"], description=_actions.LIMIT_QUEUE.summary)
 async def limit(
-    name: str, asked: shapes.LimitIn, caller: Operator, admin: AdminDep
+    name: str, body: shapes.LimitIn, caller: Operator, admin: AdminDep
 ) -> shapes.QueueOut:
-    """Limit one queue over HTTP."""
+    """Limit one queue's concurrency over HTTP."""
     caller.must(Scope.OPERATE, name)
-    by = caller.by(asked.reason)
-    return _queue(await admin.queues.alimit(name, asked.max_running, by))
+    by = caller.by(body.reason)
+    return _queue(await admin.queues.alimit(name, body.max_running, by))
 
 
 @router.post(
     "/queues/{name:path}:configure", tags=["queues"], description=_actions.CONFIGURE_QUEUE.summary
 )
 async def configure(
-    name: str, asked: shapes.ConfigureIn, caller: Operator, admin: AdminDep
+    name: str, body: shapes.ConfigureIn, caller: Operator, admin: AdminDep
 ) -> shapes.QueueOut:
     """Configure one queue over HTTP."""
     caller.must(Scope.OPERATE, name)
-    lease = None if asked.lease is None else timedelta(seconds=asked.lease)
+    lease = None if body.lease is None else timedelta(seconds=body.lease)
     row = await admin.queues.aconfigure(
-        name, caller.by(asked.reason), lease=lease, max_attempts=asked.max_attempts
+        name, caller.by(body.reason), lease=lease, max_attempts=body.max_attempts
     )
+    return _queue(row)
+
+
+@router.post("/queues/{name:path}:quota", tags=["queues"], description=_actions.QUOTA_QUEUE.summary)
+async def quota(
+    name: str, body: shapes.QuotaIn, caller: Administrator, admin: AdminDep, quotas: QuotasDep
+) -> shapes.QueueOut:
+    """Replace one queue's quotas over HTTP. Needs `admin` for all queues."""
+    caller.must(Scope.ADMIN, EVERY_QUEUE)
+    row = await admin.queues.aquota(name, body.quotas, caller.by(body.reason))
+    quotas.forget_queues()
     return _queue(row)
 
 
@@ -134,23 +151,31 @@ def _queue(row: QueueRow) -> shapes.QueueOut:
 
 @router.get("/workers", tags=["workers"])
 async def workers(caller: Reader, admin: AdminDep) -> shapes.WorkerListOut:
-    """All known workers that serve a queue of yours."""
+    """List the workers that serve your queues."""
     rows = await admin.workers.alist()
-    return shapes.WorkerListOut(workers=[_worker(row) for row in rows if _serves(row, caller)])
+    return shapes.WorkerListOut(
+        workers=[_worker(row, caller) for row in rows if _serves(row, caller)]
+    )
 
 
 def _serves(row: WorkerRow, caller: Caller) -> bool:
     return any(caller.may(Scope.READ, queue) for queue in row.queues)
 
 
-def _worker(row: WorkerRow) -> shapes.WorkerOut:
-    said = row.meta or {}
+def _worker(row: WorkerRow, caller: Caller) -> shapes.WorkerOut:
+    """Serialize a worker. Its other queues, and what it does there, are not the caller's."""
+    meta = row.meta or {}
+    queues = [queue for queue in row.queues if caller.may(Scope.READ, queue)]
+    blocked = meta.get("blocked")
+    if blocked is not None and not all(caller.may(Scope.PAYLOAD_READ, q) for q in row.queues):
+        blocked = {**blocked, "stack": "hidden: needs payload:read for all queues of the worker"}
     return shapes.WorkerOut.of(
         row,
+        queues=queues,
         health=health(row),
-        blocked=said.get("blocked"),
-        unknown_tasks=said.get("unknown_tasks", []),
-        memory=said.get("memory"),
+        blocked=blocked,
+        unknown_tasks=meta.get("unknown_tasks", []) if len(queues) == len(row.queues) else [],
+        memory=meta.get("memory"),
     )
 
 
@@ -171,7 +196,7 @@ async def drain(
 
 @router.get("/settings", tags=["settings"])
 async def settings(caller: Reader, admin: AdminDep) -> shapes.SettingListOut:
-    """All settings as they are in force."""
+    """List all settings. Needs `read` for all queues."""
     caller.must(Scope.READ, EVERY_QUEUE)
     rows = await admin.settings.alist()
     return shapes.SettingListOut(settings=[shapes.SettingOut.model_validate(row) for row in rows])
@@ -179,11 +204,11 @@ async def settings(caller: Reader, admin: AdminDep) -> shapes.SettingListOut:
 
 @router.put("/settings/{name}", tags=["settings"], description=_actions.SET_SETTING.summary)
 async def set_setting(
-    name: str, asked: shapes.SettingIn, caller: Administrator, admin: AdminDep
+    name: str, body: shapes.SettingIn, caller: Administrator, admin: AdminDep
 ) -> ActionResult:
     """Set one setting over HTTP."""
     caller.must(Scope.ADMIN, EVERY_QUEUE)
-    await admin.settings.aset(name, asked.value, caller.by(asked.reason))
+    await admin.settings.aset(name, body.value, caller.by(body.reason))
     return ActionResult(result=_actions.SET_SETTING.status)
 
 
@@ -198,24 +223,39 @@ async def reset_setting(name: str, caller: Administrator, admin: AdminDep) -> Ac
 @router.get("/audit", tags=["audit"])
 async def audit(
     caller: Reader,
-    admin: AdminDep,
+    admin: SearchDep,
     hiding: RedactorDep,
     target: Annotated[
-        str | None, Query(min_length=1, max_length=300, examples=["queue:mail"])
+        str | None,
+        Query(
+            min_length=1,
+            max_length=300,
+            description="What was changed.",
+            examples=["queue:mail"],
+        ),
     ] = None,
-    actor: Annotated[str | None, Query(max_length=200, description="A part of the name.")] = None,
-    source: Annotated[str | None, Query(max_length=50, examples=["page", "http", "cli"])] = None,
+    actor: Annotated[
+        str | None, Query(max_length=200, description="Part of the name of the actor.")
+    ] = None,
+    source: Annotated[
+        str | None,
+        Query(max_length=50, description="`page`, `http`, `cli`, `python`, `code` or `server`."),
+    ] = None,
     action: Annotated[
-        str | None, Query(max_length=100, description="`queue.pause`, or `queue` for each of them.")
+        str | None,
+        Query(max_length=100, description="`queue.pause`, or `queue` for all actions on queues."),
     ] = None,
-    enqueued: Annotated[bool, Query(description="With the jobs that were enqueued.")] = True,
+    enqueued: Annotated[bool, Query(description="Include enqueued jobs.")] = True,
     page_size: PageSize = 100,
     page_token: PageToken = None,
 ) -> shapes.AuditListOut:
-    """What was done, newest first: to a target (`job:5`, `queue:mail`), by somebody, from
-    somewhere. Some 100,000 rows are searched at a time, so that a page may come short. Without
-    `payload:read` the arguments of schedules are left out."""
+    """Search the audit log, newest first. Needs `read` for all queues. Each page searches up to
+    100,000 rows, so a short page isn't necessarily the last one. You need `payload:read` to see
+    schedule arguments.
+    """
     caller.must(Scope.READ, EVERY_QUEUE)
+    of = "audit", target, actor, source, action, enqueued
+    place = unseal(caller, page_token, *of)
     page = await admin.audit.asearch(
         target=target,
         actor=actor or None,
@@ -223,22 +263,24 @@ async def audit(
         action=action or None,
         enqueued=enqueued,
         count=page_size,
-        before=None if page_token is None else read_id(page_token),
+        before=None if place is None else read_id(place),
     )
     shown = caller.may(Scope.PAYLOAD_READ, EVERY_QUEUE)
     return shapes.AuditListOut(
-        changes=[_change(row, hiding, shown=shown) for row in page.rows],
+        changes=await off_loop(lambda: [_change(row, hiding, shown=shown) for row in page.rows]),
         searched=page.searched,
-        next_page_token=None if page.next is None else str(page.next),
+        next_page_token=seal(caller, None if page.next is None else str(page.next), *of),
     )
 
 
 def _change(row: AuditRow, hiding: Redactor, *, shown: bool) -> shapes.AuditOut:
-    def told(value: Any) -> Any:
+    known = hiding.values([row.before, row.after]) if shown else ()
+
+    def shown_value(value: Any) -> Any:
         if not isinstance(value, dict):
             return value
         rest = {name: each for name, each in value.items() if name not in _PAYLOAD}
         payload = {name: each for name, each in value.items() if name in _PAYLOAD}
-        return rest | hiding.value(payload) if shown else rest
+        return rest | hiding.value(payload, known) if shown else rest
 
-    return shapes.AuditOut.of(row, before=told(row.before), after=told(row.after))
+    return shapes.AuditOut.of(row, before=shown_value(row.before), after=shown_value(row.after))

@@ -1,4 +1,4 @@
-"""Jobs: enqueued, listed, shown, and what an operator does to one."""
+"""Job routes: enqueue, list, show, and act on one."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -15,53 +15,75 @@ from tenure.server.dependencies import (
     IdempotencyKey,
     PageSize,
     PageToken,
+    QuotasDep,
     ReasonBody,
     RedactorDep,
+    SearchDep,
     Traced,
     read_id,
     seen_job,
 )
+from tenure.server.off_loop import off_loop
+from tenure.server.page_tokens import seal, unseal
 from tenure.server.problems import ProblemError
+from tenure.server.quotas import QuotaKeeper
 from tenure.server.schemas import jobs as shapes
 from tenure.server.schemas.base import ActionResult, Name, Reason, SelectorText
 from tenure.types import EVERY_QUEUE, JobRow, Scope, Selector
 
 router: APIRouter = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+# The largest payload field in a list, in bytes of JSON. A list of 200 such jobs stays fast.
+_LARGEST_LISTED = 8 * 1024
+# The largest arguments that are read to find secrets in an error. Above, the message is hidden.
+LARGEST_QUOTED = 64 * 1024
 
 
 @router.post("", status_code=201)
 async def enqueue(
-    asked: shapes.JobIn,
+    body: shapes.JobIn,
     caller: Enqueuer,
     admin: AdminDep,
+    quotas: QuotasDep,
     trace: Traced,
     key: IdempotencyKey = None,
 ) -> shapes.EnqueuedOut:
-    """Enqueue a job of a task by its name."""
-    answer = await _enqueue([asked], caller, admin, trace, key)
+    """Enqueue one job."""
+    answer = await _enqueue([body], caller, admin, quotas, trace, key)
     return answer.jobs[0]
 
 
 @router.post(":batch", status_code=201)
 async def enqueue_many(
-    asked: shapes.JobsIn,
+    body: shapes.JobsIn,
     caller: Enqueuer,
     admin: AdminDep,
+    quotas: QuotasDep,
     trace: Traced,
     key: IdempotencyKey = None,
 ) -> shapes.JobsEnqueuedOut:
-    """Enqueue up to 1,000 jobs: all of them, or none."""
-    return await _enqueue(asked.jobs, caller, admin, trace, key)
+    """Enqueue up to 1,000 jobs in one transaction: all or none."""
+    return await _enqueue(body.jobs, caller, admin, quotas, trace, key)
 
 
 async def _enqueue(
-    asked: list[shapes.JobIn], caller: Enqueuer, admin: AdminDep, trace: Traced, key: str | None
+    body: list[shapes.JobIn],
+    caller: Caller,
+    admin: Admin,
+    quotas: QuotaKeeper,
+    trace: dict[str, str],
+    key: str | None,
 ) -> shapes.JobsEnqueuedOut:
-    for job in asked:
+    for job in body:
         caller.must(Scope.ENQUEUE, job.queue)
-    requests = [JobRequest(**job.model_dump()) for job in asked]
+        caller.must_task(job.task)
+    await quotas.check_enqueue(caller, body)
+    requests = [JobRequest(**job.model_dump()) for job in body]
     answer = await admin.jobs.aenqueue_many(
-        requests, caller.by(None), idempotency_key=key, notes=trace
+        requests,
+        caller.by(None),
+        idempotency_key=key,
+        notes=trace,
+        patterns=caller.patterns,
     )
     return shapes.JobsEnqueuedOut(
         jobs=[shapes.EnqueuedOut.of(one) for one in answer.jobs],
@@ -72,64 +94,144 @@ async def _enqueue(
 @router.get("")
 async def list_jobs(
     caller: Reader,
-    admin: AdminDep,
+    admin: SearchDep,
     hiding: RedactorDep,
     state: Annotated[State | None, Query()] = None,
     queue: Annotated[Name | None, Query()] = None,
     task: Annotated[Name | None, Query()] = None,
     selector: Annotated[SelectorText | None, Query(alias="filter")] = None,
-    widen: Annotated[int, Query(ge=0, le=2, description="Search more rows per page.")] = 0,
+    widen: Annotated[
+        int, Query(ge=0, le=2, description="Search more rows per page: 0, 1 or 2.")
+    ] = 0,
     page_size: PageSize = 50,
     page_token: PageToken = None,
 ) -> shapes.JobListOut:
-    """Jobs in one state, or those that a filter selects; newest first. What is searched per page is
-    bounded, so that a page may come short."""
+    """List jobs, newest first: either those in one state, or those that match `filter`. To use
+    `key:`, `error:` or `args` in a filter, you need the `payload:read` scope. Each page searches a
+    limited number of rows, so a short page isn't necessarily the last one. Arguments, results,
+    cursors and progress above 8 KiB are `null` in a list. To see them, get the job.
+    """
+    return await find(
+        caller,
+        admin,
+        hiding,
+        state=state,
+        queue=queue,
+        task=task,
+        selector=selector,
+        widen=widen,
+        page_size=page_size,
+        page_token=page_token,
+        largest=_LARGEST_LISTED,
+    )
+
+
+async def find(
+    caller: Caller,
+    admin: Admin,
+    hiding: Redactor,
+    *,
+    state: State | None = None,
+    queue: str | None = None,
+    task: str | None = None,
+    selector: str | None = None,
+    widen: int = 0,
+    page_size: int = 50,
+    page_token: str | None = None,
+    largest: int | None = None,
+) -> shapes.JobListOut:
+    """Find the jobs of a list. Payload fields above `largest` bytes of JSON are not even read."""
     if queue is not None:
         caller.must(Scope.READ, queue)
     if selector is not None and (state, queue, task) != (None, None, None):
-        raise ProblemError("invalid", "say state, queue and task in the filter, as in state:failed")
+        raise ProblemError(
+            "invalid",
+            "use either filter, or state, queue and task. In a filter, write state:failed",
+        )
+    of = "jobs", state, queue, task, selector
+    after = unseal(caller, page_token, *of)
+    if not {Scope.PAYLOAD_READ, Scope.ADMIN} & set(caller.grant.scopes):
+        largest = 0
     if state is not None:
         page = await admin.jobs.alist(
-            state, queue=queue, task=task, count=page_size, after=page_token
+            state,
+            queue=queue,
+            task=task,
+            count=page_size,
+            after=after,
+            patterns=caller.patterns,
+            largest=largest,
         )
         rows, more, search = page.jobs, page.next, None
     else:
-        of = Selector(queue=() if queue is None else (queue,), task=() if task is None else (task,))
-        meant = of if selector is None else parse_selector(selector)
-        caller.must_for(Scope.READ, meant)
-        found = await admin.jobs.asearch(meant, count=page_size, after=page_token, widen=widen)
-        rows, more, search = found.jobs, found.next, shapes.SearchOut.of(found)
+        named = Selector(
+            queue=() if queue is None else (queue,), task=() if task is None else (task,)
+        )
+        parsed = named if selector is None else parse_selector(selector)
+        caller.must_for(Scope.READ, parsed)
+        result = await admin.jobs.asearch(
+            parsed,
+            count=page_size,
+            after=after,
+            widen=widen,
+            patterns=caller.patterns,
+            largest=largest,
+        )
+        rows, more, search = result.jobs, result.next, shapes.SearchOut.of(result)
     seen = [row for row in rows if caller.may(Scope.READ, row.queue)]
+    if search is not None and caller.patterns is not None:
+        # The rows that were searched include those of other queues.
+        update = {"searched": len(seen), "bounded": more is not None}
+        search = search.model_copy(update=update)
+    for name in {row.queue for row in seen}:
+        caller.reads_payload(f"queue:{name}", name)
     return shapes.JobListOut(
-        jobs=await _told(seen, caller, admin, hiding), next_page_token=more, search=search
+        jobs=await _serialized(seen, caller, admin, hiding, whole=largest is None),
+        next_page_token=seal(caller, more, *of),
+        search=search,
     )
 
 
 @router.get("/{job_id}")
 async def show(job_id: str, caller: Reader, admin: AdminDep, hiding: RedactorDep) -> shapes.JobOut:
-    """A job as it is now, wherever it is."""
+    """Get a job."""
     row = await seen_job(admin, job_id, caller, Scope.READ)
-    [job] = await _told([row], caller, admin, hiding)
+    caller.reads_payload(f"job:{row.id}", row.queue)
+    [job] = await _serialized([row], caller, admin, hiding)
     return job
 
 
-async def _told(
-    rows: Sequence[JobRow], caller: Caller, admin: Admin, hiding: Redactor
+async def _serialized(
+    rows: Sequence[JobRow], caller: Caller, admin: Admin, hiding: Redactor, *, whole: bool = True
 ) -> list[shapes.JobOut]:
+    """Serialize jobs with their last errors. Unless they are `whole`, read again what the errors
+    may quote.
+    """
     failing = serializers.failing(rows)
     last = {one.job_id: one for one in await admin.jobs.alast_attempts(failing)} if failing else {}
-    return [serializers.job(row, caller, hiding, last.get(row.id)) for row in rows]
+    of: dict[int, JobRow] = {}
+    if not whole and (quoting := [one.job_id for one in last.values() if one.error_message]):
+        jobs = await admin.jobs.aget_many(quoting, largest=LARGEST_QUOTED)
+        of = {job.id: job for job in jobs}
+    return await off_loop(
+        lambda: [
+            serializers.job(row, caller, hiding, last.get(row.id), of.get(row.id)) for row in rows
+        ]
+    )
 
 
 @router.get("/{job_id}/attempts")
 async def attempts(
     job_id: str, caller: Reader, admin: AdminDep, hiding: RedactorDep
 ) -> shapes.AttemptListOut:
-    """The job's ended running periods, oldest first."""
+    """List a job's ended attempts, oldest first."""
     job = await seen_job(admin, job_id, caller, Scope.READ)
+    caller.reads_payload(f"job:{job.id}", job.queue)
     rows = await admin.jobs.aattempts(job.id)
     return shapes.AttemptListOut(
-        attempts=[serializers.attempt(row, job, caller, hiding) for row in rows]
+        attempts=await off_loop(
+            lambda: [serializers.attempt(row, job, caller, hiding) for row in rows]
+        )
     )
 
 
@@ -139,29 +241,30 @@ async def items(
     caller: Reader,
     admin: AdminDep,
     hiding: RedactorDep,
-    after: Annotated[str, Query(max_length=400)] = "",
+    after: Annotated[str, Query(max_length=400, description="List items after this key.")] = "",
     page_size: PageSize = 100,
 ) -> shapes.ItemListOut:
-    """The job's result items, by key."""
+    """List a job's items by key. Also needs `payload:read`."""
     job = await seen_job(admin, job_id, caller, Scope.READ)
     caller.must(Scope.PAYLOAD_READ, job.queue)
-    found = await admin.jobs.aitems(job.id, after=after, count=page_size)
-    return shapes.ItemListOut(items=hiding.items(found))
+    caller.reads_payload(f"job:{job.id}", job.queue)
+    rows = await admin.jobs.aitems(job.id, after=after, count=page_size)
+    return shapes.ItemListOut(items=await off_loop(lambda: hiding.items(rows, of=job)))
 
 
 @router.get("/{job_id}/operations")
 async def operations(
     job_id: str, caller: Reader, admin: AdminDep, page_size: PageSize = 50
 ) -> shapes.MembershipListOut:
-    """The last operations that the job is or was a member of; those of queues that you may see."""
+    """List the latest operations that included a job."""
     job = await seen_job(admin, job_id, caller, Scope.READ)
-    found = await admin.operations.aof(job.id, count=page_size)
+    rows = await admin.operations.aof(job.id, count=page_size)
     return shapes.MembershipListOut(
         operations=[
             shapes.MembershipOut.of(
                 one.operation, operation_id=one.operation.id, outcome=one.outcome
             )
-            for one in found
+            for one in rows
             if caller.may(Scope.READ, one.operation.filter.queue or EVERY_QUEUE)
         ]
     )
@@ -170,8 +273,8 @@ async def operations(
 async def act(
     action: Action, job_id: str, caller: Caller, admin: Admin, reason: str | None, **changes: Any
 ) -> Outcome:
-    """Act on one job; `wrong-state` with the action's own sentence if it is refused."""
-    # Which queue the job is in matters only to a caller who may not operate every queue.
+    """Act on one job. A refused action fails with `wrong-state` and the action's message."""
+    # The job's queue matters only if the caller may not operate every queue.
     scope = Scope(action.scope)
     if not caller.may(scope):
         await seen_job(admin, job_id, caller, scope)
@@ -179,7 +282,14 @@ async def act(
     [result] = await command([number], caller.by(reason), **changes)
     outcome = action.outcome(number, result)
     if outcome.is_refusal:
-        await seen_job(admin, job_id, caller, scope)  # There may be no such job.
+        await seen_job(admin, job_id, caller, scope)  # Respond with 404 if the job doesn't exist.
+        if outcome.holder is not None and not caller.may(Scope.READ):
+            holder = await admin.jobs.aget(outcome.holder)
+            if holder is None or not caller.may(Scope.READ, holder.queue):
+                raise ProblemError(
+                    "key-held-elsewhere",
+                    f"a job that you may not see holds the key of job {number}",
+                )
         raise ProblemError("wrong-state", outcome.sentence)
     return outcome
 
@@ -201,18 +311,18 @@ for _action in (_actions.RETRY, _actions.CANCEL, _actions.REVOKE, _actions.HOLD,
 
 @router.post("/{job_id}:move", name="move", description=_actions.MOVE.summary)
 async def move_route(
-    job_id: str, asked: shapes.MoveIn, caller: Operator, admin: AdminDep
+    job_id: str, body: shapes.MoveIn, caller: Operator, admin: AdminDep
 ) -> ActionResult:
     """Move one job over HTTP."""
-    return ActionResult(result=(await move(job_id, asked, caller, admin)).status)
+    return ActionResult(result=(await move(job_id, body, caller, admin)).status)
 
 
-async def move(job_id: str, asked: shapes.MoveIn, caller: Caller, admin: Admin) -> Outcome:
-    """Move one job, if the caller may operate its queue and the one that it goes to."""
-    if asked.queue is not None:
-        caller.must(Scope.OPERATE, asked.queue)
-    changes = asked.model_dump(exclude={"reason"})
-    return await act(_actions.MOVE, job_id, caller, admin, asked.reason, **changes)
+async def move(job_id: str, body: shapes.MoveIn, caller: Caller, admin: Admin) -> Outcome:
+    """Move one job, if the caller may operate both queues."""
+    if body.queue is not None:
+        caller.must(Scope.OPERATE, body.queue)
+    changes = body.model_dump(exclude={"reason"})
+    return await act(_actions.MOVE, job_id, caller, admin, body.reason, **changes)
 
 
 @router.delete("/{job_id}", name="delete", description=_actions.DELETE.summary)

@@ -1,4 +1,4 @@
-"""Operations: one action on many jobs, started, steered and looked at."""
+"""Operation routes: one action on many jobs."""
 
 from dataclasses import replace
 from typing import Annotated
@@ -9,8 +9,9 @@ from tenure import _actions
 from tenure._actions import Action
 from tenure.admin import Admin, Changes, Filter, parse_selector, selected
 from tenure.server import serializers
-from tenure.server.auth import Caller, Operator, Reader
+from tenure.server.auth import Administrator, Caller, Operator, Reader
 from tenure.server.dependencies import AdminDep, PageSize, PageToken, ReasonBody, read_id
+from tenure.server.page_tokens import seal, unseal
 from tenure.server.problems import ProblemError
 from tenure.server.schemas import operations as shapes
 from tenure.types import EVERY_QUEUE, ItemOutcome, OperationRow, Scope
@@ -19,55 +20,73 @@ router: APIRouter = APIRouter(prefix="/v1/operations", tags=["operations"])
 
 
 @router.post("", status_code=201)
-async def start(
-    asked: shapes.OperationIn, caller: Operator, admin: AdminDep
-) -> shapes.OperationOut:
-    """Freeze which jobs match, and have workers do this to them at a rate. Without a queue it is
-    for the whole installation, and needs the scope for every queue. A filter is an object, or a
-    selector."""
-    wanted = _wanted(asked.filter, caller)
+async def start(body: shapes.OperationIn, caller: Operator, admin: AdminDep) -> shapes.OperationOut:
+    """Apply one action to all jobs that match a filter. Workers process the jobs at the given rate.
+    Jobs that start to match later aren't affected. If the filter doesn't name a queue, you need the
+    scope for all queues.
+    """
+    wanted = _wanted(body.filter, caller)
     caller.must(Scope.OPERATE, wanted.queue or EVERY_QUEUE)
-    changes = None if asked.changes is None else Changes(**asked.changes.model_dump())
+    changes = None if body.changes is None else Changes(**body.changes.model_dump())
     if changes is not None and changes.queue is not None:
         caller.must(Scope.OPERATE, changes.queue)
     row = await admin.operations.astart(
-        asked.kind,
+        body.kind,
         wanted,
-        caller.by(asked.reason),
+        caller.by(body.reason),
         changes=changes,
-        rate=asked.rate,
-        dry_run=asked.dry_run,
+        rate=body.rate,
+        dry_run=body.dry_run,
     )
     return serializers.operation(row)
 
 
-def _wanted(said: shapes.FilterIn | str, caller: Caller) -> Filter:
-    if isinstance(said, str):
-        selector = parse_selector(said)
+@router.post(":erase", status_code=201, name="erase", description=_actions.ERASE.summary)
+async def erase(
+    body: shapes.ErasureIn, caller: Administrator, admin: AdminDep
+) -> shapes.ErasureOut:
+    caller.must(Scope.ADMIN, EVERY_QUEUE)
+    started = await admin.aerase(
+        body.filter, caller.by(body.reason), rate=body.rate, dry_run=body.dry_run
+    )
+    return shapes.ErasureOut(
+        operation=serializers.operation(started.operation), rows=dict(started.rows)
+    )
+
+
+def _wanted(given: shapes.FilterIn | str, caller: Caller) -> Filter:
+    if isinstance(given, str):
+        selector = parse_selector(given)
         caller.must_for(Scope.OPERATE, selector)
         return selected(selector)
-    wanted = Filter(**said.model_dump(exclude={"ids"}))
-    if said.ids is None:
+    wanted = Filter(**given.model_dump(exclude={"ids"}))
+    if wanted.signature is not None:
+        # A match would confirm a guessed error.
+        caller.must(Scope.PAYLOAD_READ, wanted.queue or EVERY_QUEUE)
+    if given.ids is None:
         return wanted
     caller.must(Scope.OPERATE, EVERY_QUEUE)
-    return replace(wanted, ids=[read_id(one) for one in said.ids])
+    return replace(wanted, ids=[read_id(one) for one in given.ids])
 
 
 @router.get("")
 async def list_operations(
     caller: Reader, admin: AdminDep, page_size: PageSize = 50, page_token: PageToken = None
 ) -> shapes.OperationListOut:
-    """Operations, newest first; those of queues that you may see."""
-    before = None if page_token is None else read_id(page_token)
-    rows = await admin.operations.alist(before=before, count=page_size)
+    """List operations, newest first."""
+    place = unseal(caller, page_token, "operations")
+    before = None if place is None else read_id(place)
+    rows = await admin.operations.alist(before=before, count=page_size, patterns=caller.patterns)
     more = str(rows[-1].id) if len(rows) == page_size else None
     seen = [serializers.operation(row) for row in rows if caller.may(Scope.READ, _queue(row))]
-    return shapes.OperationListOut(operations=seen, next_page_token=more)
+    return shapes.OperationListOut(
+        operations=seen, next_page_token=seal(caller, more, "operations")
+    )
 
 
 @router.get("/{operation_id}")
 async def show(operation_id: str, caller: Reader, admin: AdminDep) -> shapes.OperationOut:
-    """An operation as it is now."""
+    """Get an operation."""
     return serializers.operation(await _seen(admin, operation_id, caller, Scope.READ))
 
 
@@ -80,13 +99,15 @@ async def items(
     page_size: PageSize = 100,
     page_token: PageToken = None,
 ) -> shapes.ItemPageOut:
-    """The members in their order, with what became of each."""
+    """List an operation's jobs with their results."""
     row = await _seen(admin, operation_id, caller, Scope.READ)
-    after = 0 if page_token is None else read_id(page_token)
+    of = "operation", row.id, outcome
+    place = unseal(caller, page_token, *of)
+    after = 0 if place is None else read_id(place)
     page = await admin.operations.aitems(row.id, outcome=outcome, after=after, count=page_size)
     return shapes.ItemPageOut(
         items=[shapes.ItemOut.of(one) for one in page.items],
-        next_page_token=None if page.next is None else str(page.next),
+        next_page_token=seal(caller, None if page.next is None else str(page.next), *of),
     )
 
 
@@ -117,7 +138,7 @@ for _action in _actions.OPERATION_ACTIONS.values():
 async def _seen(admin: Admin, operation_id: str, caller: Caller, scope: Scope) -> OperationRow:
     row = await admin.operations.aget(read_id(operation_id))
     if row is None or not caller.may(scope, _queue(row)):
-        raise ProblemError("not-found", "there is no such operation, or none that you may see")
+        raise ProblemError("not-found", "the operation does not exist, or you may not see it")
     return row
 
 

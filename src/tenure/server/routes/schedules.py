@@ -1,4 +1,4 @@
-"""Schedules: made, changed, steered, and looked at, with their next runs and their past ones."""
+"""Schedule routes."""
 
 import asyncio
 from datetime import datetime
@@ -7,7 +7,6 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Query
 
 from tenure.admin import Admin, Redactor, preview_timing
-from tenure.errors import InvalidValue
 from tenure.server import serializers
 from tenure.server.auth import Caller, Operator, Reader
 from tenure.server.dependencies import (
@@ -15,9 +14,12 @@ from tenure.server.dependencies import (
     IdempotencyKey,
     PageSize,
     PageToken,
+    QuotasDep,
     ReasonBody,
     RedactorDep,
 )
+from tenure.server.off_loop import off_loop
+from tenure.server.page_tokens import seal, unseal
 from tenure.server.problems import ProblemError
 from tenure.server.schemas import schedules as shapes
 from tenure.server.schemas.base import ActionResult, Instant
@@ -27,25 +29,25 @@ from tenure.server.schemas.operations import OperationOut
 from tenure.types import RecentRuns, ScheduleRow, Scope
 
 router: APIRouter = APIRouter(prefix="/v1/schedules", tags=["schedules"])
-_LOOKED_AT = 200
 _NEXT, _PAST = 5, 10
 
 
 @router.post("", status_code=201)
 async def create(
-    asked: shapes.ScheduleIn, caller: Operator, admin: AdminDep, hiding: RedactorDep
+    body: shapes.ScheduleIn, caller: Operator, admin: AdminDep, hiding: RedactorDep
 ) -> shapes.ScheduleOut:
-    """Make a schedule of a task by its name. It enqueues: that needs the scope `enqueue` too."""
-    _must_steer(caller, asked.queue)
-    said = asked.model_dump(exclude={"reason", "name", "task"})
-    made = await admin.schedules.acreate(asked.name, asked.task, caller.by(asked.reason), **said)
+    """Create a schedule. Also needs `enqueue`, because schedules enqueue jobs."""
+    _must_enqueue(caller, body.queue)
+    caller.must_task(body.task)
+    options = body.model_dump(exclude={"reason", "name", "task"})
+    made = await admin.schedules.acreate(body.name, body.task, caller.by(body.reason), **options)
     return serializers.schedule(made, caller, hiding)
 
 
 @router.post(":preview")
-async def preview(asked: shapes.PreviewIn, _caller: Reader) -> shapes.RunListOut:
-    """The next runs of a timing that no schedule has yet, with what clock changes do to them."""
-    runs = await asyncio.to_thread(preview_timing, **asked.model_dump())
+async def preview(body: shapes.PreviewIn, _caller: Reader) -> shapes.RunListOut:
+    """Preview a timing's next runs, including clock changes."""
+    runs = await asyncio.to_thread(preview_timing, **body.model_dump())
     return shapes.RunListOut(runs=[shapes.RunOut.of(run) for run in runs])
 
 
@@ -56,23 +58,21 @@ async def list_schedules(
     hiding: RedactorDep,
     page_size: PageSize = 50,
     page_token: PageToken = None,
-    ticks: Annotated[int, Query(ge=0, le=50, description="Of each, its last ones.")] = 0,
+    ticks: Annotated[
+        int, Query(ge=0, le=50, description="Include this many past runs of each schedule.")
+    ] = 0,
 ) -> shapes.ScheduleListOut:
-    """Schedules by name; those of queues that you may see. With `ticks`, what each came to."""
-    seen: list[ScheduleRow] = []
-    after, more = page_token or "", True
-    # A place is the name of one that is shown: others' are nobody's business.
-    while more and len(seen) <= page_size:
-        rows = await admin.schedules.alist(after=after, count=_LOOKED_AT)
-        seen += [row for row in rows if caller.may(Scope.READ, row.job.queue)]
-        more = len(rows) == _LOOKED_AT
-        after = rows[-1].name if rows else after
-    page = seen[:page_size]
+    """List schedules by name."""
+    after = unseal(caller, page_token, "schedules") or ""
+    rows = await admin.schedules.alist(after=after, count=page_size + 1, patterns=caller.patterns)
+    page = rows[:page_size]
     names = [row.name for row in page]
     past = await admin.schedules.arecent_runs(names, ticks=ticks) if names and ticks else {}
     return shapes.ScheduleListOut(
-        schedules=[_listed(row, past.get(row.name), caller, hiding) for row in page],
-        next_page_token=page[-1].name if len(seen) > page_size else None,
+        schedules=await off_loop(
+            lambda: [_listed(row, past.get(row.name), caller, hiding) for row in page]
+        ),
+        next_page_token=seal(caller, page[-1].name if len(rows) > page_size else None, "schedules"),
     )
 
 
@@ -86,19 +86,21 @@ def _listed(
     )
 
 
-# A name may have slashes and colons: what stands behind it is matched before it alone is.
+# A name may contain slashes and colons, so routes with a suffix come before the bare name.
 @router.get("/{name:path}/runs")
 async def runs(
     name: str,
     caller: Reader,
     admin: AdminDep,
-    after: Instant | None = None,
-    count: Annotated[int, Query(ge=1, le=100)] = 10,
+    after: Annotated[
+        Instant | None, Query(description="Runs after this time (default: now).")
+    ] = None,
+    count: Annotated[int, Query(ge=1, le=100, description="How many runs.")] = 10,
 ) -> shapes.RunListOut:
-    """The next runs of a schedule, after an instant or now."""
+    """List a schedule's next runs."""
     row = await _seen(admin, name, caller, Scope.READ)
-    found = await admin.schedules.apreview(row.name, count=count, after=after)
-    return shapes.RunListOut(runs=[shapes.RunOut.of(run) for run in found])
+    coming = await admin.schedules.apreview(row.name, count=count, after=after)
+    return shapes.RunListOut(runs=[shapes.RunOut.of(run) for run in coming])
 
 
 @router.get("/{name:path}/ticks")
@@ -109,13 +111,15 @@ async def ticks(
     page_size: PageSize = 50,
     page_token: PageToken = None,
 ) -> shapes.TickListOut:
-    """The past runs of a schedule, newest first: the jobs they made, and those that were missed."""
+    """List a schedule's past runs with their jobs, newest first."""
     row = await _seen(admin, name, caller, Scope.READ)
-    before = None if page_token is None else _instant(page_token)
+    place = unseal(caller, page_token, "ticks", row.name)
+    before = None if place is None else datetime.fromisoformat(place)
     found = await admin.schedules.aticks(row.name, before=before, count=page_size)
     more = found[-1].fire_at.isoformat() if len(found) == page_size else None
     return shapes.TickListOut(
-        ticks=[shapes.TickOut.of(tick) for tick in found], next_page_token=more
+        ticks=[shapes.TickOut.of(tick) for tick in found],
+        next_page_token=seal(caller, more, "ticks", row.name),
     )
 
 
@@ -123,7 +127,7 @@ async def ticks(
 async def show(
     name: str, caller: Reader, admin: AdminDep, hiding: RedactorDep
 ) -> shapes.ScheduleShownOut:
-    """A schedule as it is now, with its next runs and its last ones."""
+    """Get a schedule with its next and last runs."""
     row = await _seen(admin, name, caller, Scope.READ)
     coming = await admin.schedules.apreview(row.name, count=_NEXT)
     past = await admin.schedules.aticks(row.name, count=_PAST)
@@ -137,24 +141,24 @@ async def show(
 @router.patch("/{name:path}")
 async def update(
     name: str,
-    asked: shapes.ScheduleChangeIn,
+    body: shapes.ScheduleChangeIn,
     caller: Operator,
     admin: AdminDep,
     hiding: RedactorDep,
 ) -> shapes.ScheduleOut:
-    """Change what is given, and leave the rest. What it enqueues, and where, needs the scope
-    `enqueue` too."""
+    """Change a schedule. Changing the task, queue or arguments also needs `enqueue`."""
     row = await _seen(admin, name, caller, Scope.OPERATE)
-    said = asked.model_dump(exclude={"reason"})
-    if said["queue"] is not None or said["task"] is not None or said["args"] is not None:
-        _must_steer(caller, asked.queue or row.job.queue)
-    changed = await admin.schedules.aupdate(row.name, caller.by(asked.reason), **said)
+    changes = body.model_dump(exclude={"reason"})
+    if any(changes[name] is not None for name in ("queue", "task", "args")):
+        _must_enqueue(caller, body.queue or row.job.queue)
+        caller.must_task(body.task or row.job.task)
+    changed = await admin.schedules.aupdate(row.name, caller.by(body.reason), **changes)
     return serializers.schedule(changed, caller, hiding)
 
 
 @router.delete("/{name:path}")
 async def delete(name: str, caller: Operator, admin: AdminDep) -> ActionResult:
-    """Remove a schedule that no code declares any more; its ticks and jobs stay."""
+    """Delete a schedule that no code declares. Its past runs and jobs are kept."""
     row = await _seen(admin, name, caller, Scope.OPERATE)
     await admin.schedules.adelete(row.name, caller.by(None))
     return ActionResult(result="deleted")
@@ -166,12 +170,12 @@ async def pause(
     caller: Operator,
     admin: AdminDep,
     hiding: RedactorDep,
-    asked: Annotated[PauseIn, Body(default_factory=PauseIn)],
+    body: Annotated[PauseIn, Body(default_factory=PauseIn)],
 ) -> shapes.ScheduleOut:
-    """Let ticks make no jobs, until then or until resumed; each is recorded as paused."""
+    """Pause a schedule. Runs during the pause enqueue no jobs and are recorded as skipped."""
     row = await _seen(admin, name, caller, Scope.OPERATE)
-    by = caller.by(asked.reason)
-    paused = await admin.schedules.apause(row.name, by, until=asked.until)
+    by = caller.by(body.reason)
+    paused = await admin.schedules.apause(row.name, by, until=body.until)
     return serializers.schedule(paused, caller, hiding)
 
 
@@ -179,7 +183,7 @@ async def pause(
 async def resume(
     name: str, caller: Operator, admin: AdminDep, hiding: RedactorDep, why: ReasonBody
 ) -> shapes.ScheduleOut:
-    """Let a paused schedule's ticks make jobs again, from the next one on."""
+    """Resume a paused schedule, starting with its next run."""
     row = await _seen(admin, name, caller, Scope.OPERATE)
     resumed = await admin.schedules.aresume(row.name, caller.by(why.reason))
     return serializers.schedule(resumed, caller, hiding)
@@ -187,11 +191,19 @@ async def resume(
 
 @router.post("/{name:path}:run", status_code=201)
 async def run(
-    name: str, caller: Operator, admin: AdminDep, why: ReasonBody, key: IdempotencyKey = None
+    name: str,
+    caller: Operator,
+    admin: AdminDep,
+    quotas: QuotasDep,
+    why: ReasonBody,
+    key: IdempotencyKey = None,
 ) -> EnqueuedOut:
-    """Enqueue the schedule's job now, beside its ticks. The same key makes no second one, until a
-    day after that job has ended."""
+    """Enqueue a schedule's job now. Repeating the request with the same `Idempotency-Key` doesn't
+    enqueue a second job until 24 h after the first one ends.
+    """
     row = await _seen(admin, name, caller, Scope.OPERATE)
+    caller.must_task(row.job.task)
+    await quotas.check_jobs(caller, [(row.job.queue, row.job.args)])
     own = None if key is None else f"{caller.id}:{key}"
     made = await admin.schedules.arun(row.name, caller.by(why.reason), key=own)
     return EnqueuedOut.of(made)
@@ -199,19 +211,21 @@ async def run(
 
 @router.post("/{name:path}:backfill", status_code=202)
 async def backfill(
-    name: str, asked: shapes.BackfillIn, caller: Operator, admin: AdminDep
+    name: str, body: shapes.BackfillIn, caller: Operator, admin: AdminDep
 ) -> OperationOut:
-    """Freeze which past ticks have no job, and have workers make these jobs at a rate: the answer
-    is the operation that does it."""
+    """Enqueue jobs for past runs that never got one. Workers do this at the given rate, as an
+    operation.
+    """
     row = await _seen(admin, name, caller, Scope.OPERATE)
+    caller.must_task(row.job.task)
     started = await admin.schedules.abackfill(
         row.name,
-        asked.since,
-        asked.until,
-        caller.by(asked.reason),
-        rate=asked.rate,
-        forgotten=asked.forgotten,
-        dry_run=asked.dry_run,
+        body.since,
+        body.until,
+        caller.by(body.reason),
+        rate=body.rate,
+        forgotten=body.forgotten,
+        dry_run=body.dry_run,
     )
     return serializers.operation(started)
 
@@ -219,17 +233,10 @@ async def backfill(
 async def _seen(admin: Admin, name: str, caller: Caller, scope: Scope) -> ScheduleRow:
     row = await admin.schedules.aget(name)
     if row is None or not caller.may(scope, row.job.queue):
-        raise ProblemError("not-found", "there is no such schedule, or none that you may see")
+        raise ProblemError("not-found", "the schedule does not exist, or you may not see it")
     return row
 
 
-def _must_steer(caller: Caller, queue: str) -> None:
+def _must_enqueue(caller: Caller, queue: str) -> None:
     caller.must(Scope.OPERATE, queue)
     caller.must(Scope.ENQUEUE, queue)
-
-
-def _instant(token: str) -> datetime:
-    try:
-        return datetime.fromisoformat(token)
-    except ValueError:
-        raise InvalidValue("the page token is none; pass `next_page_token` as it was") from None

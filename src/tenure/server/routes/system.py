@@ -1,5 +1,4 @@
-"""The installation looked at as a whole: what it stands on, what the doctor finds, which leases are
-held."""
+"""Routes for the system, the doctor and leases."""
 
 import asyncio
 from importlib.metadata import PackageNotFoundError, version
@@ -35,11 +34,12 @@ async def leases(
     queue: Annotated[Name | None, Query()] = None,
     page_size: PageSize = 100,
 ) -> shapes.LeaseListOut:
-    """Leases of running jobs in queues that you may see, those that end first before others; looked
-    for among the 10,000 that end first."""
+    """List running jobs' leases, soonest to expire first. Searches the 10,000 that expire first."""
     if queue is not None:
         caller.must(Scope.READ, queue)
-    rows = await admin.jobs.aleases(worker=worker, queue=queue, count=page_size)
+    rows = await admin.jobs.aleases(
+        worker=worker, queue=queue, count=page_size, patterns=caller.patterns
+    )
     seen = [_lease(row) for row in rows if caller.may(Scope.READ, row.queue)]
     return shapes.LeaseListOut(leases=seen)
 
@@ -50,11 +50,11 @@ def _lease(row: LeaseRow) -> shapes.LeaseOut:
 
 @router.get("/system", tags=["system"])
 async def system(caller: Reader, admin: AdminDep, request: Request) -> shapes.SystemOut:
-    """What the installation stands on: schema, server, durability, the sizes of tables, who keeps
-    dead rows from being removed, how many days of history there are."""
+    """Get the release, schema version, durability, table sizes and retention. Needs `read` for all
+    queues."""
     caller.must(Scope.READ, EVERY_QUEUE)
     app: Tenure = request.app.state.app
-    found, storage, schema = await asyncio.gather(
+    info, storage, schema = await asyncio.gather(
         admin.asystem(), admin.astorage(), admin.schema.astatus()
     )
     return shapes.SystemOut(
@@ -62,13 +62,13 @@ async def system(caller: Reader, admin: AdminDep, request: Request) -> shapes.Sy
         database=_place(app.engine.url),
         database_schema=app.engine.schema,
         redis=app.engine.notifier is not None,
-        server=found.version,
-        role=found.role,
+        server=info.version,
+        role=info.role,
         schema_version=shapes.SchemaOut.of(schema),
-        durability=shapes.DurabilityOut.of(found.durability),
+        durability=shapes.DurabilityOut.of(info.durability),
         tables=[shapes.TableOut.of(table) for table in storage.tables],
-        holders=[shapes.HolderOut.of(one) for one in found.holders],
-        histories=[shapes.HistoryOut.of(one, keep_days=one.keep.days) for one in found.histories],
+        holders=[shapes.HolderOut.of(one) for one in info.holders],
+        histories=[shapes.HistoryOut.of(one, keep_days=one.keep.days) for one in info.histories],
     )
 
 
@@ -80,19 +80,21 @@ def _release() -> str:
 
 
 def _place(url: str) -> str:
-    """Where a database is; whoever connects to it, and by which password, is left out."""
+    """Return a database's address without the user and password."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 @router.get("/doctor", tags=["system"])
 async def doctor(caller: Reader, request: Request) -> shapes.FindingListOut:
-    """What `tenure doctor` finds; at most 15 s old, because all who ask share an examination."""
+    """Get the `tenure doctor` findings, at most 15 s old. Needs `read` for all queues."""
     caller.must(Scope.READ, EVERY_QUEUE)
     shared: SingleFlightCache[Sequence[Finding]] = request.app.state.findings
     try:
         async with asyncio.timeout(_EXAMINED_WITHIN):
-            found = await shared.get()
+            findings = await shared.get()
     except TimeoutError:
-        raise ProblemError("too-slow", "the examination took too long; ask again later") from None
-    return shapes.FindingListOut(findings=[shapes.FindingOut.of(one) for one in found])
+        raise ProblemError(
+            "too-slow", "the checks took too long. Try again later, or run: tenure doctor"
+        ) from None
+    return shapes.FindingListOut(findings=[shapes.FindingOut.of(one) for one in findings])

@@ -1,1 +1,1 @@
-"""What goes over the wire: requests, which refuse what they do not know, and answers."""
+"""Request and response models. Requests reject unknown fields."""

@@ -1,4 +1,4 @@
-"""What all shapes share: unknown fields are refused in requests; durations are seconds."""
+"""Base models. Requests reject unknown fields, and durations are in seconds."""
 
 from datetime import MAXYEAR, MINYEAR, UTC, datetime, timedelta
 from typing import Annotated, Any, Self
@@ -15,19 +15,19 @@ from pydantic import (
 
 
 class RequestModel(BaseModel):
-    """A request's body. A field that is misspelt is an error, not a default."""
+    """A request body. Misspelled fields are rejected."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class ResponseModel(BaseModel):
-    """An answer's body."""
+    """A response body."""
 
     model_config = ConfigDict(from_attributes=True)
 
     @classmethod
     def of(cls, row: object, **other: Any) -> Self:
-        """Make it of the row's fields that have the same names, and of these others."""
+        """Build the model from a row's fields of the same names, and from other values."""
         names = cls.model_fields.keys() - other.keys()
         return cls.model_validate({name: getattr(row, name) for name in names} | other)
 
@@ -40,16 +40,17 @@ def _in_seconds(value: object) -> object:
     return value.total_seconds() if isinstance(value, timedelta) else value
 
 
-# Ids are text over the wire: not every reader has 64 bits for a number.
+# Ids are strings over the wire: JSON numbers lose precision above 53 bits in some clients.
 IdOut = Annotated[str, BeforeValidator(_as_text)]
 SecondsOut = Annotated[float, BeforeValidator(_in_seconds)]
 
 
 def _within_the_calendar(instant: datetime) -> datetime:
-    """The instant in UTC, for not every offset is one to the database; ValueError if it is so far
-    that another zone's clock could not show it."""
+    """Convert to UTC, because PostgreSQL doesn't accept every offset. Reject dates that are so
+    close to the calendar's limits that they can't be represented in other time zones.
+    """
     if not MINYEAR < instant.year < MAXYEAR:
-        raise ValueError("is at the end of the calendar; name a year from 2 to 9998")
+        raise ValueError("the year must be from 2 to 9998")
     return instant.astimezone(UTC)
 
 
@@ -59,34 +60,35 @@ SelectorText = Annotated[
     str,
     Field(
         max_length=4000,
-        description="A selector: docs/reference/selectors.md.",
+        description="A selector, in the syntax used by the dashboard and the CLI.",
         examples=["state:failed task:mail.send created:<2h"],
     ),
 ]
 Opaque = Annotated[str, Field(min_length=1, max_length=200)]
-Reason = Annotated[str | None, Field(max_length=1000, description="Why, for the audit.")]
+Reason = Annotated[str | None, Field(max_length=1000, description="The reason, for the audit log.")]
 Seconds = Annotated[float, Field(ge=0, le=3_153_600_000, allow_inf_nan=False)]
-Payload = Annotated[Any, Field(description="JSON, at most 256 KiB.")]
 
 
 class ReasonIn(RequestModel):
-    """Why something is done, for the audit."""
+    """A reason, for the audit log."""
 
     reason: Reason = None
 
 
 class ActionResult(ResponseModel):
-    """What a command did."""
+    """An action's result."""
 
-    result: str
+    result: Annotated[str, Field(description="What happened, for example `retried`.")]
 
 
 class ProblemOut(ResponseModel):
-    """Why a request is refused, by RFC 9457; `code` stays as it is."""
+    """An RFC 9457 problem. Compare `code`, which never changes."""
 
-    type: str
-    title: str
-    status: int
+    type: Annotated[str, Field(description="A URN with the code.")]
+    title: Annotated[str, Field(description="The kind of problem.")]
+    status: Annotated[int, Field(description="The HTTP status.")]
     code: str
-    detail: str
-    errors: list[dict[str, str]] | None = None
+    detail: Annotated[str, Field(description="The cause, and what to do.")]
+    errors: Annotated[
+        list[dict[str, str]] | None, Field(description="Invalid fields: `where` and `what`.")
+    ] = None

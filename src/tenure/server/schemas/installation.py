@@ -1,4 +1,4 @@
-"""Queues, workers, settings, the audit and access tokens over the wire."""
+"""Models for queues, workers, settings, the audit log, access tokens and sessions."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -16,44 +16,62 @@ from tenure.server.schemas.base import (
     SecondsOut,
 )
 from tenure.server.schemas.stats import CountOut
-from tenure.types import Health, Scope, TokenState, WorkerState
+from tenure.types import Health, Role, Scope, SessionState, TokenState, WorkerState
+
+LIFETIME_SECONDS = 90 * 86_400.0
+
+Quotas = dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]]
+
+
+class QuotaIn(RequestModel):
+    """New quotas. They replace all former ones."""
+
+    quotas: Annotated[
+        Quotas,
+        Field(max_length=20, description="Quotas by name.", examples=[{"live_jobs": 1000}]),
+    ]
+    reason: Reason = None
 
 
 class QueueOut(ResponseModel):
-    """What operators have set for a queue; `*` speaks for all of them."""
+    """A queue's settings. The name `*` stands for all queues together."""
 
     name: str
     paused_at: datetime | None
-    paused_until: datetime | None
+    paused_until: Annotated[datetime | None, Field(description="`null`: until someone resumes it.")]
     paused_by: str | None
     paused_reason: str | None
-    max_running: int | None
-    lease: Annotated[SecondsOut | None, Field(description="In seconds.")]
-    max_attempts: int | None
+    max_running: Annotated[int | None, Field(description="Concurrency limit.")]
+    lease: Annotated[SecondsOut | None, Field(description="Lease length in this queue.")]
+    max_attempts: Annotated[
+        int | None, Field(description="Maximum attempts for jobs in this queue.")
+    ]
+    quotas: Annotated[Quotas, Field(description="Quotas by name.")]
 
 
 class CountedQueueOut(QueueOut):
-    """A queue: what operators have set for it, and how much there is in it. `backlog` is what is
-    due and not running, for autoscalers."""
+    """A queue with its settings and counts."""
 
-    due: CountOut
-    scheduled: CountOut
-    running: CountOut
-    held: CountOut
-    failed: CountOut
-    backlog: int
-    oldest_due_age: Annotated[float | None, Field(description="In seconds.")]
+    due: Annotated[CountOut, Field(description="Jobs that can run now.")]
+    scheduled: Annotated[CountOut, Field(description="Jobs due later.")]
+    running: Annotated[CountOut, Field(description="Running jobs.")]
+    held: Annotated[CountOut, Field(description="Jobs that an operator put on hold.")]
+    failed: Annotated[CountOut, Field(description="Dead letters.")]
+    backlog: Annotated[int, Field(description="Number of due jobs, for autoscalers.")]
+    oldest_due_age: Annotated[
+        float | None, Field(description="How long the oldest due job has waited, in seconds.")
+    ]
 
 
 class QueueListOut(ResponseModel):
-    """Every known queue, the empty ones too; `every_queue` is what is set for all of them."""
+    """All known queues, including empty ones."""
 
     queues: list[CountedQueueOut]
-    every_queue: QueueOut | None
+    every_queue: Annotated[QueueOut | None, Field(description="Settings for all queues together.")]
 
 
 class QueueThroughputOut(ResponseModel):
-    """How many attempts of a queue completed and failed, minute by minute."""
+    """A queue's attempts per minute, oldest first."""
 
     queue: str
     completed: list[int]
@@ -61,66 +79,82 @@ class QueueThroughputOut(ResponseModel):
 
 
 class ThroughputOut(ResponseModel):
-    """The throughput of each queue over the minutes from `since` up to `until`. Nothing is counted
-    yet after `counted_until`."""
+    """Each queue's throughput by minute."""
 
     since: datetime
     until: datetime
-    counted_until: datetime | None
+    counted_until: Annotated[
+        datetime | None, Field(description="Attempts after this time are not counted yet.")
+    ]
     queues: list[QueueThroughputOut]
 
 
 class PauseIn(RequestModel):
-    """Until when, and why; without a time, until resumed."""
+    """How long to pause."""
 
-    until: Instant | None = None
+    until: Annotated[
+        Instant | None, Field(description="When the pause ends. `null`: when the queue is resumed.")
+    ] = None
     reason: Reason = None
 
 
 class LimitIn(RequestModel):
-    """How many jobs of a queue may run at once; null takes the limit away."""
+    """A concurrency limit."""
 
-    max_running: Annotated[int | None, Field(ge=0, lt=2**31)]
+    max_running: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            lt=2**31,
+            description="How many jobs may run concurrently. `null` removes the limit.",
+            examples=[5],
+        ),
+    ]
     reason: Reason = None
 
 
 class ConfigureIn(RequestModel):
-    """A queue's own lease and attempts; null leaves them to the settings."""
+    """Defaults for a queue's jobs. `null` falls back to the installation's settings."""
 
-    lease: Seconds | None
-    max_attempts: Annotated[int | None, Field(ge=1, le=32_767)]
+    lease: Annotated[Seconds | None, Field(description="Lease length in seconds.", examples=[60])]
+    max_attempts: Annotated[
+        int | None, Field(ge=1, le=32_767, description="How many times to try a job.", examples=[5])
+    ]
     reason: Reason = None
 
 
 class BlockedOut(ResponseModel):
-    """Since how long a worker's event loop has not moved, and where it stands."""
+    """A blocked event loop."""
 
-    seconds: SecondsOut
-    stack: str
+    seconds: Annotated[SecondsOut, Field(description="How long it has been blocked.")]
+    stack: Annotated[str, Field(description="Where it is blocked.")]
 
 
 class WorkerOut(ResponseModel):
-    """A worker as it was last heard of. `health` is how it fares, by that and by when it was;
-    `memory` is in bytes."""
+    """A worker, as of its last heartbeat."""
 
     id: IdOut
     name: str
     host: str
     pid: int
     version: str
-    language: str
+    language: Annotated[str, Field(description="Programming language.")]
     queues: list[str]
-    slots: int
-    running: int
-    state: WorkerState
-    drain_requested: bool
+    slots: Annotated[int, Field(description="How many jobs it can run concurrently.")]
+    running: Annotated[int, Field(description="How many jobs it is running.")]
+    state: Annotated[WorkerState, Field(description="The state the worker reported.")]
+    drain_requested: Annotated[bool, Field(description="Whether it has been asked to stop.")]
     started_at: datetime
     last_heartbeat_at: datetime
-    heartbeat_age: SecondsOut
-    health: Health
-    blocked: BlockedOut | None
-    unknown_tasks: list[str]
-    memory: int | None
+    heartbeat_age: Annotated[SecondsOut, Field(description="Seconds since the last heartbeat.")]
+    health: Annotated[
+        Health, Field(description="Its state, taking the heartbeat's age into account.")
+    ]
+    blocked: Annotated[BlockedOut | None, Field(description="Set if its event loop is blocked.")]
+    unknown_tasks: Annotated[
+        list[str], Field(description="Tasks it received jobs for but does not know.")
+    ]
+    memory: Annotated[int | None, Field(description="Memory in bytes.")]
 
 
 class WorkerListOut(ResponseModel):
@@ -130,82 +164,152 @@ class WorkerListOut(ResponseModel):
 
 
 class SettingOut(ResponseModel):
-    """A setting as it is in force."""
+    """A setting."""
 
     name: str
-    value: Any
-    built_in: Any
-    changed: bool
+    value: Annotated[Any, Field(description="The current value.")]
+    built_in: Annotated[Any, Field(description="The default.")]
+    changed: Annotated[bool, Field(description="Whether it differs from the default.")]
 
 
 class SettingListOut(ResponseModel):
-    """All settings that can be changed at run time."""
+    """All settings you can change at run time."""
 
     settings: list[SettingOut]
 
 
 class SettingIn(RequestModel):
-    """A setting's new value."""
+    """A new setting value."""
 
-    value: Any
+    value: Annotated[Any, Field(description="The new value.", examples=[45])]
     reason: Reason = None
 
 
 class AuditOut(ResponseModel):
-    """One change to one target."""
+    """One change."""
 
     id: IdOut
     at: datetime
-    actor: str
-    source: str
-    action: str
-    target: str
+    actor: Annotated[str, Field(description="Who made the change.")]
+    source: Annotated[
+        str,
+        Field(
+            description="Where it came from: `page`, `http`, `cli`, `python`, `code` or `server`."
+        ),
+    ]
+    action: Annotated[str, Field(description="What was done, for example `queue.pause`.")]
+    target: Annotated[str, Field(description="What was changed, for example `queue:mail`.")]
     reason: str | None
-    before: Any = None
-    after: Any = None
+    address: Annotated[
+        str | None, Field(description="The client's address, if it came over HTTP.")
+    ] = None
+    before: Annotated[Any, Field(description="The values before the change.")] = None
+    after: Annotated[Any, Field(description="The values after the change.")] = None
 
 
 class AuditListOut(ResponseModel):
-    """Changes, newest first, found among some that were `searched`. There is more as long as there
-    is a token."""
+    """A page of changes, newest first."""
 
     changes: list[AuditOut]
-    searched: int
+    searched: Annotated[int, Field(description="Number of rows searched for this page.")]
     next_page_token: str | None
 
 
 class TokenIn(RequestModel):
-    """An access token to make: each of the scopes, in each queue that a pattern matches."""
+    """An access token to create. Each scope applies to every queue that matches a pattern."""
 
-    name: Name
-    scopes: Annotated[list[Scope], Field(min_length=1, max_length=10)]
-    queues: Annotated[list[Name], Field(min_length=1, max_length=100)] = ["*"]
-    expires_in: Seconds | None = None
+    name: Annotated[Name, Field(description="Who or what uses it.", examples=["ci"])]
+    scopes: Annotated[
+        list[Scope],
+        Field(
+            max_length=10,
+            description="What it allows. Required without `role`.",
+            examples=[["enqueue", "read"]],
+        ),
+    ] = []
+    role: Annotated[
+        Role | None, Field(description="A bundle of scopes to add.", examples=["operator"])
+    ] = None
+    queues: Annotated[
+        list[Name], Field(min_length=1, max_length=100, description="Queue name patterns.")
+    ] = ["*"]
+    tasks: Annotated[
+        list[Name],
+        Field(min_length=1, max_length=100, description="Patterns for tasks it may enqueue."),
+    ] = ["*"]
+    quotas: Annotated[Quotas, Field(description="Quotas by name.")] = {}
+    expires_in: Annotated[
+        Seconds | None,
+        Field(
+            description="Lifetime in seconds. `null`: it never expires. It ends with your own "
+            "token at the latest."
+        ),
+    ] = LIFETIME_SECONDS
     reason: Reason = None
 
 
 class TokenOut(ResponseModel):
-    """An access token, without its secret; `hint` is how that begins."""
+    """An access token, without its secret."""
 
     id: IdOut
     name: str
-    hint: str
+    hint: Annotated[str, Field(description="The first characters of the secret.")]
     state: TokenState
     scopes: list[Scope]
     queues: list[str]
+    tasks: Annotated[list[str], Field(description="Patterns for tasks it may enqueue.")]
+    quotas: Annotated[Quotas, Field(description="Quotas by name.")]
     created_at: datetime
     created_by: str
     expires_at: datetime | None
-    last_used_at: datetime | None
+    last_used_at: Annotated[datetime | None, Field(description="Updated about once a minute.")]
     revoked_at: datetime | None
     revoked_by: str | None
+    created_by_token: Annotated[
+        IdOut | None, Field(description="The token that created it. They are revoked together.")
+    ]
+
+
+class RevokeTokenIn(RequestModel):
+    """How to revoke a token."""
+
+    keep_children: Annotated[
+        bool, Field(description="Keep the tokens that it created (default: revoke them too).")
+    ] = False
+    reason: Reason = None
+
+
+class SessionOut(ResponseModel):
+    """A dashboard session."""
+
+    id: IdOut
+    state: SessionState
+    name: Annotated[str, Field(description="The name of the token or the user.")]
+    provider: Annotated[str, Field(description="How it was opened: `token`, `link` or `proxy`.")]
+    token_id: Annotated[IdOut | None, Field(description="The access token it belongs to.")]
+    scopes: list[Scope]
+    queues: list[str]
+    created_at: datetime
+    seen_at: Annotated[datetime, Field(description="Updated about once a minute.")]
+    ends_at: Annotated[datetime, Field(description="When it ends if it is not used.")]
+    address: str | None
+    user_agent: str | None
+    ended_at: datetime | None
+    ended_by: str | None
+
+
+class SessionListOut(ResponseModel):
+    """Dashboard sessions, newest first."""
+
+    sessions: list[SessionOut]
+    next_page_token: str | None
 
 
 class TokenCreatedOut(ResponseModel):
-    """A new access token. The secret is told now, and never again."""
+    """A new access token."""
 
-    secret: str
-    token: TokenOut
+    secret: Annotated[str, Field(description="The secret. It is shown only once.")]
+    token: Annotated[TokenOut, Field(description="The token.")]
 
 
 class TokenListOut(ResponseModel):

@@ -1,4 +1,4 @@
-"""Jobs over the wire."""
+"""Job models."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -18,154 +18,239 @@ from tenure.server.schemas.base import (
 )
 from tenure.types import ItemOutcome, OperationKind
 
-Priority = Annotated[int | None, Field(ge=0, le=9, description="9 is the most urgent.")]
-Attempts = Annotated[int | None, Field(ge=1, le=32_767)]
+Priority = Annotated[
+    int | None, Field(ge=0, le=9, description="0 to 9, where 9 is the most urgent.")
+]
+Attempts = Annotated[
+    int | None, Field(ge=1, le=32_767, description="How many times to try the job.")
+]
 
 
 class JobOptionsIn(RequestModel):
-    """The options of a job. What is not given is the queue's, the settings', or built in."""
+    """Job options. Omitted options come from the queue, the settings or the defaults."""
 
-    args: Annotated[dict[str, Any], Field(description="By name; at most 256 KiB of JSON.")] = {}
-    queue: Name = "default"
+    args: Annotated[
+        dict[str, Any],
+        Field(description="Arguments by name, at most 256 KiB of JSON.", examples=[{"to": "ada"}]),
+    ] = {}
+    queue: Annotated[Name, Field(description="The queue.", examples=["mail"])] = "default"
     priority: Priority = None
     max_attempts: Attempts = None
-    timeout: Seconds | None = None
-    expires_in: Seconds | None = None
-    tags: Annotated[list[Name], Field(max_length=20)] = []
+    timeout: Annotated[
+        Seconds | None, Field(description="How long an attempt may run, in seconds.")
+    ] = None
+    expires_in: Annotated[
+        Seconds | None,
+        Field(description="Cancel the job if it has not started after this many seconds."),
+    ] = None
+    tags: Annotated[list[Name], Field(max_length=20, description="Labels to search for.")] = []
+
+
+class KeyIn(RequestModel):
+    """A deduplication key to free."""
+
+    task: Annotated[Name, Field(description="The task's name.", examples=["billing.charge"])]
+    key: Annotated[
+        str, Field(min_length=1, max_length=400, description="The key.", examples=["invoice-7"])
+    ]
+    reason: Reason = None
 
 
 class JobIn(JobOptionsIn):
-    """A job to enqueue. What is not given is the queue's, the settings', or built in."""
+    """A job to enqueue. Omitted options come from the queue, the settings or the defaults."""
 
-    task: Name
-    delay: Annotated[Seconds | None, Field(description="Seconds; not with run_at.")] = None
-    run_at: Annotated[Instant | None, Field(description="With a time zone.")] = None
-    key: Annotated[str | None, Field(min_length=1, max_length=400)] = None
-    key_for: Seconds | None = None
-    lease: Seconds | None = None
-    target: Annotated[int | None, Field(ge=1, lt=2**31)] = None
+    task: Annotated[Name, Field(description="The task's name.", examples=["mail.send"])]
+    delay: Annotated[
+        Seconds | None,
+        Field(description="Run this many seconds from now. Cannot be combined with `run_at`."),
+    ] = None
+    run_at: Annotated[Instant | None, Field(description="Run at this time.")] = None
+    key: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            max_length=400,
+            description="Deduplication key. While a job holds it, no second job is created.",
+        ),
+    ] = None
+    key_for: Annotated[
+        Seconds | None,
+        Field(description="Keep the key for this many seconds after the job ends."),
+    ] = None
+    lease: Annotated[Seconds | None, Field(description="Lease length in seconds.")] = None
+    target: Annotated[
+        int | None,
+        Field(ge=1, lt=2**31, description="Complete the job once it has reported this many items."),
+    ] = None
 
 
 class EnqueuedOut(ResponseModel):
-    """The job; `created` is false where its key already had one."""
+    """The enqueued job."""
 
-    id: IdOut
-    created: bool
+    id: Annotated[IdOut, Field(description="The job's id.")]
+    created: Annotated[
+        bool, Field(description="`false` if another job holds the key. `id` is then its id.")
+    ]
 
 
 class JobsIn(RequestModel):
-    """Several jobs to enqueue: all of them, or none."""
+    """Jobs to enqueue in one transaction."""
 
-    jobs: Annotated[list[JobIn], Field(min_length=1, max_length=1000)]
+    jobs: Annotated[
+        list[JobIn],
+        Field(
+            min_length=1,
+            max_length=1000,
+            description="The jobs.",
+            examples=[[{"task": "mail.send", "args": {"to": "ada"}}]],
+        ),
+    ]
 
 
 class JobsEnqueuedOut(ResponseModel):
-    """The jobs, in the order asked. `repeated`: this is the first answer to the idempotency key."""
+    """The jobs, in request order."""
 
-    jobs: list[EnqueuedOut]
-    repeated: bool
+    jobs: Annotated[list[EnqueuedOut], Field(description="The jobs.")]
+    repeated: Annotated[
+        bool,
+        Field(
+            description="Whether this is the stored response to an earlier request with this key."
+        ),
+    ]
 
 
 class JobOut(ResponseModel):
-    """A job as it is now. `payload` says whether its arguments, result and reports are shown."""
+    """A job."""
 
     id: IdOut
     state: State
     queue: str
     task: str
     priority: int
-    attempt: int
+    attempt: Annotated[
+        int, Field(description="The current or last attempt's number, or 0 before the first.")
+    ]
     max_attempts: int
-    losses: int
-    worker_losses: int
-    deaths: int
-    fence: IdOut
-    run_at: datetime
+    losses: Annotated[
+        int,
+        Field(description="How many times its own process died since its last progress report."),
+    ]
+    worker_losses: Annotated[
+        int, Field(description="How many times its worker died since its last progress report.")
+    ]
+    deaths: Annotated[int, Field(description="Total attempts lost, for any reason.")]
+    fence: Annotated[IdOut, Field(description="The current or last attempt's fencing token.")]
+    run_at: Annotated[datetime, Field(description="When the job is due.")]
     created_at: datetime
-    held: bool
-    cancel_requested: bool
-    claimed_at: datetime | None
-    lease_expires_at: datetime | None
+    held: Annotated[bool, Field(description="Whether an operator put it on hold.")]
+    cancel_requested: Annotated[bool, Field(description="Whether its worker was asked to stop it.")]
+    claimed_at: Annotated[datetime | None, Field(description="When the current attempt started.")]
+    lease_expires_at: Annotated[
+        datetime | None, Field(description="When the lease expires unless it is renewed.")
+    ]
     ended_at: datetime | None
-    done_reason: str | None
-    items: int
-    payload: bool
-    args: Any = None
-    result: Any = None
-    cursor: Any = None
-    progress: Any = None
-    key: str | None = None
+    done_reason: Annotated[str | None, Field(description="Why it ended.")]
+    items: Annotated[int, Field(description="Number of items.")]
+    payload: Annotated[
+        bool,
+        Field(description="Whether you may see `args`, `result`, `cursor`, `progress` and `key`."),
+    ]
+    args: Annotated[Any, Field(description="Arguments by name.")] = None
+    result: Annotated[Any, Field(description="The handler's return value.")] = None
+    cursor: Annotated[Any, Field(description="Where the next attempt resumes.")] = None
+    progress: Annotated[Any, Field(description="The last progress report.")] = None
+    key: Annotated[str | None, Field(description="Deduplication key.")] = None
     tags: list[str] = []
-    worker: Annotated[IdOut | None, Field(description="Who holds it, or held it last.")] = None
-    traceparent: str | None = None
-    last_outcome: Annotated[
-        str | None, Field(description="How its last attempt ended, while it has not succeeded.")
+    worker: Annotated[
+        IdOut | None, Field(description="The id of the worker running it, or that ran it last.")
     ] = None
-    error_type: Annotated[str | None, Field(description="That attempt's error.")] = None
-    error_message: str | None = None
+    traceparent: Annotated[str | None, Field(description="W3C trace context from the enqueue.")] = (
+        None
+    )
+    last_outcome: Annotated[
+        str | None, Field(description="Its last attempt's outcome, until the job completes.")
+    ] = None
+    error_type: Annotated[str | None, Field(description="That attempt's error type.")] = None
+    error_message: Annotated[str | None, Field(description="That attempt's error message.")] = None
 
 
 class SearchOut(ResponseModel):
-    """How far was searched: so many rows, at most `window`. `bounded`: there are
-    more, which the next page searches, or this one when it is widened."""
+    """How much was searched."""
 
-    searched: int
-    bounded: bool
-    window: int
-    took: Annotated[SecondsOut, Field(description="How long the database needed, in seconds.")]
+    searched: Annotated[int, Field(description="Number of rows searched.")]
+    bounded: Annotated[
+        bool,
+        Field(description="Whether rows remain to be searched. Get the next page, or set `widen`."),
+    ]
+    window: Annotated[int, Field(description="Maximum number of rows searched per page.")]
+    took: Annotated[SecondsOut, Field(description="How long the database query took, in seconds.")]
 
 
 class JobListOut(ResponseModel):
-    """A page, newest first; it may come short. There is more as long as there is a token. `search`
-    is null where one state was listed."""
+    """A page of jobs, newest first."""
 
-    jobs: list[JobOut]
-    next_page_token: str | None
-    search: SearchOut | None = None
+    jobs: Annotated[list[JobOut], Field(description="The jobs.")]
+    next_page_token: Annotated[str | None, Field(description="The next page's token.")]
+    search: Annotated[SearchOut | None, Field(description="`null` if you listed one state.")] = None
 
 
 class AttemptOut(ResponseModel):
-    """One ended running period."""
+    """An attempt that has ended."""
 
-    fence: IdOut
-    attempt: int
-    outcome: str
-    late: bool
-    due_at: datetime
+    fence: Annotated[IdOut, Field(description="Fencing token.")]
+    attempt: Annotated[int, Field(description="The attempt's number.")]
+    outcome: Annotated[str, Field(description="How it ended.")]
+    late: Annotated[
+        bool,
+        Field(description="Whether the result was accepted even though the lease had expired."),
+    ]
+    due_at: Annotated[datetime, Field(description="When the attempt was due.")]
     started_at: datetime
     ended_at: datetime
-    renewals: int
-    settle_repeats: int
-    payload: bool
+    renewals: Annotated[int, Field(description="How many times the lease was renewed.")]
+    settle_repeats: Annotated[int, Field(description="How many times the same result was resent.")]
+    payload: Annotated[
+        bool,
+        Field(description="Whether you may see error texts, the log and rejected results."),
+    ]
     error_type: str | None
-    error_signature: str | None = None
+    error_signature: Annotated[
+        str | None, Field(description="The message without numbers and quoted text, for grouping.")
+    ] = None
     error_message: str | None = None
     error_trace: str | None = None
-    log: str | None = None
-    refused_result: Any = None
-    worker: Annotated[IdOut | None, Field(description="Who held it.")] = None
+    log: Annotated[str | None, Field(description="The last 16 KiB of the log.")] = None
+    refused_result: Annotated[
+        Any, Field(description="A result that arrived too late and was rejected.")
+    ] = None
+    worker: Annotated[IdOut | None, Field(description="The id of the worker that ran it.")] = None
 
 
 class AttemptListOut(ResponseModel):
-    """The attempts, oldest first."""
+    """Attempts, oldest first."""
 
     attempts: list[AttemptOut]
 
 
 class ItemListOut(ResponseModel):
-    """Result items by key; there may be more above the last key."""
+    """Items by key. Pass the last key as `after` to get more."""
 
     items: dict[str, Any]
 
 
 class MembershipOut(ResponseModel):
-    """An operation that the job is or was a member of, and what became of it there."""
+    """An operation that included the job, and its result for this job."""
 
     operation_id: IdOut
     kind: OperationKind
-    outcome: ItemOutcome | None
-    actor: str
-    source: str
+    outcome: Annotated[
+        ItemOutcome | None,
+        Field(description="The result for this job. `null` until it is processed."),
+    ]
+    actor: Annotated[str, Field(description="Who started it.")]
+    source: Annotated[
+        str, Field(description="Where it was started: `page`, `http`, `cli` or `python`.")
+    ]
     reason: str | None
     created_at: datetime
 
@@ -177,9 +262,9 @@ class MembershipListOut(ResponseModel):
 
 
 class MoveIn(RequestModel):
-    """Where a queued job is put; what is null stays as it is."""
+    """Changes to a queued job. Omitted fields are unchanged."""
 
-    queue: Name | None = None
+    queue: Annotated[Name | None, Field(description="New queue.", examples=["mail"])] = None
     priority: Annotated[int | None, Field(ge=0, le=9)] = None
-    run_at: Instant | None = None
+    run_at: Annotated[Instant | None, Field(description="New due time.")] = None
     reason: Reason = None

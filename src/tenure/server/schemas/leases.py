@@ -1,4 +1,4 @@
-"""The worker protocol's requests and answers."""
+"""Worker protocol models."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -9,158 +9,219 @@ from pydantic import Field
 from tenure.server.schemas.base import IdOut, Name, Opaque, RequestModel, ResponseModel, Seconds
 
 Lease = Annotated[
-    str, Field(min_length=1, max_length=200, description="As the acquire gave it out.")
+    str,
+    Field(
+        min_length=1,
+        max_length=200,
+        description="The `lease` from the acquire response.",
+        examples=["tl_…"],
+    ),
 ]
 Log = Annotated[
     str | None,
-    Field(max_length=1_000_000, description="What the handler logged; its last 16 KiB are kept."),
+    Field(max_length=1_000_000, description="The handler's log lines. The last 16 KiB are kept."),
 ]
 
 
 class WorkerIn(RequestModel):
-    """How a worker introduces itself."""
+    """Describes the worker, for operators."""
 
-    name: Name
+    name: Annotated[Name, Field(description="The worker's name.", examples=["billing-1"])]
     host: Annotated[str, Field(max_length=200)] = ""
     pid: Annotated[int, Field(ge=0, lt=2**31)] = 0
     version: Annotated[str, Field(max_length=100)] = ""
     language: Annotated[str, Field(max_length=50)] = "unknown"
-    slots: Annotated[int, Field(ge=1, le=10_000)] = 1
+    slots: Annotated[
+        int, Field(ge=1, le=10_000, description="How many jobs it can run concurrently.")
+    ] = 1
 
 
 class AcquireIn(RequestModel):
-    """Which jobs are wanted, by whom, and how long they may be waited for."""
+    """Which queues to take jobs from, and how long to wait."""
 
-    queues: Annotated[list[Name], Field(min_length=1, max_length=100)]
-    worker: WorkerIn
+    queues: Annotated[
+        list[Name],
+        Field(
+            min_length=1,
+            max_length=100,
+            description="Queues to take jobs from.",
+            examples=[["mail"]],
+        ),
+    ]
+    worker: Annotated[WorkerIn, Field(description="About the worker.")]
     session: Annotated[
-        Opaque | None, Field(description="As the last acquire gave it out; none at the first.")
+        Opaque | None,
+        Field(description="The `session` from the last acquire. Omit it the first time."),
     ] = None
-    count: Annotated[int, Field(ge=1, le=1000)] = 1
+    count: Annotated[
+        int, Field(ge=1, le=1000, description="The maximum number of jobs to take.")
+    ] = 1
     holding: Annotated[
         int | None,
         Field(
             ge=0,
             le=1_000_000,
-            description="How many jobs you hold now. A suspect is given out only to a worker that "
-            "holds none; omitted, the server does not know.",
+            description="How many jobs you currently hold. Only a worker that holds none gets "
+            "a `suspect` job. If omitted, the server does not know how many you hold.",
         ),
     ] = None
-    wait: Annotated[float, Field(ge=0, le=55, allow_inf_nan=False)] = 0
+    wait: Annotated[
+        float,
+        Field(
+            ge=0,
+            le=55,
+            allow_inf_nan=False,
+            description="How long to wait for a job, in seconds.",
+            examples=[30],
+        ),
+    ] = 0
 
 
 class WorkOut(ResponseModel):
-    """A job under a lease that begins now."""
+    """A job with a new lease."""
 
-    lease: str
+    lease: Annotated[str, Field(description="Pass it to all other requests about this job.")]
     expires_in_ms: Annotated[
-        int, Field(description="What is left of the lease when this answer is written.")
+        int, Field(description="Time left on the lease when this response was sent.")
     ]
-    renew_in_ms: Annotated[int, Field(description="When it is best renewed.")]
-    id: IdOut
-    fence: Annotated[IdOut, Field(description="Grows with every running period of the job.")]
+    renew_in_ms: Annotated[int, Field(description="When to renew the lease.")]
+    id: Annotated[IdOut, Field(description="The job's id.")]
+    fence: Annotated[
+        IdOut, Field(description="Fencing token. It increases with each of the job's attempts.")
+    ]
     queue: str
     task: str
-    args: Any
-    attempt: int
+    args: Annotated[Any, Field(description="Arguments by name.")]
+    attempt: Annotated[int, Field(description="This attempt's number, starting at 1.")]
     max_attempts: int
-    timeout: Annotated[float | None, Field(description="Seconds that the attempt may take.")]
+    timeout: Annotated[
+        float | None, Field(description="How long the attempt may take, in seconds.")
+    ]
     suspect: Annotated[
         bool,
         Field(
-            description="Whether its worker died under it before: take no further job while you "
-            "hold it, so that nothing else is lost if it kills its process."
+            description="Whether a worker died while running this job. Take no other job while you "
+            "hold it, so that no other job is lost if this one kills your process."
         ),
     ]
-    key: str | None
+    key: Annotated[str | None, Field(description="Deduplication key.")]
     idempotency_key: Annotated[
-        str, Field(description="For other systems: the same in every attempt, no other job's.")
+        str, Field(description="A key for other systems: the same in every attempt of this job.")
     ]
-    cursor: Any
-    items: int
+    cursor: Annotated[Any, Field(description="The last cursor that an earlier attempt reported.")]
+    items: Annotated[int, Field(description="Number of items so far.")]
     created_at: datetime
-    run_at: datetime
-    traceparent: Annotated[
-        str | None, Field(description="Where it was enqueued, as W3C trace context says it.")
-    ]
+    run_at: Annotated[datetime, Field(description="When the job was due.")]
+    traceparent: Annotated[str | None, Field(description="W3C trace context from the enqueue.")]
     tracestate: str | None
 
 
 class AcquireOut(ResponseModel):
-    """What was acquired. `draining`: the worker is to end, and gets no more."""
+    """The acquired jobs."""
 
-    session: str
+    session: Annotated[str, Field(description="Pass it to the next acquire.")]
     waited_ms: Annotated[
         int,
         Field(
-            description="From when the request arrived until this answer was written. Count a "
-            "lease's end from when you sent the request, plus this: a slow way shortens it then."
+            description="Time from receiving the request to sending this response. Assume that a "
+            "lease ends `waited_ms + expires_in_ms` after you sent the request. A slow network "
+            "then makes your estimate too early, never too late."
         ),
     ]
-    jobs: list[WorkOut]
-    draining: bool
+    jobs: Annotated[
+        list[WorkOut], Field(description="The jobs. Empty if none became available in time.")
+    ]
+    draining: Annotated[
+        bool, Field(description="Whether the worker should stop. It gets no more jobs.")
+    ]
 
 
 class RenewIn(RequestModel):
-    """Leases to extend by their own length."""
+    """Leases to renew."""
 
-    leases: Annotated[list[Lease], Field(min_length=1, max_length=1000)]
+    leases: Annotated[
+        list[Lease],
+        Field(min_length=1, max_length=1000, description="Leases to extend.", examples=[["tl_…"]]),
+    ]
 
 
 class RenewalOut(ResponseModel):
-    """What a renewal came to; only `lost` means to stop."""
+    """The result of one renewal. Stop the job if it is `lost`."""
 
-    lease: str
-    answer: Literal["renewed", "busy", "lost"]
-    cancel_requested: bool
+    lease: Annotated[str, Field(description="The lease.")]
+    answer: Annotated[
+        Literal["renewed", "busy", "lost"],
+        Field(description="`busy`: you keep the lease, so retry soon. `lost`: stop the job."),
+    ]
+    cancel_requested: Annotated[bool, Field(description="Whether the job should stop.")]
 
 
 class RenewOut(ResponseModel):
-    """The renewals, in the order asked."""
+    """Results, in request order."""
 
     leases: list[RenewalOut]
 
 
 class ProgressIn(RequestModel):
-    """A report."""
+    """A progress report."""
 
     lease: Lease
-    cursor: Any = None
-    items: Annotated[dict[str, Any] | None, Field(max_length=10_000)] = None
-    done: Annotated[int | None, Field(ge=0, lt=2**63)] = None
-    total: Annotated[int | None, Field(ge=0, lt=2**63)] = None
-    message: Annotated[str | None, Field(max_length=4096)] = None
+    cursor: Annotated[Any, Field(description="Where the next attempt should resume.")] = None
+    items: Annotated[
+        dict[str, Any] | None, Field(max_length=10_000, description="New items by key.")
+    ] = None
+    done: Annotated[
+        int | None, Field(ge=0, lt=2**63, description="How much is done.", examples=[3])
+    ] = None
+    total: Annotated[
+        int | None, Field(ge=0, lt=2**63, description="How much there is to do.", examples=[10])
+    ] = None
+    message: Annotated[
+        str | None, Field(max_length=4096, description="A message for operators.")
+    ] = None
     log: Log = None
 
 
 class ProgressOut(ResponseModel):
-    """What a report came to. `reached`: the job has its target and is completed; stop."""
+    """The result of a progress report."""
 
-    items: int
-    added: int
-    reached: bool
-    cancel_requested: bool
+    items: Annotated[int, Field(description="How many items the job has.")]
+    added: Annotated[int, Field(description="Number of new items.")]
+    reached: Annotated[
+        bool, Field(description="Whether the job reached its target and is complete. If so, stop.")
+    ]
+    cancel_requested: Annotated[bool, Field(description="Whether the job should stop.")]
 
 
 class CompleteIn(RequestModel):
-    """A job is done."""
+    """A completed job."""
 
     lease: Lease
-    result: Any = None
-    reason: Annotated[str, Field(min_length=1, max_length=200)] = "worker_done"
+    result: Annotated[Any, Field(description="The result, at most 64 KiB of JSON.")] = None
+    reason: Annotated[
+        str, Field(min_length=1, max_length=200, description="Why the job is complete.")
+    ] = "worker_done"
     log: Log = None
 
 
 class ErrorIn(RequestModel):
-    """What went wrong, in words."""
+    """An error."""
 
-    type: Annotated[str, Field(min_length=1, max_length=1000)]
-    message: Annotated[str, Field(max_length=100_000)] = ""
-    trace: Annotated[str, Field(max_length=1_000_000)] = ""
+    type: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=1000,
+            description="The error's type.",
+            examples=["TimeoutError"],
+        ),
+    ]
+    message: Annotated[str, Field(max_length=100_000, description="Message.")] = ""
+    trace: Annotated[str, Field(max_length=1_000_000, description="Stack trace.")] = ""
 
 
 class Again(StrEnum):
-    """Whether a job that failed is tried again: by the backoff, after so long, or never."""
+    """Whether to retry a failed job: after the backoff, after a given time, or never."""
 
     AUTO = "auto"
     AFTER = "after"
@@ -168,24 +229,26 @@ class Again(StrEnum):
 
 
 class FailIn(RequestModel):
-    """A job has failed."""
+    """A failed attempt."""
 
     lease: Lease
-    error: ErrorIn
-    retry: Again = Again.AUTO
-    after: Annotated[Seconds | None, Field(description="With retry `after`: how long.")] = None
+    error: Annotated[ErrorIn, Field(description="The error.")]
+    retry: Annotated[Again, Field(description="Whether to retry.")] = Again.AUTO
+    after: Annotated[
+        Seconds | None, Field(description="With `retry: after`, seconds until the next attempt.")
+    ] = None
     log: Log = None
 
 
 class ReleaseIn(RequestModel):
-    """A job is given back, its attempt uncharged."""
+    """A job to return without using up an attempt."""
 
     lease: Lease
     log: Log = None
 
 
 class SettleOne(RequestModel):
-    """How one lease ends: one of the three."""
+    """How one lease ends. Set exactly one of the three fields."""
 
     complete: CompleteIn | None = None
     fail: FailIn | None = None
@@ -195,19 +258,33 @@ class SettleOne(RequestModel):
 class SettleIn(RequestModel):
     """How several leases end."""
 
-    endings: Annotated[list[SettleOne], Field(min_length=1, max_length=1000)]
+    endings: Annotated[
+        list[SettleOne],
+        Field(
+            min_length=1,
+            max_length=1000,
+            description="One entry per lease.",
+            examples=[[{"complete": {"lease": "tl_…"}}]],
+        ),
+    ]
 
 
 class SettledOut(ResponseModel):
-    """What a settle came to, and where the job is now. `late`: the lease was over, but nobody had
-    taken the job."""
+    """How the server handled the result."""
 
-    answer: Literal["settled", "repeated", "refused", "busy"]
-    state: str | None
-    late: bool
+    answer: Annotated[
+        Literal["settled", "repeated", "refused", "busy"],
+        Field(
+            description="`repeated`: already sent. `refused`: lease lost. `busy`: send it again."
+        ),
+    ]
+    state: Annotated[str | None, Field(description="The job's current state.")]
+    late: Annotated[
+        bool, Field(description="Whether the lease had expired, but no worker had taken the job.")
+    ]
 
 
 class SettleOut(ResponseModel):
-    """What the settles came to, in the order asked; `refused` is a lease that is lost."""
+    """Results, in request order."""
 
     endings: list[SettledOut]

@@ -1,4 +1,4 @@
-"""Operations over the wire: one action on many jobs, or the jobs of many ticks."""
+"""Operation models: one action on many jobs, or a backfill."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -19,12 +19,14 @@ from tenure.types import ItemOutcome, OperationKind, OperationState
 
 
 class FilterIn(RequestModel):
-    """Which jobs: those that match all that is said, or those of `ids`."""
+    """Which jobs to act on: those that match all given fields, or those in `ids`."""
 
     state: State | None = None
     queue: Name | None = None
     task: Name | None = None
-    signature: Annotated[str | None, Field(max_length=2000)] = None
+    signature: Annotated[
+        str | None, Field(max_length=2000, description="The error's signature.")
+    ] = None
     created_after: Instant | None = None
     created_before: Instant | None = None
     ended_after: Instant | None = None
@@ -33,7 +35,7 @@ class FilterIn(RequestModel):
 
 
 class ChangesIn(RequestModel):
-    """Where a move puts queued jobs; what is null stays as it is."""
+    """The fields that a move changes. Omitted fields are unchanged."""
 
     queue: Name | None = None
     priority: Annotated[int | None, Field(ge=0, le=9)] = None
@@ -46,26 +48,35 @@ Rate = Annotated[int, Field(ge=1, le=10_000, description="Jobs per second.")]
 class OperationIn(RequestModel):
     """An operation to start."""
 
-    kind: Literal["retry", "cancel", "discard", "delete", "move"]
-    filter: FilterIn | SelectorText
-    changes: ChangesIn | None = None
+    kind: Annotated[
+        Literal["retry", "cancel", "discard", "delete", "move"],
+        Field(description="What to do with the jobs."),
+    ]
+    filter: Annotated[
+        FilterIn | SelectorText,
+        Field(
+            description="Which jobs to act on: an object or a selector.",
+            examples=["state:failed queue:mail"],
+        ),
+    ]
+    changes: Annotated[ChangesIn | None, Field(description="Only for `move`.")] = None
     rate: Rate = 500
-    dry_run: bool = False
+    dry_run: Annotated[bool, Field(description="Only count the jobs.")] = False
     reason: Reason = None
 
 
 class OperationOut(ResponseModel):
-    """An operation as it is now; `schedule` is a backfill's. Of a dry run only `total` counts."""
+    """An operation."""
 
     id: IdOut
     kind: OperationKind
     state: OperationState
-    queue: str | None
-    schedule: str | None
+    queue: Annotated[str | None, Field(description="`null`: all queues.")]
+    schedule: Annotated[str | None, Field(description="The backfill's schedule.")]
     rate: int
-    total: int
-    done: int
-    outcomes: dict[str, int]
+    total: Annotated[int, Field(description="Number of jobs.")]
+    done: Annotated[int, Field(description="Number of jobs processed.")]
+    outcomes: Annotated[dict[str, int], Field(description="Number of jobs by result.")]
     actor: str
     source: str
     reason: str | None
@@ -75,10 +86,45 @@ class OperationOut(ResponseModel):
     filter: Annotated[
         str | None,
         Field(
-            description="What it is for, as a selector without the values of keys, arguments and "
-            "errors; null for chosen ids and for a backfill."
+            description="The selector, without key, argument and error values. `null` for ids and "
+            "backfills."
         ),
     ] = None
+    waiting: Annotated[
+        int, Field(description="Number of jobs that an erasure waits for: they still run.")
+    ] = 0
+
+
+class ErasureIn(RequestModel):
+    """What to erase."""
+
+    filter: Annotated[
+        SelectorText,
+        Field(
+            description="A selector with a `tag`, a `key`, an argument or an `id`. It may have a "
+            "`queue` and a `task`.",
+            examples=["tag:customer:7"],
+        ),
+    ]
+    reason: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=1000,
+            description="The reason, for the audit log. It must not contain a selected value.",
+        ),
+    ]
+    rate: Rate = 500
+    dry_run: Annotated[bool, Field(description="Only count the rows.")] = False
+
+
+class ErasureOut(ResponseModel):
+    """An erasure that was started."""
+
+    operation: OperationOut
+    rows: Annotated[
+        dict[str, int], Field(description="Number of rows that belong to the jobs, by table.")
+    ]
 
 
 class OperationListOut(ResponseModel):
@@ -89,17 +135,20 @@ class OperationListOut(ResponseModel):
 
 
 class ItemOut(ResponseModel):
-    """One member, and what became of it; null until its chunk is done. Of a backfill it is the tick
-    at `fire_at`, and has a job once one is made."""
+    """One job in an operation. In a backfill, one of the schedule's runs."""
 
-    place: int
-    job_id: IdOut | None
-    fire_at: datetime | None
-    outcome: ItemOutcome | None
+    place: Annotated[int, Field(description="Position in the operation.")]
+    job_id: Annotated[
+        IdOut | None, Field(description="The job. In a backfill, `null` until it is enqueued.")
+    ]
+    fire_at: Annotated[datetime | None, Field(description="In a backfill, the run's time.")]
+    outcome: Annotated[
+        ItemOutcome | None, Field(description="The result. `null` until the job is processed.")
+    ]
 
 
 class ItemPageOut(ResponseModel):
-    """Members in their order."""
+    """A page of an operation's jobs."""
 
     items: list[ItemOut]
     next_page_token: str | None

@@ -1,4 +1,4 @@
-"""Schedules over the wire: durations are seconds, policies are those in force."""
+"""Schedule models."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -21,7 +21,13 @@ from tenure.server.schemas.operations import Rate
 from tenure.types import Missed, Overlap, ScheduleState, TickOutcome, TickReason
 
 Cron = Annotated[
-    str | None, Field(min_length=1, max_length=200, description="Five fields, or `@daily`.")
+    str | None,
+    Field(
+        min_length=1,
+        max_length=200,
+        description="A five-field cron expression, or a shortcut such as `@daily`.",
+        examples=["0 9 * * 1-5"],
+    ),
 ]
 Zone = Annotated[str, Field(min_length=1, max_length=100, examples=["Europe/Berlin"])]
 Most = Annotated[int, Field(ge=1, le=10_000)]
@@ -33,30 +39,41 @@ LocalTime = Annotated[
 
 
 class WhenIn(RequestModel):
-    """When ticks are: one of the three. The zone is for `cron`."""
+    """When a schedule runs: exactly one of `cron`, `every` and `at`."""
 
     cron: Cron = None
-    every: Seconds | None = None
-    at: Annotated[Instant | None, Field(description="With a time zone.")] = None
+    every: Annotated[Seconds | None, Field(description="Interval in seconds.")] = None
+    at: Annotated[Instant | None, Field(description="Run once, at this time.")] = None
 
 
 class ScheduleIn(WhenIn, JobOptionsIn):
-    """A schedule to make. What is not given is the queue's, the settings', or built in."""
+    """A schedule to create. Omitted options come from the queue, the settings or the defaults."""
 
-    name: Name
-    timezone: Zone = "UTC"
-    task: Name
-    missed: Missed = Missed.LATEST
-    missed_within: Seconds | None = None
-    missed_limit: Most | None = None
-    overlap: Overlap = Overlap.ALLOW
-    jitter: Jitter = 0
+    name: Annotated[Name, Field(description="Unique name.", examples=["nightly"])]
+    timezone: Annotated[Zone, Field(description="The time zone for `cron`.")] = "UTC"
+    task: Annotated[Name, Field(description="The task to enqueue.", examples=["reports.nightly"])]
+    missed: Annotated[
+        Missed, Field(description="What to do about runs that didn't happen on time.")
+    ] = Missed.LATEST
+    missed_within: Annotated[
+        Seconds | None,
+        Field(description="With `missed: all`, how far back to catch up on missed runs."),
+    ] = None
+    missed_limit: Annotated[
+        Most | None, Field(description="With `missed: all`, how many missed runs to catch up on.")
+    ] = None
+    overlap: Annotated[
+        Overlap, Field(description="Whether to enqueue a job before the previous one has ended.")
+    ] = Overlap.ALLOW
+    jitter: Annotated[Jitter, Field(description="Delay each job by up to this many seconds.")] = 0
     reason: Reason = None
 
 
 class ScheduleChangeIn(WhenIn):
-    """What is changed of a schedule; what is null stays as it is. Of one that code declares only
-    the missed runs and the jitter are changed here; `declared` gives one back to the code."""
+    """Changes to a schedule. Omitted fields are unchanged. If code declares the schedule, you can
+    change only `missed`, `missed_within`, `missed_limit` and `jitter`. `declared` restores the
+    code's value.
+    """
 
     timezone: Zone | None = None
     task: Name | None = None
@@ -76,76 +93,85 @@ class ScheduleChangeIn(WhenIn):
 
 
 class PreviewIn(WhenIn):
-    """A timing that no schedule has yet, and how many of its runs are asked for."""
+    """A timing to preview."""
 
     timezone: Zone = "UTC"
-    after: Instant | None = None
-    count: Annotated[int, Field(ge=1, le=100)] = 10
+    after: Annotated[Instant | None, Field(description="Runs after this time (default: now).")] = (
+        None
+    )
+    count: Annotated[int, Field(ge=1, le=100, description="How many runs.")] = 10
 
 
 class BackfillIn(RequestModel):
-    """Which past ticks get the jobs that they do not have: both ends are included."""
+    """A backfill's time range."""
 
-    since: Instant
-    until: Instant
+    since: Annotated[
+        Instant, Field(description="First run, inclusive.", examples=["2030-01-01T00:00:00Z"])
+    ]
+    until: Annotated[
+        Instant, Field(description="Last run, inclusive.", examples=["2030-01-02T00:00:00Z"])
+    ]
     rate: Rate = 500
     forgotten: Annotated[
-        bool, Field(description="Also ticks so old that nobody knows what they made.")
+        bool, Field(description="Include runs older than the recorded history.")
     ] = False
-    dry_run: bool = False
+    dry_run: Annotated[bool, Field(description="Only count the runs.")] = False
     reason: Reason = None
 
 
 class ShiftOut(ResponseModel):
-    """A change of the zone's clocks: the instant, what they would have shown and what they show."""
+    """A clock change in the time zone (DST)."""
 
     at: datetime
-    shown: Annotated[LocalTime, Field(description="A local time, without an offset.")]
-    becomes: LocalTime
+    shown: Annotated[
+        LocalTime, Field(description="The local time before the change, without an offset.")
+    ]
+    becomes: Annotated[LocalTime, Field(description="The local time after the change.")]
 
 
 class RunOut(ResponseModel):
-    """A run that is to come: its tick in UTC and in the zone, and when its job is due."""
+    """A future run."""
 
-    fire_at: datetime
-    local: datetime
-    run_at: datetime
-    shift: ShiftOut | None
-    moved: Annotated[bool, Field(description="The clock's change moved the tick.")]
-    paused: Annotated[bool, Field(description="The tick falls into a pause.")]
+    fire_at: Annotated[datetime, Field(description="Time in UTC.")]
+    local: Annotated[datetime, Field(description="Time in the schedule's time zone.")]
+    run_at: Annotated[datetime, Field(description="When the job is due, including jitter.")]
+    shift: Annotated[ShiftOut | None, Field(description="Set if clocks change on this day.")]
+    moved: Annotated[bool, Field(description="Whether the clock change moved this run.")]
+    paused: Annotated[bool, Field(description="Whether the schedule is paused at that time.")]
 
 
 class RunListOut(ResponseModel):
-    """The next runs, in order."""
+    """Future runs, in order."""
 
     runs: list[RunOut]
 
 
 class TickOut(ResponseModel):
-    """A past run, and what it came to: a job, or why there is none."""
+    """A past run."""
 
-    fire_at: datetime
+    fire_at: Annotated[datetime, Field(description="When the run was due.")]
     outcome: TickOutcome
-    reason: TickReason | None
-    job_id: IdOut | None
+    reason: Annotated[
+        TickReason | None, Field(description="Why it was skipped, late, or backfilled.")
+    ]
+    job_id: Annotated[IdOut | None, Field(description="The id of the job it enqueued.")]
     recorded_at: datetime
 
 
 class TickListOut(ResponseModel):
-    """Past runs, newest first."""
+    """A page of past runs, newest first."""
 
     ticks: list[TickOut]
     next_page_token: str | None
 
 
 class ScheduleOut(ResponseModel):
-    """A schedule as it is now. `set_here` names the policies that an operator has set over what
-    the code declares. `payload` says whether the arguments are shown."""
+    """A schedule."""
 
     name: str
     version: int
     state: ScheduleState
-    words: Annotated[str, Field(description="When its ticks are, in English.")]
+    words: Annotated[str, Field(description="When it runs, in English.")]
     cron: str | None
     every: SecondsOut | None
     at: datetime | None
@@ -162,35 +188,38 @@ class ScheduleOut(ResponseModel):
     missed_limit: int
     overlap: Overlap
     jitter: SecondsOut
-    set_here: list[str]
-    program: Annotated[str | None, Field(description="Whose code declares it.")]
-    next_at: datetime | None
-    last_at: datetime | None
+    set_here: Annotated[list[str], Field(description="Policies that an operator changed.")]
+    program: Annotated[str | None, Field(description="The program whose code declares it.")]
+    next_at: Annotated[datetime | None, Field(description="Next run.")]
+    last_at: Annotated[datetime | None, Field(description="Last run.")]
     last_job_id: IdOut | None
     paused_at: datetime | None
     paused_until: datetime | None
     paused_by: str | None
     paused_reason: str | None
-    retired_at: datetime | None
+    retired_at: Annotated[datetime | None, Field(description="When its code stopped declaring it.")]
     created_at: datetime
     changed_at: datetime
-    payload: bool
+    payload: Annotated[bool, Field(description="Whether you may see `args`.")]
     args: Any = None
 
 
 class ScheduleShownOut(ScheduleOut):
-    """A schedule, its next five runs and its last ten."""
+    """A schedule with its next five and last ten runs."""
 
     next_runs: list[RunOut]
     past_runs: list[TickOut]
 
 
 class ScheduleListedOut(ScheduleOut):
-    """A schedule in a list; as many of its last ticks as were asked for, and the state of the job
-    that the last of these made."""
+    """A schedule in a list."""
 
-    past_runs: list[TickOut] = []
-    last_state: State | None = None
+    past_runs: Annotated[
+        list[TickOut], Field(description="Its last runs, if you set `ticks`.")
+    ] = []
+    last_state: Annotated[State | None, Field(description="The state of the last run's job.")] = (
+        None
+    )
 
 
 class ScheduleListOut(ResponseModel):

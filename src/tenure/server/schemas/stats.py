@@ -1,4 +1,4 @@
-"""Models of stats and the overview."""
+"""Models for statistics and the overview."""
 
 from datetime import datetime
 from typing import Annotated
@@ -10,14 +10,16 @@ from tenure.types import AlertCode, Level, TargetKind
 
 
 class CountOut(ResponseModel):
-    """Exact, unless there are `more`."""
+    """A count that stops at a limit."""
 
-    value: int
-    more: bool
+    value: Annotated[int, Field(description="The count.")]
+    more: Annotated[
+        bool, Field(description="Whether counting stopped at `value`, so there are more.")
+    ]
 
 
 class SpreadOut(ResponseModel):
-    """How long something took, in seconds; the quantiles are estimated from buckets."""
+    """A distribution of durations in seconds. Quantiles are estimated from buckets."""
 
     count: int
     sum: SecondsOut
@@ -27,103 +29,114 @@ class SpreadOut(ResponseModel):
 
 
 class TallyOut(ResponseModel):
-    """The attempts that ended in a time: how, how long they had waited, how long they ran."""
+    """Attempts that ended in a time range."""
 
     since: datetime
     until: datetime
-    outcomes: dict[str, int]
-    wait: SpreadOut
-    run: SpreadOut
+    outcomes: Annotated[dict[str, int], Field(description="Number of attempts by outcome.")]
+    wait: Annotated[SpreadOut, Field(description="How long the jobs waited.")]
+    run: Annotated[SpreadOut, Field(description="How long the attempts ran.")]
 
 
 class StatsOut(ResponseModel):
-    """What ended over a time, whole and step by step; after `counted_until` nothing is counted."""
+    """Statistics over a time range."""
 
-    whole: TallyOut
-    steps: list[TallyOut]
-    counted_until: datetime | None
+    whole: Annotated[TallyOut, Field(description="The whole range.")]
+    steps: Annotated[list[TallyOut], Field(description="The range, step by step.")]
+    counted_until: Annotated[
+        datetime | None, Field(description="Attempts after this time are not counted yet.")
+    ]
 
 
 class GroupOut(ResponseModel):
-    """Dead letters of one task with one error; `sample` is the one that ended last."""
+    """One task's dead letters with the same error."""
 
     task: str
-    signature: str | None
+    signature: Annotated[
+        str | None, Field(description="The error message without numbers and quoted text.")
+    ]
     count: CountOut
     oldest_at: datetime
     newest_at: datetime
     hours: Annotated[
         list[int],
         Field(
-            description="How many of the newest 250 ended in each of the last 24 hours, the "
-            "oldest first."
+            description="Failures in each of the last 24 hours, oldest first, among the newest 250."
         ),
     ]
-    sample: IdOut
+    sample: Annotated[IdOut, Field(description="The newest job's id.")]
     error_type: str | None
     error_message: str | None
 
 
 class GroupListOut(ResponseModel):
-    """A page of groups, by task and signature."""
+    """A page of groups, ordered by task and signature."""
 
     groups: list[GroupOut]
     next_page_token: str | None
 
 
 class StandingOut(ResponseModel):
-    """Where a job stands: a stable code, and a sentence."""
+    """Why a job is in its current state."""
 
-    code: str
-    sentence: str
-    until: datetime | None
-    by: str | None
-    reason: str | None
-    count: CountOut | None
-    now: Annotated[datetime | None, Field(description="The database's clock.")] = None
+    code: Annotated[str, Field(description="A stable code.")]
+    sentence: Annotated[str, Field(description="The explanation.")]
+    until: Annotated[datetime | None, Field(description="When this will change.")]
+    by: Annotated[str | None, Field(description="The worker, operator or session behind it.")]
+    reason: Annotated[str | None, Field(description="The reason given.")]
+    count: Annotated[CountOut | None, Field(description="How many jobs are ahead, or running.")]
+    now: Annotated[datetime | None, Field(description="The time on the database's clock.")] = None
     renewed_at: Annotated[
-        datetime | None, Field(description="When a running job's lease began, or was renewed.")
+        datetime | None,
+        Field(description="When a running job's lease started or was last renewed."),
     ] = None
-    renewals: int | None = None
+    renewals: Annotated[int | None, Field(description="How many times the lease was renewed.")] = (
+        None
+    )
 
 
 class NumbersOut(ResponseModel):
-    """The numbers. Of those `running`, `expired` have a lease that is over; today began at midnight
-    UTC; workers are counted that have not said that they end."""
+    """The installation's key numbers."""
 
-    due: CountOut
+    due: Annotated[CountOut, Field(description="Jobs that can run now.")]
     scheduled: CountOut
     running: CountOut
-    expired: CountOut
-    retrying: CountOut
+    expired: Annotated[CountOut, Field(description="Running jobs whose lease has expired.")]
+    retrying: Annotated[
+        CountOut, Field(description="Queued jobs that have already had an attempt.")
+    ]
     held: CountOut
-    failed: CountOut
-    oldest_due: Annotated[SecondsOut | None, Field(description="In seconds.")]
-    completed_today: CountOut
-    failed_day: CountOut
-    workers_active: int
-    workers_total: int
+    failed: Annotated[CountOut, Field(description="Dead letters.")]
+    oldest_due: Annotated[
+        SecondsOut | None, Field(description="How long the oldest due job has waited, in seconds.")
+    ]
+    completed_today: Annotated[CountOut, Field(description="Since midnight UTC.")]
+    failed_day: Annotated[CountOut, Field(description="Failed permanently in the last 24 h.")]
+    workers_active: Annotated[int, Field(description="Live workers that take jobs.")]
+    workers_total: Annotated[
+        int, Field(description="All workers that have not reported that they stopped.")
+    ]
 
 
 class TargetOut(ResponseModel):
-    """What a sentence is about; without a name it is all of the kind."""
+    """An alert's subject."""
 
     kind: TargetKind
-    name: str | None
+    name: Annotated[str | None, Field(description="`null`: all of this kind.")]
 
 
 class AttentionOut(ResponseModel):
-    """One thing that needs attention, and a command that helps."""
+    """An alert."""
 
-    code: AlertCode
-    level: Level
-    sentence: str
-    command: str
-    target: TargetOut
+    code: Annotated[AlertCode, Field(description="A stable code.")]
+    level: Annotated[Level, Field(description="How serious it is.")]
+    sentence: Annotated[str, Field(description="The alert.")]
+    command: Annotated[str, Field(description="A command or statement that helps.")]
+    target: Annotated[TargetOut, Field(description="What the alert is about.")]
 
 
 class CompletionOut(ResponseModel):
-    """A job that was completed lately, by its last attempt."""
+    """A recently completed job."""
 
     job_id: IdOut
     queue: str
@@ -131,16 +144,15 @@ class CompletionOut(ResponseModel):
     attempt: int
     started_at: datetime
     ended_at: datetime
-    ran: Annotated[SecondsOut, Field(description="In seconds.")]
+    ran: Annotated[SecondsOut, Field(description="Run time in seconds.")]
 
 
 class OverviewOut(ResponseModel):
-    """The installation at the database's time `now`. `words` sums it up, also when all is well;
-    `attention` has the worst first, `more` says how many more there are."""
+    """The installation at a glance."""
 
-    now: datetime
-    words: str
+    now: Annotated[datetime, Field(description="The time on the database's clock.")]
+    words: Annotated[str, Field(description="A one-sentence summary.")]
     numbers: NumbersOut
-    attention: list[AttentionOut]
-    more: int
-    completions: list[CompletionOut]
+    attention: Annotated[list[AttentionOut], Field(description="Alerts, worst first.")]
+    more: Annotated[int, Field(description="How many more alerts there are.")]
+    completions: Annotated[list[CompletionOut], Field(description="Recently completed jobs.")]

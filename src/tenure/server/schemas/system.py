@@ -1,4 +1,4 @@
-"""Leases, what the installation stands on and what the doctor finds, over the wire."""
+"""Models for leases, the system and the doctor."""
 
 from datetime import date, datetime
 from typing import Annotated
@@ -10,50 +10,56 @@ from tenure.types import FindingCode, HorizonHolderKind, Level
 
 
 class LeaseOut(ResponseModel):
-    """The lease of a running job. `length` is what it had after its last renewal, `remaining` what
-    is left of that by the database's clock, negative if it is over: in seconds."""
+    """A running job's lease."""
 
     job_id: IdOut
     queue: str
     task: str
     attempt: int
     max_attempts: int
-    worker_id: IdOut
+    worker_id: Annotated[IdOut, Field(description="The worker that holds it.")]
     claimed_at: datetime
     expires_at: datetime
-    length: SecondsOut
-    remaining: SecondsOut
+    length: Annotated[
+        SecondsOut, Field(description="The lease length at the last renewal, in seconds.")
+    ]
+    remaining: Annotated[
+        SecondsOut,
+        Field(description="Seconds left on the database's clock. Negative if expired."),
+    ]
     renewals: int
     cancel_requested: bool
 
 
 class LeaseListOut(ResponseModel):
-    """Leases, those that end first before others."""
+    """Leases, soonest to expire first."""
 
     leases: list[LeaseOut]
 
 
 class SchemaOut(ResponseModel):
-    """The database's schema beside this release; `problem` says why they do not fit, if so."""
+    """The database's schema version."""
 
     version: int
-    needed: int
-    pending: list[str]
-    problem: str | None
+    needed: Annotated[int, Field(description="The version this release needs.")]
+    pending: Annotated[list[str], Field(description="Migrations not applied yet.")]
+    problem: Annotated[
+        str | None, Field(description="Why the schema is incompatible with this release.")
+    ]
 
 
 class DurabilityOut(ResponseModel):
-    """What a commit waits for: the disk, and the standbys that `standby_names` names."""
+    """PostgreSQL settings that determine what a commit waits for."""
 
     fsync: bool
     full_page_writes: bool
     synchronous_commit: str
-    standby_names: str
-    standbys: int
+    standby_names: Annotated[str, Field(description="Standbys that commits wait for.")]
+    standbys: Annotated[int, Field(description="Number of connected standbys.")]
 
 
 class TableOut(ResponseModel):
-    """One table, its indexes and partitions with it; rows as the server estimates them."""
+    """A table with its indexes and partitions. Row counts are PostgreSQL's estimates."""
 
     name: str
     bytes: int
@@ -62,37 +68,38 @@ class TableOut(ResponseModel):
 
 
 class HolderOut(ResponseModel):
-    """Who keeps dead rows from being removed; `name` is a pid, a slot's or a prepared transaction's
-    name. `lag` is in transactions, `age` in seconds."""
+    """A transaction, slot or standby that keeps vacuum from removing dead rows."""
 
     kind: HorizonHolderKind
-    name: str
+    name: Annotated[
+        str, Field(description="A pid, or the name of a slot or a prepared transaction.")
+    ]
     application: str | None
     state: str | None
-    lag: int
-    age: SecondsOut | None
+    lag: Annotated[int, Field(description="Age in transactions.")]
+    age: Annotated[SecondsOut | None, Field(description="Age in seconds.")]
 
 
 class HistoryOut(ResponseModel):
-    """A table with a partition for each day; the last ones are ahead of today."""
+    """A table with one partition per day."""
 
     name: str
-    days: int
+    days: Annotated[int, Field(description="Number of partitions.")]
     first: date
-    last: date
+    last: Annotated[date, Field(description="The last day, which is in the future.")]
     bytes: int
-    keep_days: int
+    keep_days: Annotated[int, Field(description="Retention in days.")]
 
 
 class SystemOut(ResponseModel):
-    """What the installation stands on. Addresses are told without user and password."""
+    """The release, the database and its storage."""
 
-    release: str
-    database: str
+    release: Annotated[str, Field(description="Tenure's version.")]
+    database: Annotated[str, Field(description="The address, without user and password.")]
     database_schema: str
-    redis: bool
+    redis: Annotated[bool, Field(description="Whether Redis carries wakeups.")]
     server: Annotated[str, Field(description="PostgreSQL's version.")]
-    role: str
+    role: Annotated[str, Field(description="The role the server connects as.")]
     schema_version: SchemaOut
     durability: DurabilityOut
     tables: list[TableOut]
@@ -101,18 +108,17 @@ class SystemOut(ResponseModel):
 
 
 class FindingOut(ResponseModel):
-    """What the doctor found; where it is not fine, why it matters and what to do. `fault` says it
-    to a program."""
+    """One of the doctor's findings."""
 
     subject: str
     level: Level
-    what: str
-    why: str
-    todo: str
-    fault: FindingCode | None
+    what: Annotated[str, Field(description="What was found.")]
+    why: Annotated[str, Field(description="Why it matters.")]
+    todo: Annotated[str, Field(description="What to do.")]
+    fault: Annotated[FindingCode | None, Field(description="A stable code. `null` if all is well.")]
 
 
 class FindingListOut(ResponseModel):
-    """Findings, in the order of the examination."""
+    """Findings, in check order."""
 
     findings: list[FindingOut]

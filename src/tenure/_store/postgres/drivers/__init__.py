@@ -1,7 +1,4 @@
-"""Callers' connections: which there are, and how each one's transaction is joined.
-
-Nothing is imported to find out: what made the connection has been loaded already.
-"""
+"""Join transactions on callers' connections, without importing their drivers."""
 
 import sys
 from typing import Any
@@ -23,8 +20,8 @@ _ASYNC = (
     "an AsyncConnection of psycopg, a connection of asyncpg or Django, "
     "or an AsyncConnection or AsyncSession of SQLAlchemy"
 )
-_IS_ASYNC = "it is async: await the async form (aenqueue, an AsyncJob's complete)"
-_IS_SYNC = "it is sync and would block the event loop: use the sync form (enqueue, a Job's)"
+_IS_ASYNC = "it is async; await the async form (aenqueue, an AsyncJob's complete)"
+_IS_SYNC = "it is sync and would block the event loop; use the sync form (enqueue, a Job's)"
 _DJANGO = (
     ("django.db.backends.base.base", "BaseDatabaseWrapper"),
     ("django.utils.connection", "ConnectionProxy"),
@@ -44,10 +41,7 @@ _PSYCOPG2 = (("psycopg2.extensions", "connection"),)
 
 
 def session_on(connection: Any, *, schema: str, ring: Publish | None = None) -> Runner:
-    """A runner that joins the transaction of a caller's sync connection.
-
-    `ring` is told which queues it wakes, where whoever commits can ring for them.
-    """
+    """Return a runner that joins a caller's transaction. `ring` receives the queues to wake."""
     given = connection
     if _is(connection, _DJANGO):
         connection = django_connection(connection)
@@ -58,12 +52,12 @@ def session_on(connection: Any, *, schema: str, ring: Publish | None = None) -> 
     if isinstance(given, AsyncConnection) or _is(given, _ASYNCPG + _ASYNC_SQLALCHEMY):
         raise _refusal(given, connection, _IS_ASYNC)
     if given is not connection:
-        raise _refusal(given, connection, f"it stands on a {_kind(connection)}, and not on psycopg")
-    raise _refusal(given, connection, f"it takes {_SYNC}")
+        raise _refusal(given, connection, f"it uses a {_kind(connection)}, not psycopg")
+    raise _refusal(given, connection, f"pass {_SYNC}")
 
 
 def asession_on(connection: Any, *, schema: str, ring: Publish | None = None) -> AsyncRunner:
-    """A runner that joins the transaction of a caller's async connection."""
+    """Return a runner that joins the transaction on a caller's async connection."""
     if isinstance(connection, AsyncConnection):
         return AsyncSession(connection, schema=schema, own=False, ring=ring)
     if _is(connection, _ASYNCPG):
@@ -74,11 +68,11 @@ def asession_on(connection: Any, *, schema: str, ring: Publish | None = None) ->
         return DjangoSession(connection, lambda driver: session_on(driver, schema=schema))
     if isinstance(connection, Connection) or _is(connection, _SQLALCHEMY):
         raise _refusal(connection, connection, _IS_SYNC)
-    raise _refusal(connection, connection, f"it takes {_ASYNC}")
+    raise _refusal(connection, connection, f"pass {_ASYNC}")
 
 
 def _is(connection: object, kinds: tuple[tuple[str, str], ...]) -> bool:
-    """Whether it is one of these, in this order of module and name."""
+    """Return whether an object is an instance of one of these classes, given as module and name."""
     return any(
         isinstance(connection, getattr(sys.modules[module], name))
         for module, name in kinds
@@ -87,14 +81,13 @@ def _is(connection: object, kinds: tuple[tuple[str, str], ...]) -> bool:
 
 
 def _refusal(given: object, driver: object, remedy: str) -> InvalidValue:
-    """Why this connection cannot be joined, and what can."""
     if _is(driver, _PSYCOPG2):
         return InvalidValue(
-            f"a {_kind(given)} over psycopg2 cannot be joined: Tenure speaks psycopg 3; "
-            'pip install "psycopg[binary]" and connect with it (SQLAlchemy: '
-            "postgresql+psycopg://…; Django takes it by itself once psycopg2 is not installed)"
+            f"cannot join the transaction of a {_kind(given)} over psycopg2: Tenure needs psycopg "
+            '3; pip install "psycopg[binary]" and connect with it (SQLAlchemy: '
+            "postgresql+psycopg://…; Django uses it once psycopg2 is not installed)"
         )
-    return InvalidValue(f"the transaction of a {_kind(given)} cannot be joined here: {remedy}")
+    return InvalidValue(f"cannot join the transaction of a {_kind(given)} here: {remedy}")
 
 
 def _kind(connection: object) -> str:

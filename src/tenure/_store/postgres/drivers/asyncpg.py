@@ -1,4 +1,4 @@
-"""Joining the transaction of an asyncpg connection."""
+"""Join the transaction on an asyncpg connection."""
 
 import re
 import sys
@@ -18,14 +18,13 @@ _PARAMETER = re.compile(r"\$(\d+)(?:::(\w+(?:\[\])?))?")
 
 
 class AsyncpgSession(SessionBase):
-    """Performs operations inside a caller's transaction, over asyncpg."""
+    """Runs operations in a caller's transaction, over asyncpg."""
 
     def __init__(self, connection: Any, *, schema: str) -> None:
         super().__init__(schema)
         self._connection = connection
 
     async def run(self, op: Op[T]) -> T:
-        """Perform an operation and return its answer."""
         with self._translating_errors():
             return await arun(op, self._perform)
 
@@ -53,7 +52,6 @@ class AsyncpgSession(SessionBase):
 
     @contextmanager
     def _driver_errors(self, step: Step) -> Iterator[None]:
-        """Raise what asyncpg raises as one of our errors."""
         asyncpg: Any = sys.modules["asyncpg"]
         name = label(step)
         was_open = self._inside()
@@ -69,25 +67,24 @@ class AsyncpgSession(SessionBase):
                 ) from error
             raise _broken(name, was_open=was_open) from error
         except asyncpg.InterfaceError as error:
-            raise Unreachable(f"{name}: {error}; nothing was done") from error
+            raise Unreachable(f"{name}: {error}; nothing was changed") from error
         except (TimeoutError, OSError, asyncpg.InternalClientError) as error:
             raise _broken(name, was_open=was_open) from error
 
 
 def _broken(name: str, *, was_open: bool) -> Unreachable | OutcomeUnknown:
     if was_open:
-        return Unreachable(f"{name}: the connection broke, nothing was done")
-    return OutcomeUnknown(f"{name}: the connection broke before the answer came; ask again")
+        return Unreachable(f"{name}: the connection broke, nothing was changed")
+    return OutcomeUnknown(f"{name}: the connection broke before the answer; try again")
 
 
 @cache
 def as_texts(statement: str) -> str:
-    """The statement with every parameter as text that it casts itself.
+    """Return the statement with every parameter sent as text and cast inside the statement.
 
-    asyncpg would encode by type, and so by what the caller has set there: a codec for jsonb,
-    and days in an interval, whose length a zone can change.
+    Otherwise, asyncpg would encode parameters by type, using the caller's codecs.
     """
     types: dict[str, str] = {}
     for number, kind in _PARAMETER.findall(statement):
         types[number] = types.get(number) or kind
-    return _PARAMETER.sub(lambda found: f"${found[1]}::text::{types[found[1]]}", statement)
+    return _PARAMETER.sub(lambda match: f"${match[1]}::text::{types[match[1]]}", statement)

@@ -1,4 +1,4 @@
-"""Joining the transaction of Django's connections: `django.db.connection` and its like."""
+"""Join the transaction on Django's connections: `django.db.connection` and the like."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -11,11 +11,11 @@ T = TypeVar("T")
 
 
 def django_connection(given: Any) -> Any:
-    """The driver's connection, of this thread; made if there is none yet."""
+    """Return this thread's driver connection, connecting if needed."""
     if given.vendor != "postgresql":
         raise InvalidValue(
-            f"Django's database {given.alias!r} is {given.vendor}, and Tenure's is PostgreSQL: "
-            "one transaction cannot hold both; enqueue without connection="
+            f"Django's database {given.alias!r} is {given.vendor}, but Tenure's is PostgreSQL, and "
+            "a transaction cannot span both; enqueue without connection="
         )
     given.ensure_connection()
     given.validate_no_broken_transaction()
@@ -23,14 +23,13 @@ def django_connection(given: Any) -> Any:
 
 
 class DjangoSession:
-    """Performs operations for async code, on the thread where Django keeps its connections."""
+    """Runs operations for async code, on the thread that owns Django's connections."""
 
     def __init__(self, given: Any, join: Callable[[Any], Runner]) -> None:
         self._given = given
         self._join = join
 
     async def run(self, op: Op[T]) -> T:
-        """Perform an operation and return its answer."""
         from asgiref.sync import sync_to_async  # noqa: PLC0415 - comes with Django
 
         answer: T = await sync_to_async(self._run)(op)

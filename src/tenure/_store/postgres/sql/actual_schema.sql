@@ -1,6 +1,6 @@
 -- $1 schema
--- What is in the schema, partitions and what is theirs left out: tables, columns, constraints,
--- sequences, indexes. Of partitions, the indexes that are not valid.
+-- Read the schema's tables, columns, constraints, sequences and indexes, without partitions; for
+-- partitions, only invalid indexes.
 -- Reads the catalog; locks nothing.
 WITH relation AS MATERIALIZED (
     SELECT c.oid, c.relname::text AS name, c.relkind, c.relispartition

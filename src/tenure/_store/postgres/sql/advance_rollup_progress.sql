@@ -1,5 +1,5 @@
--- $1 final_to, $2 marked_to, $3 counted_until, $4 mark_anew
--- Record how far minutes are folded. A mark is the first transaction that had not begun to write.
+-- $1 final_to, $2 marked_to, $3 counted_until, $4 take_mark
+-- Record how far minutes are folded. A mark is the first transaction that hadn't begun to write.
 -- Uses rollup_state_pkey; the row is locked already.
 UPDATE /*schema.*/rollup_state AS s SET
     final_to = $1::timestamptz,

@@ -1,5 +1,5 @@
 -- $1 now
--- The days that have begun and that the archive has a partition for, newest first.
+-- List the days that have begun and have an archive partition, newest first.
 -- Reads the catalog; locks nothing.
 SELECT d.day
 FROM (

@@ -1,6 +1,6 @@
 -- $1 day, $2 before, $3 searched
--- Where a stretch of so many archived jobs of one day ends, counted down from an id; no row if the
--- day has fewer. Ids of a day have gaps, so that they are counted.
+-- Find where a page of $3 of one day's archived jobs ends, counting down from an id; no row if the
+-- day has fewer. Ids have gaps within a day, so rows are counted.
 -- Uses that day's primary key backwards; locks nothing.
 SELECT a.id
 FROM /*schema.*/job_archive AS a

@@ -1,6 +1,6 @@
 -- $1 job_id
--- The ended running periods of one job, oldest first; those of a dead letter also after their days
--- were dropped, from the copy that was filed with it.
+-- Read a job's ended attempts, oldest first. A dead letter's are still read after their days were
+-- dropped, from the copy filed with it.
 -- Uses attempt_pkey of each day and job_failed_pkey; locks nothing.
 WITH kept AS MATERIALIZED (
     SELECT

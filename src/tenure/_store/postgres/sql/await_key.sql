@@ -1,5 +1,5 @@
 -- $1 task, $2 key
--- Wait until nobody else holds this key's row: a settle skipped it as locked.
+-- Wait for the lock on a key's row that a settle skipped.
 -- Uses job_key_pkey; locks that one row.
 SELECT k.job_id
 FROM /*schema.*/job_key AS k

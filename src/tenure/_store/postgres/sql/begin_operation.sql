@@ -1,5 +1,5 @@
 -- $1 id, $2 total, $3 now
--- Let an operation begin that has all its members; one without any is done.
+-- Let an operation begin once it has all its members; one without members is done.
 -- Uses operation_pkey; the row is its transaction's own.
 UPDATE /*schema.*/operation AS o SET
     total = $2::integer,

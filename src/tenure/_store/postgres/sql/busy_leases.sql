@@ -1,6 +1,6 @@
 -- $1 ids, $2 tokens, $3 owners, $4 now
--- Which of these leases, that a renewal passed over, are busy: still their jobs', and locked
--- by somebody or not over. All others are lost.
+-- Among leases that a renewal skipped, return the busy ones: still their jobs' and either locked or
+-- not expired. All others are lost.
 -- Uses job_pkey; locks for a moment what is not locked, in id order, to tell which that is.
 WITH free AS MATERIALIZED (
     SELECT j.id, j.lease_expires_at

@@ -1,6 +1,6 @@
 -- $1 ids, $2 filed_on, $3 now
--- Cancel jobs: a queued one ends at once, a running one is asked to (its next renewal's
--- answer says so). No row for an id: nothing live has it.
+-- Cancel jobs: end a queued one, request it for a running one (its next renewal reports it). No
+-- row: no live job has the id.
 -- Uses job_pkey and job_key_pkey; locks jobs in id order, then keys, waiting.
 WITH held AS MATERIALIZED (
     SELECT j.*, coalesce($3::timestamptz, clock_timestamp()) AS ended_at

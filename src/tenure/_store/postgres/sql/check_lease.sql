@@ -1,6 +1,6 @@
 -- $1 id, $2 token, $3 owner, $4 now
--- Is this lease still the job's? And the newest day there is to file its end under. For a
--- transaction that will settle last; no lock, so that nobody waits for what it does between.
+-- Check that the lease is still the job's, and find the newest day to file its ending under. For
+-- transactions that settle last; takes no lock, so no other session waits for their work.
 -- Uses job_pkey; locks nothing.
 SELECT
     EXISTS (

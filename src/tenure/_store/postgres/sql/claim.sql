@@ -1,8 +1,8 @@
 -- $1 queues, $2 priorities, $3 returned, $4 floor_ats, $5 floor_ids, $6 names, $7 count, $8 worker, $9 ttl, $10 now, $11 strangers, $12 worker_losses, $13 deaths
--- Claim up to $7 due jobs from lanes in the order given, each above its floor. A suspect comes
--- alone, and only with fewer worker losses than $12 and fewer deaths than $13. renewals is -1 until
--- the handler begins. A limit on one of $6 leaves the claim to claim_limited. Tasks in $11 are left
--- to other workers. If there is no row, claim_blockers.sql finds out why.
+-- Claim up to $7 due jobs from lanes in order, each above its floor. A suspect is claimed alone,
+-- and only with fewer worker losses than $12 and fewer deaths than $13. renewals is -1 until the
+-- handler begins. A limit on any of $6 leaves the claim to claim_limited. Tasks in $11 are left to
+-- other workers. If there's no row, claim_blockers.sql finds out why.
 -- Uses job_lane_idx; locks the rows taken, skipping locked ones.
 WITH rule AS MATERIALIZED (
     SELECT q.name, q.lease, q.max_running,

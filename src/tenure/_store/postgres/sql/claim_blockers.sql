@@ -1,7 +1,7 @@
 -- $1 names, $2 now
--- Why a claim came back empty: a limit, a pause ('*' for all), or nothing due. And a time at
--- which it cannot have begun yet: a statement of ours takes 10 seconds at the most. What was
--- changed since counts as unread: the claim may have seen it as it was.
+-- Find why a claim was empty: a limit, a pause ('*' for all), or nothing due. Also return a time
+-- before the claim began: our statements take at most 10 seconds. Queues changed since then count
+-- as unread, because the claim may have seen the old row.
 -- Uses queue_pkey; locks nothing.
 SELECT
     coalesce($2::timestamptz, statement_timestamp()) - interval '10 seconds' AS now,

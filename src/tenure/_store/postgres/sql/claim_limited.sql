@@ -1,7 +1,7 @@
 -- $1 queues, $2 priorities, $3 returned, $4 floor_ats, $5 floor_ids, $6 names, $7 count, $8 worker, $9 ttl, $10 locked, $11 now, $12 strangers, $13 worker_losses, $14 deaths
--- Claim as claim.sql does, but never more than the limits leave: last in a transaction that
--- has locked the limited queues' rows and rescued their expired leases. All that still runs
--- is counted, an expired lease that was locked too: a renewal may be reviving it.
+-- Claim like claim.sql, but within the limits: last in a transaction that has locked the limited
+-- queues' rows and rescued their expired leases. Counts everything still running, including an
+-- expired lease that was locked: a renewal may be reviving it.
 -- Uses job_limited_idx and job_lane_idx; locks what it finds, skipping locked rows.
 WITH rule AS MATERIALIZED (
     SELECT q.name, q.lease, q.max_running,
@@ -9,7 +9,7 @@ WITH rule AS MATERIALIZED (
         AND coalesce(q.paused_until > coalesce($11::timestamptz, statement_timestamp()), true) AS paused,
         CASE
             WHEN q.max_running IS NULL THEN NULL
-            -- Set since the rows were locked: nobody holds this one, so it leaves no room.
+            -- Set since the rows were locked: this claim has no lock on it, so it leaves no room.
             WHEN q.name <> ALL ($10::text[]) THEN 0
             ELSE q.max_running - (
                 SELECT count(*)

@@ -1,4 +1,4 @@
 -- $1 now
--- The time now: what is so long ago is reckoned from it.
+-- Read the clock, for durations such as "2 h ago".
 -- Reads the clock; locks nothing.
 SELECT coalesce($1::timestamptz, statement_timestamp()) AS now

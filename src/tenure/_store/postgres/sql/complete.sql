@@ -1,7 +1,6 @@
 -- $1 ids, $2 tokens, $3 owners, $4 reasons, $5 results, $6 logs, $7 filed_on, $8 now, $9 channel
--- End the running periods that these whole leases still name as completed, where the job has
--- no key: the way nearly every job goes. What it leaves out, settle.sql takes. Who waits for
--- one of them is told. The answer names them by their place in the arrays, from 1 on.
+-- Complete these leases' attempts if their jobs have no key, as nearly all do; settle.sql takes the
+-- rest. Notifies callers waiting for one. Returns 1-based places in the arrays.
 -- Uses job_pkey; locks jobs in the order given, which is by id.
 WITH asked AS MATERIALIZED (
     SELECT *
@@ -43,5 +42,5 @@ SELECT g.place, g.lease_expires_at <= g.ended_at AS late,
     -- A waiting caller also polls: a full NOTIFY queue must not keep a job from ending.
     CASE WHEN g.awaited AND pg_notification_queue_usage() < 0.5
         THEN pg_notify($9::text, g.id::text)
-    END AS told
+    END AS notified
 FROM gone AS g

@@ -1,6 +1,6 @@
 -- $1 ids, $2 tokens, $3 owners, $4 ttls, $5 fails, $6 now
--- The holder is about to begin these jobs: from here on a loss counts. No row for a lease: it was
--- over before, and nothing may begin. Where $5 is true, max_losses becomes 0: a loss is the end.
+-- Confirm that these jobs are about to start: from here on, a loss counts. No row: the lease has
+-- expired, and the job must not start. If $5 is true, max_losses becomes 0: a loss ends the job.
 -- Uses job_pkey; locks in id order, waiting, and judges the time only after the wait.
 WITH locked AS MATERIALIZED (
     SELECT j.id, j.lease_expires_at, a.ttl, a.fails

@@ -1,6 +1,6 @@
 -- $1 queues, $2 most, $3 now
--- How many jobs were tried before and wait for another attempt: of $2 of each queue that are due,
--- and of $2 that are for later; and whether any queue may have more than these.
+-- Count the jobs waiting for another attempt, among $2 due and $2 later ones in each queue, and
+-- report whether a queue may have more.
 -- Uses job_lane_idx; locks nothing.
 WITH lane AS MATERIALIZED (
     SELECT p.priority::smallint, r.returned

@@ -1,5 +1,5 @@
 -- $1 most
--- How many jobs run in each queue, of $1 that run in all.
+-- Count each queue's running jobs, among at most $1.
 -- Uses job_expiry_idx; locks nothing.
 SELECT r.queue, count(*) AS running
 FROM (

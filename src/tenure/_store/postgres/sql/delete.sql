@@ -1,6 +1,6 @@
 -- $1 ids
--- Delete ended jobs for good, with their items, and their keys as far as they still have them. A
--- live one stays, and is told. No row: no job has the id.
+-- Delete ended jobs with their items and any keys they still hold. Live jobs stay and are reported.
+-- No row: no job has the id.
 -- Uses job_failed_pkey, job_archive_pkey of each day, job_item_pkey, job_key_pkey and job_pkey;
 -- locks dead letters, then archived jobs in id order, then keys, waiting.
 WITH dead AS MATERIALIZED (

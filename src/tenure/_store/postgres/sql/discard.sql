@@ -1,5 +1,5 @@
 -- $1 ids
--- Delete dead letters and their items for good. No row: no such dead letter.
+-- Delete dead letters and their items. No row: not a dead letter.
 -- Uses job_failed_pkey and job_item_pkey; locks dead letters in id order, waiting.
 WITH dead AS MATERIALIZED (
     SELECT f.id

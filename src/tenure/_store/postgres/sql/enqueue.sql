@@ -1,6 +1,6 @@
 -- $1 queues, $2 tasks, $3 args, $4 priorities, $5 run_ats, $6 delays, $7 max_attempts, $8 max_losses, $9 leases, $10 targets, $11 metas, $12 held, $13 channel, $14 wake, $15 now
--- Put jobs without a key into their queues; answers with their ids in the order asked, which
--- is the order in which ids are drawn.
+-- Enqueue jobs without a key. Returns their ids in request order, which is the order in which ids
+-- are drawn.
 -- Locks nothing: inserts only.
 WITH moment AS MATERIALIZED (
     SELECT
@@ -44,6 +44,6 @@ RETURNING
     (
         SELECT count(pg_notify($13::text, w.queue))
         FROM unnest($14::text[]) AS w (queue)
-        -- A full queue would refuse the commit; without a wakeup, polls find it.
+        -- A full NOTIFY queue would refuse the commit; without a wakeup, polls find the job.
         WHERE pg_notification_queue_usage() < 0.5
     ) AS woken

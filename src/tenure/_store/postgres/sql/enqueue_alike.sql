@@ -1,6 +1,6 @@
 -- $1 args, $2 queue, $3 task, $4 priority, $5 run_at, $6 delay, $7 max_attempts, $8 max_losses, $9 lease, $10 target, $11 meta, $12 held, $13 channel, $14 wake, $15 now
--- Put jobs into one queue that have no key and differ in nothing but their arguments, a list of
--- them; answers with their ids in the order asked, which is the order in which ids are drawn.
+-- Enqueue jobs without a key that differ only in their arguments. Returns their ids in request
+-- order, which is the order in which ids are drawn.
 -- Locks nothing: inserts only.
 INSERT INTO /*schema.*/job AS j (
     queue, task, args, priority, created_at, run_at,
@@ -25,7 +25,7 @@ FROM (SELECT coalesce($15::timestamptz, clock_timestamp()) AS now) AS m
 CROSS JOIN jsonb_array_elements($1::jsonb) AS a (args)
 RETURNING
     j.id,
-    -- A full queue would refuse the commit; without a wakeup, polls find it.
+    -- A full NOTIFY queue would refuse the commit; without a wakeup, polls find the job.
     (
         SELECT pg_notify($13::text, $2)
         WHERE $2 = ANY ($14::text[]) AND pg_notification_queue_usage() < 0.5

@@ -1,7 +1,7 @@
 -- $1 queues, $2 tasks, $3 args, $4 priorities, $5 run_ats, $6 delays, $7 max_attempts, $8 max_losses, $9 leases, $10 targets, $11 metas, $12 held, $13 keys, $14 key_fors, $15 channel, $16 wake, $17 now
--- Put jobs with a key into their queues, each (task, key) at most once per call. A key that
--- is taken answers with the job that holds it, and writes, so that the answer is as durable
--- as the job (DO NOTHING would confirm what a failover can still erase).
+-- Enqueue jobs with a key, each (task, key) at most once per call. If a key is taken, returns the
+-- job that holds it, and still writes, so the response is as durable as the job (DO NOTHING would
+-- confirm what a failover can still erase).
 -- Uses job_key_pkey; locks keys in (task, key) order.
 WITH moment AS MATERIALIZED (
     SELECT
@@ -25,7 +25,7 @@ WITH moment AS MATERIALIZED (
     INSERT INTO /*schema.*/job_key AS k (task, key, job_id)
     SELECT a.task, a.key, a.id FROM asked AS a ORDER BY a.task, a.key
     ON CONFLICT (task, key) DO UPDATE SET
-        hits = k.hits + 1,
+        hits = least(k.hits, 2147483646) + 1,
         job_id = CASE
             WHEN k.expires_at <= coalesce($17::timestamptz, clock_timestamp()) THEN excluded.job_id
             ELSE k.job_id
@@ -36,7 +36,7 @@ WITH moment AS MATERIALIZED (
         END
     RETURNING k.task, k.key, k.job_id
 ), granted AS MATERIALIZED (
-    -- Read once, after the last key has been waited for.
+    -- Read once, after waiting for the last key.
     SELECT coalesce($17, clock_timestamp()) AS now FROM (SELECT count(*) FROM holder) AS h
 ), added AS (
     INSERT INTO /*schema.*/job (
@@ -64,7 +64,7 @@ SELECT
     (
         SELECT count(pg_notify($15::text, w.queue))
         FROM unnest($16::text[]) AS w (queue)
-        -- A full queue would refuse the commit; without a wakeup, polls find it.
+        -- A full NOTIFY queue would refuse the commit; without a wakeup, polls find the job.
         WHERE pg_notification_queue_usage() < 0.5
     ) AS woken
 FROM asked AS a

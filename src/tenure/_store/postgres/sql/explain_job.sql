@@ -1,7 +1,7 @@
 -- $1 id, $2 most, $3 now
--- What is around a live job: how many due jobs of its queue are claimed before it, how many run
--- under a limit in its queue and in all, each counted up to $2, and who has its row locked, where
--- that can be told (one locker, still there). No row: it is not live.
+-- Read a live job's surroundings: due jobs ahead of it, running jobs under a limit in its queue and
+-- overall, each counted up to $2, and what locks its row, if known (a single locker that still
+-- exists). No row: it isn't live.
 -- Uses job_pkey, job_lane_idx and job_limited_idx; locks nothing.
 WITH asked AS MATERIALIZED (
     SELECT j.id, j.queue, j.priority, j.returned, j.run_at, j.xmax AS locked, j.renewed_at,

@@ -1,6 +1,6 @@
 -- $1 after_task, $2 after_signature, $3 task, $4 count, $5 most
--- Dead letters by task and error signature (those without one last in their task), above $1 and
--- $2, of all tasks or of $3: counted up to $5, with the first end, and the last with its error.
+-- Group dead letters by task and error signature (without one: last in their task), after $1 and
+-- $2, for all tasks or for $3: counted up to $5, with the first end, and the last with its error.
 -- Uses job_failed_signature_idx as a loose scan, and job_failed_group_idx; locks nothing.
 WITH RECURSIVE walked AS (
     SELECT $1::text AS task, $2::text AS signature, 0 AS nth

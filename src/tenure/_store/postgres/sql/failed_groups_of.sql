@@ -1,7 +1,7 @@
 -- $1 queue, $2 task, $3 after_task, $4 after_signature, $5 count, $6 most
--- Dead letters of one queue by task and error signature (those without one last in their task),
--- above $3 and $4, of all tasks or of $2: found among $6 of the queue, with the first end, and the
--- last with its error. `searched` is how many of the queue were looked at.
+-- Group one queue's dead letters by task and error signature (without one: last in their task),
+-- after $3 and $4, for all tasks or for $2: among $6 in the queue, with the first end, and the last
+-- with its error. `searched` is how many in the queue were examined.
 -- Uses job_failed_queue_idx and job_failed_pkey; locks nothing.
 WITH found AS MATERIALIZED (
     SELECT f.id, f.task, f.error_signature AS signature, f.ended_at

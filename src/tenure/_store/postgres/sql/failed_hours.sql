@@ -1,6 +1,6 @@
 -- $1 tasks, $2 signatures, $3 queue, $4 most, $5 now
--- Of each group of dead letters, by task and error signature, how many ended in each of the last 24
--- hours (`ago`, 0 for the last), among its $4 newest; of one queue, or of all.
+-- For each group of dead letters, count how many ended in each of the last 24 hours (`ago`, 0 for
+-- the last), among its $4 newest; for one queue or for all.
 -- Uses job_failed_group_idx; locks nothing.
 SELECT g.nth, floor(date_part('epoch', n.now - f.ended_at) / 3600)::integer AS ago, count(*) AS ended
 FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS g (task, signature, nth)

@@ -1,7 +1,7 @@
 -- $1 schedules, $2 versions, $3 fire_ats, $4 reasons, $5 run_ats, $6 lasts, $7 next_ats, $8 again, $9 channel, $10 wake, $11 now
--- Record ticks, make the jobs of those with a run_at, and with the last of each schedule move it
--- on, if it still has the version by which they were judged. A tick that is recorded makes
--- nothing more; with `again`, one that was skipped may still make its job.
+-- Record ticks, create jobs for those with a run_at, and advance each schedule with its last tick,
+-- if it still has the version used to decide them. A recorded tick creates nothing more; with
+-- `again`, a skipped one may still create its job.
 -- Uses schedule_pkey, schedule_tick_pkey; the schedules are locked, by due or lock_schedules.
 WITH moment AS MATERIALIZED (
     SELECT
@@ -38,7 +38,7 @@ WITH moment AS MATERIALIZED (
     WHERE $8::boolean AND t.job_id IS NULL
     RETURNING t.job_id, t.fire_at
 ), told AS MATERIALIZED (
-    -- IS TRUE, so that it is looked up by its hash and not joined: that would be row by row.
+    -- IS TRUE makes it a hash lookup; a join would go row by row.
     SELECT a.*, (a.job_id IN (SELECT t.job_id FROM ticked AS t)) IS TRUE AS made FROM asked AS a
 ), added AS (
     INSERT INTO /*schema.*/job (
@@ -82,7 +82,7 @@ SELECT
     (
         SELECT count(pg_notify($9::text, w.queue))
         FROM unnest($10::text[]) AS w (queue)
-        -- A full queue would refuse the commit; without a wakeup, polls find it.
+        -- A full NOTIFY queue would refuse the commit; without a wakeup, polls find the job.
         WHERE pg_notification_queue_usage() < 0.5
     ) AS woken
 FROM ticked AS t

@@ -1,6 +1,6 @@
 -- $1 queues, $2 tasks, $3 tags, $4 keys, $5 args, $6 created_after, $7 created_before, $8 due_after, $9 due_before, $10 attempt_from, $11 attempt_to, $12 id, $13 limit, $14 keep, $15 signature, $16 errors, $17 workers, $18 ended_after, $19 ended_before
--- Make the dead letters that match, oldest first and at most so many, the members of an operation;
--- without `keep` only count them.
+-- Freeze the matching dead letters, oldest first, at most $13, as an operation's members; without
+-- `keep`, only count them.
 -- Uses job_failed_pkey from its beginning on; locks nothing.
 WITH found AS MATERIALIZED (
     SELECT j.id, row_number() OVER (ORDER BY j.id) AS place

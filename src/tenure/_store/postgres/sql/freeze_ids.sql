@@ -1,5 +1,5 @@
 -- $1 id, $2 ids, $3 keep
--- Make the jobs of these ids the members of an operation, wherever they are; without `keep` only
+-- Freeze the jobs with these ids, in any table, as an operation's members; without `keep`, only
 -- count them.
 -- Inserts only: locks nothing.
 WITH found AS MATERIALIZED (

@@ -1,6 +1,6 @@
 -- $1 id, $2 schedule, $3 fire_ats, $4 after, $5 keep
--- Make those of these ticks that have no job the members of an operation, in their order, behind a
--- place; without `keep` only count them.
+-- Freeze those of these ticks that have no job, in order and after place $4, as an operation's
+-- members; without `keep`, only count them.
 -- Uses schedule_tick_pkey; inserts only: locks nothing.
 WITH found AS MATERIALIZED (
     SELECT n.fire_at

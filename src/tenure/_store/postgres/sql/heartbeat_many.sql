@@ -1,6 +1,5 @@
 -- $1 ids, $2 running, $3 now
--- Renew the presence of several workers at once; the answer says which of them are known, and
--- whether they were asked to drain.
+-- Renew the presence of several workers; return the known ones, and whether each should drain.
 -- Uses worker_pkey; locks in id order.
 WITH known AS MATERIALIZED (
     SELECT w.id, a.running

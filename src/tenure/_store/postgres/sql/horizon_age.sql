@@ -1,5 +1,5 @@
--- What keeps dead rows from being removed: by how many transactions the oldest of it lags, and its
--- age. Others' transactions have an age only for who may read all statistics; a slot has none.
+-- Find how far vacuum is held back: by how many transactions, and for how long. Other roles'
+-- transactions have an age only if this role may read all statistics; slots never have one.
 -- Reads statistics; locks nothing.
 SELECT coalesce(max(h.lag), 0)::bigint AS horizon,
     max(statement_timestamp() - h.since) FILTER (WHERE h.lag IS NOT NULL) AS oldest

@@ -1,6 +1,6 @@
 -- $1 count
--- Who keeps dead rows from being removed, and how far back: the oldest first.
--- Others' transactions have an age only for who may read all statistics; a slot has none.
+-- List what keeps dead rows from being removed, oldest first. Other roles' transactions have an age
+-- only if this role may read all statistics; slots never have one.
 -- Reads statistics; locks nothing.
 SELECT h.kind, h.name, h.application, h.state, h.lag::bigint AS lag, h.age
 FROM (

@@ -1,8 +1,8 @@
 -- $1 queues, $2 now
--- For each queue, the attempts that ended in the last hour and in the one before it, and how many
--- of them failed, timed out or were lost: from the minutes that are folded.
+-- For each queue, count the attempts that ended in the last hour and the hour before, and how many
+-- failed, timed out or were lost, from the folded minutes.
 -- Uses rollup_minute_pkey; locks nothing.
-SELECT q.name AS queue, r.minute >= h.now - interval '1 hour' AS lately,
+SELECT q.name AS queue, r.minute >= h.now - interval '1 hour' AS recent,
     sum(r.completed + r.failed + r.timed_out + r.lost)::bigint AS ended,
     sum(r.failed + r.timed_out + r.lost)::bigint AS failed
 FROM unnest($1::text[]) AS q (name)

@@ -1,5 +1,5 @@
--- Make the row that says how far minutes are folded, unless there is one. Not left to the conflict
--- alone, which would wait for a folder that is at it.
+-- Insert the rollup progress row if missing. ON CONFLICT alone would wait for a process that is
+-- folding.
 -- Uses rollup_state_pkey; locks nothing.
 INSERT INTO /*schema.*/rollup_state (final_to, marked_to, counted_until, mark)
 SELECT 'epoch', 'epoch', 'epoch', pg_snapshot_xmax(pg_current_snapshot())

@@ -1,5 +1,5 @@
 -- $1 job_id, $2 after, $3 count
--- The result items of one job by key, above a key.
+-- Read a job's result items after a key, by key.
 -- Uses job_item_pkey; locks nothing.
 SELECT i.key, i.data
 FROM /*schema.*/job_item AS i

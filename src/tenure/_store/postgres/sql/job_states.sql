@@ -1,5 +1,5 @@
 -- $1 ids
--- The states of jobs, wherever they are now: live, dead letters, archive.
+-- Read the states of jobs from any table (live, dead letters, archive).
 -- Uses job_pkey, job_failed_pkey and job_archive_pkey of each day; locks nothing.
 SELECT j.id, j.state FROM /*schema.*/job AS j WHERE j.id = ANY ($1::bigint[])
 UNION ALL

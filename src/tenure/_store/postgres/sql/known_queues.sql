@@ -1,5 +1,6 @@
--- The names of all queues that are known: of which something waits, is held or is among the dead
--- letters, that an operator has set something for, or that a worker of the last days serves.
+-- List all known queues: those with waiting or held jobs or dead letters, with an operator's
+-- settings, or served by a worker in the last few days. A worker over HTTP may claim to serve any
+-- name that its token's patterns match, so of its queues only those count that the token names.
 -- Uses job_lane_idx, job_held_idx and job_failed_queue_idx as loose scans, queue_pkey and
 -- worker_pkey; locks nothing.
 WITH RECURSIVE queued (name) AS (
@@ -37,6 +38,6 @@ FROM (
     UNION
     SELECT q.name FROM /*schema.*/queue AS q
     UNION
-    SELECT unnest(w.queues) FROM /*schema.*/worker AS w
+    SELECT unnest(coalesce(w.listed, w.queues)) FROM /*schema.*/worker AS w
 ) AS n
 WHERE n.name IS NOT NULL AND n.name <> '*'

@@ -1,5 +1,5 @@
 -- $1 ids
--- The last ended running period of each of these jobs, without trace and log.
+-- Read each of these jobs' last ended attempt, without traceback and log.
 -- Uses attempt_pkey of each day backwards; locks nothing.
 SELECT
     t.job_id, t.token, t.due_at, t.started_at, t.ended_at, t.claimed_by, t.renewals, t.settle_repeats,

@@ -1,5 +1,5 @@
 -- $1 names, $2 count
--- The last recorded ticks of each of these schedules, newest first.
+-- Read each of these schedules' last recorded ticks, newest first.
 -- Uses schedule_tick_pkey backwards; locks nothing.
 SELECT r.schedule, r.fire_at, r.outcome, r.reason, r.job_id, r.recorded_at
 FROM unnest($1::text[]) AS s (name)

@@ -1,5 +1,5 @@
 -- $1 older_than, $2 count, $3 now
--- Schedules that have been due for longer than this, the longest first.
+-- List schedules that have been due for longer than this, longest first.
 -- Uses schedule_due_idx; locks nothing.
 SELECT s.name, coalesce($3::timestamptz, statement_timestamp()) - s.next_at AS late
 FROM /*schema.*/schedule AS s

@@ -1,7 +1,7 @@
 -- $1 most, $2 now
--- For how long the first lease that nobody ended is over, the first schedule and the first chunk of
--- an operation are due; how many schedules are due, operations under way and items left of them, of
--- $1 at the most.
+-- Find how long ago the first unrescued lease expired, and how long the first schedule and
+-- operation chunk have been due. Count the due schedules, the active operations and their remaining
+-- items, at most $1.
 -- Uses job_expiry_idx, schedule_due_idx and operation_due_idx; locks nothing.
 WITH due AS MATERIALIZED (
     SELECT s.next_at FROM /*schema.*/schedule AS s

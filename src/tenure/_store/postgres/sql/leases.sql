@@ -1,6 +1,6 @@
--- $1 worker, $2 queue, $3 most, $4 count, $5 now
--- Leases of running jobs, those that end first before others: of a worker, of a queue, or of all;
--- looked for among the $3 that end first.
+-- $1 worker, $2 queue, $3 most, $4 count, $5 now, $6 granted
+-- List running jobs' leases, those that expire first at the front: for a worker, a queue, or all,
+-- among the $3 that expire first.
 -- Uses job_expiry_idx; locks nothing.
 SELECT r.id, r.queue, r.task, r.attempt, r.max_attempts, r.claimed_by, r.claimed_at, r.renewals,
     r.lease_expires_at, r.cancel_requested,
@@ -15,5 +15,6 @@ FROM (
     LIMIT $3::integer
 ) AS r
 WHERE (r.claimed_by = $1::uuid OR $1 IS NULL) AND (r.queue = $2::text OR $2 IS NULL)
+    AND (r.queue LIKE ANY ($6::text[]) OR $6 IS NULL)
 ORDER BY r.lease_expires_at, r.id
 LIMIT $4::integer

@@ -1,8 +1,8 @@
 -- $1 count, $2 floor, $3 now, $4 unread
--- Lock schedules that are due: first those that fell due within 5 s, then, from a floor on, those
--- that have to catch up, so that a backlog of ticks makes no other schedule late. Those in $4
--- are left to others.
--- Uses schedule_due_idx; passes over rows that another scheduler is at, and waits for none.
+-- Lock due schedules: first those due within the last 5 s, then, from a floor on, those that have
+-- to catch up, so a backlog of ticks doesn't make other schedules late. Those in $4 are left to
+-- other schedulers.
+-- Uses schedule_due_idx; skips rows that another scheduler has locked.
 WITH moment AS MATERIALIZED (
     SELECT coalesce($3::timestamptz, statement_timestamp()) AS now
 ), fresh AS MATERIALIZED (

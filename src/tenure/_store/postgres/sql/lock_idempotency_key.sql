@@ -1,7 +1,7 @@
 -- $1 actor, $2 key, $3 digest, $4 keep, $5 now
--- Make sure that an actor's idempotency key has a row, and hold it: whoever comes with the same
--- key waits for this transaction. Answers with the first request's digest and answer, which is
--- NULL for a new row and for one past its retention; it writes, to be as durable as the first.
+-- Insert or lock an idempotency key's row, so a second request with the key waits for this
+-- transaction. Returns the first request's digest and response (NULL if new or past its retention).
+-- It writes, to be as durable as the first.
 -- Uses idempotency_pkey; locks that row, waiting.
 INSERT INTO /*schema.*/idempotency AS i (actor, key, digest, created_at)
 VALUES ($1::text, $2::text, $3::text, coalesce($5::timestamptz, clock_timestamp()))

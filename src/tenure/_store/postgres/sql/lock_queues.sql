@@ -1,6 +1,6 @@
 -- $1 names
--- Lock the rows of the queues that have a limit, before their running jobs are counted in
--- another snapshot: in one statement two claims ran where one was allowed. `now` is after the wait.
+-- Lock limited queues' rows before counting their running jobs in another snapshot: in a single
+-- statement, two claims ran where one was allowed. `now` is after the wait.
 -- Uses queue_pkey; locks in name order, waiting.
 SELECT l.name, l.adopted, clock_timestamp() AS now
 FROM (

@@ -1,8 +1,8 @@
 -- $1 lag, $2 now
--- How far minutes are folded, and up to where they could be: those that are over by $1. whole: all
--- that was running when the mark was taken has ended, or the mark is another server's. After a
--- clock was set back, its minutes are folded again.
--- Uses rollup_state_pkey; locks its row, and answers with none if another one is at it.
+-- Lock the rollup progress, and find the minutes that ended $1 ago. whole: all transactions that
+-- were running when the mark was taken have ended, or the mark is another server's. If a clock was
+-- set back, its minutes are folded again.
+-- Uses rollup_state_pkey; locks its row; no row if another process has it locked.
 SELECT c.closed_to,
     least(s.final_to, c.closed_to) AS final_to,
     least(s.marked_to, c.closed_to) AS marked_to,

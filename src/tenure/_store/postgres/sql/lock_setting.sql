@@ -1,5 +1,5 @@
 -- $1 name, $2 changed_by, $3 now
--- Make sure a setting has a row, and lock it; answers with its value, null if it was new.
+-- Insert a setting's row if missing, and lock it; returns its value, null if it was new.
 -- Uses setting_pkey; locks that row, waiting.
 INSERT INTO /*schema.*/setting AS s (name, value, changed_at, changed_by)
 VALUES ($1::text, 'null', coalesce($3::timestamptz, clock_timestamp()), $2::text)

@@ -1,7 +1,7 @@
 -- $1 queues, $2 older_than, $3 count, $4 now
--- Jobs at the head of these queues' lanes that have been due for longer than this, and whose row a
--- transaction as old has locked: claims pass them over. With who has, where that can be told (one
--- locker, still there).
+-- List jobs at the head of these queues' lanes that have been due for longer than this and that
+-- claims skip because of an equally old row lock. Includes the locker, if known (a single one that
+-- still exists).
 -- Uses job_lane_idx; locks nothing.
 SELECT j.id, j.queue, l.pid, a.application_name AS application, a.xact_start AS since
 FROM unnest($1::text[]) AS q (name)

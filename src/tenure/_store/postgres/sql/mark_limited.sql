@@ -1,7 +1,7 @@
 -- $1 queues, $2 longest_lease, $3 now
--- Mark running jobs as limited that were claimed before their queue had a limit; the queue's
--- row is locked by the caller. Claims that were in flight then appear later, so this is done
--- again until none of their leases, were it the longest there is, can still hold.
+-- Mark running jobs as limited if they were claimed before their queue had a limit; the caller has
+-- locked the queue's row. Claims in flight at that time appear later, so this is repeated until
+-- none of their leases can still be held, even with the longest lease.
 -- Uses job_expiry_idx; locks jobs in id order, waiting.
 WITH stray AS MATERIALIZED (
     SELECT j.id

@@ -1,6 +1,6 @@
 -- $1 schema, $2 things, $3 columns, $4 rights
--- Which of these rights this session's role does not have, and whether it may use the schema at
--- all. What is not there is left out.
+-- List the privileges that this session's role is missing, and whether it may use the schema.
+-- Missing objects are left out.
 -- Reads the catalog; locks nothing.
 SELECT '' AS thing, '' AS column, 'USAGE' AS right
 FROM pg_catalog.pg_namespace AS n

@@ -1,6 +1,6 @@
 -- $1 ids, $2 queue, $3 priority, $4 run_at, $5 now
--- Give queued jobs another queue, priority or time. One that keeps its time is returned, so that it
--- keeps its age, whatever the floors where it goes. No row: not queued.
+-- Change queued jobs' queue, priority or time. A job that keeps its time is marked as returned, so
+-- it keeps its age despite its new lane's floors. No row: not queued.
 -- Uses job_pkey; locks in id order, waiting.
 WITH queued AS MATERIALIZED (
     SELECT j.id

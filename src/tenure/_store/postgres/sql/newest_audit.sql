@@ -1,4 +1,4 @@
 -- $1 before
--- The newest id of the audit that is below another one.
+-- Find the newest audit id below another.
 -- Uses audit_pkey backwards; locks nothing.
 SELECT a.id FROM /*schema.*/audit AS a WHERE a.id < $1::bigint ORDER BY a.id DESC LIMIT 1

@@ -1,5 +1,5 @@
 -- $1 now
--- The newest day, today at the latest, that both histories have a partition for.
+-- Find the newest day, up to today, for which both histories have a partition.
 -- Reads the catalog; locks nothing.
 SELECT max(d.day) AS day
 FROM (

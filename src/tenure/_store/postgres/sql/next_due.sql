@@ -1,5 +1,5 @@
 -- $1 queues, $2 priorities, $3 returned, $4 now
--- The earliest run_at still ahead in these lanes, so that a claimer sleeps until then.
+-- Find the next run_at in these lanes, so a claimer can sleep until then.
 -- Uses job_lane_idx; locks nothing.
 SELECT min(n.run_at) AS run_at, coalesce($4::timestamptz, statement_timestamp()) AS now
 FROM unnest($1::text[], $2::smallint[], $3::boolean[]) AS l (queue, priority, returned)

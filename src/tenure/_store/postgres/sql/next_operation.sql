@@ -1,5 +1,5 @@
 -- $1 now
--- When the next chunk of an operation is due, and the time now. An empty answer is no row.
+-- Find when an operation's next chunk is due, and the current time.
 -- Uses operation_due_idx; locks nothing.
 SELECT
     coalesce($1::timestamptz, clock_timestamp()) AS now,

@@ -1,5 +1,5 @@
 -- $1 floor, $2 now, $3 unread
--- When the next schedule is due, from a floor on and but for those in $3, and the time now.
+-- Find when the next schedule is due, from a floor on and excluding $3, and the current time.
 -- Uses schedule_due_idx; locks nothing.
 SELECT
     coalesce($2::timestamptz, clock_timestamp()) AS now,

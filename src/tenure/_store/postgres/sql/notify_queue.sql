@@ -1,5 +1,5 @@
--- How full the server's queue of notifications is, and its oldest open transaction: one that
--- listens keeps the queue from being emptied. Which sessions listen, the server does not show.
+-- Read how full the server's notification queue is, and its oldest open transaction: a listening
+-- one keeps the queue from being emptied. The server doesn't show which sessions listen.
 -- Reads statistics; locks nothing.
 SELECT pg_notification_queue_usage() AS usage, a.pid, a.application_name AS application, a.xact_start AS since
 FROM (SELECT) AS one

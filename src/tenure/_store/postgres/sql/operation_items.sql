@@ -1,6 +1,5 @@
 -- $1 id, $2 after, $3 until, $4 outcome, $5 count
--- The items of one operation in their order, behind a place and within a stretch: what is searched
--- is bounded.
+-- List one operation's items in order, within a range of places, which bounds the search.
 -- Uses operation_item_pkey; locks nothing.
 SELECT i.place, i.job_id, i.fire_at, i.outcome
 FROM /*schema.*/operation_item AS i

@@ -1,5 +1,5 @@
 -- $1 job_id, $2 count
--- The operations that one job is or was a member of, newest first, with what became of it there.
+-- List the operations that include or included a job, newest first, with its outcome.
 -- Uses operation_item_job_idx and operation_pkey; locks nothing.
 WITH member AS MATERIALIZED (
     SELECT i.operation_id, i.outcome

@@ -1,6 +1,6 @@
 -- $1 older_than, $2 count, $3 now
--- Leases that have been over for longer than this and that nobody could rescue, with who has
--- their rows locked, where that can be told (one locker, still there).
+-- List leases that expired longer ago than this and weren't rescued, with what locks their rows, if
+-- known (a single locker that still exists).
 -- Uses job_expiry_idx; locks nothing.
 SELECT j.id, a.pid, a.application_name, a.xact_start AS since
 FROM (

@@ -1,6 +1,6 @@
 -- $1 most, $2 now
--- For a glance: leases that are over, dead letters of a day and of an hour, and what was completed
--- since midnight UTC: of whole minutes as they are folded, of attempts since. Each up to $1.
+-- Count for the overview: expired leases, a day's and an hour's dead letters, and jobs completed
+-- since midnight UTC (folded minutes, then attempts). Each up to $1.
 -- Uses job_expiry_idx, job_failed_ended_idx, rollup_minute_pkey and attempt_ended_at_idx; locks
 -- nothing.
 WITH at AS MATERIALIZED (

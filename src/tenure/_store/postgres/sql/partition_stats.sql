@@ -1,4 +1,4 @@
--- The tables that have a partition per day: how many, the first and the last of them, their size.
+-- List the tables with daily partitions: their number, first and last day, and size.
 -- Reads the catalog; locks nothing.
 SELECT p.relname::text AS name, count(*) AS days,
     min(to_date(right(c.relname, 8), 'YYYYMMDD')) AS first,

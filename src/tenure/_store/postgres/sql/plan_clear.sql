@@ -1,6 +1,6 @@
 -- $1 schema
--- The statements that empty the tables of a schema, and leave its version: for tests. A DELETE for
--- each: of few rows in many partitions it is far quicker than a TRUNCATE.
+-- Build the statements that empty a schema's tables except its version, for tests. Deleting a few
+-- rows in many partitions is far faster than a TRUNCATE.
 -- Uses pg_class_relname_nsp_index; locks nothing.
 SELECT format('DELETE FROM %I.%I', $1::text, c.relname) AS statement
 FROM pg_class AS c

@@ -1,7 +1,7 @@
 -- $1 ahead, $2 archive_days, $3 attempt_days, $4 now
--- What partition upkeep has to do now, as statements in order: make the days ahead, finish
--- detaches that were interrupted, detach and drop days past their retention. The newest day
--- that has begun is always kept, so that there is somewhere to file.
+-- Plan partition maintenance as statements in order: create the days ahead, finish interrupted
+-- detaches, detach and drop expired days. The newest day that has begun is always kept, so there is
+-- always one to file under.
 -- Reads the catalog; locks nothing.
 WITH parent AS (
     SELECT c.oid, c.relname AS name, n.nspname AS schema, p.keep

@@ -1,5 +1,5 @@
 -- $1 id, $2 chunk_limit, $3 pause, $4 now
--- Let the next chunk of an operation be due later, and take so many at the most.
+-- Postpone an operation's next chunk and limit its size.
 -- Uses operation_pkey; the operation is locked, by due_operation.
 UPDATE /*schema.*/operation AS o SET
     chunk_limit = $2::integer,

@@ -1,5 +1,5 @@
 -- $1 keep, $2 count, $3 now
--- Forget what requests with an idempotency key were answered, past its retention; bounded.
+-- Delete idempotency keys' stored responses past their retention; bounded.
 -- Uses idempotency_created_idx; locks, skipping locked rows: a key in use again is left.
 WITH old AS MATERIALIZED (
     SELECT i.ctid AS place

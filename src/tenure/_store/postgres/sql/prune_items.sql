@@ -1,6 +1,6 @@
 -- $1 day, $2 after, $3 count
--- Delete the items of one day's archived jobs, a stretch of ids at a time, before the day is
--- dropped. No row: the day is done.
+-- Delete the items of one day's archived jobs, one id range at a time, before the day is dropped.
+-- No row: the day is done.
 -- Uses that day's primary key and job_item_pkey.
 WITH stretch AS MATERIALIZED (
     SELECT a.id, a.items

@@ -1,5 +1,5 @@
 -- $1 count, $2 now
--- Forget keys that are no longer held; bounded.
+-- Delete keys that are no longer held; bounded.
 -- Uses job_key_expires_idx; locks, skipping locked rows: one that is being taken again is left.
 WITH old AS MATERIALIZED (
     SELECT k.ctid AS place

@@ -1,5 +1,5 @@
 -- $1 keep, $2 count, $3 now
--- Forget the items of operations that ended long ago; bounded.
+-- Delete items of operations past their retention; bounded.
 -- Uses operation_ended_idx and operation_item_pkey; locks what it deletes.
 WITH old AS MATERIALIZED (
     SELECT i.operation_id, i.place

@@ -1,5 +1,5 @@
 -- $1 keep, $2 count, $3 now
--- Forget operations that ended long ago and whose items are gone.
+-- Delete operations past their retention whose items are gone.
 -- Uses operation_ended_idx and operation_item_pkey; locks, skipping locked rows.
 WITH old AS MATERIALIZED (
     SELECT o.id

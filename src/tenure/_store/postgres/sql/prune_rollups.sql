@@ -1,5 +1,5 @@
 -- $1 keep, $2 count, $3 now
--- Delete counts of minutes past their retention; bounded.
+-- Delete per-minute counts past their retention; bounded.
 -- Uses rollup_minute_minute_idx and rollup_minute_pkey; locks, skipping locked rows.
 WITH old AS MATERIALIZED (
     SELECT r.minute, r.queue, r.task

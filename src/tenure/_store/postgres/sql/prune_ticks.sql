@@ -1,6 +1,6 @@
 -- $1 keep, $2 count, $3 now
--- Forget ticks past their retention, schedule by schedule, also of those that are gone; what a
--- backfill recorded of days long past is kept as long.
+-- Delete ticks past their retention, schedule by schedule, including deleted schedules. Ticks that
+-- a backfill recorded for days long past are kept just as long.
 -- Uses schedule_tick_pkey; locks what it deletes.
 WITH RECURSIVE known AS (
     (

@@ -1,5 +1,5 @@
 -- $1 keep, $2 now
--- Forget workers that have not been heard of for long.
+-- Delete workers that haven't sent a heartbeat for a long time.
 -- Reads the whole table, which is small; locks, skipping locked rows.
 DELETE FROM /*schema.*/worker AS w
 WHERE w.id IN (

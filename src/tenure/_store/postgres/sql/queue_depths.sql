@@ -1,7 +1,6 @@
 -- $1 queues, $2 most, $3 now
--- How many jobs of each queue are due, for later, held and among the dead letters, each counted up
--- to $2, and since when the first has been due. Lanes are read one by one, so that what is due is
--- found beside what is for later.
+-- Count each queue's due, later, held and failed jobs, each up to $2, and find the age of the first
+-- due one. Lanes are read one by one, so due jobs are found among later ones.
 -- Uses job_lane_idx, job_held_idx and job_failed_queue_idx; locks nothing.
 WITH lane AS MATERIALIZED (
     SELECT p.priority::smallint, r.returned

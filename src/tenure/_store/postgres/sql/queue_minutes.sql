@@ -1,6 +1,6 @@
 -- $1 queues, $2 since
--- How many attempts of each queue completed and failed from $2 on, minute by minute, from those
--- that are folded. A minute in which nothing ended has no row.
+-- Count each queue's completed and failed attempts from $2 on, by folded minute. A minute without
+-- attempts has no row.
 -- Uses rollup_minute_pkey; locks nothing.
 SELECT r.queue, r.minute, r.completed, r.failed
 FROM unnest($1::text[]) AS q (name)

@@ -1,4 +1,4 @@
--- The names of queues that have something queued, for claimers that serve all of them.
+-- List the queues with queued jobs, for claimers that serve all of them.
 -- Uses job_lane_idx as a loose scan; locks nothing.
 WITH RECURSIVE known (name) AS (
     (

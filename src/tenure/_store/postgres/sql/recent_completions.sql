@@ -1,5 +1,5 @@
 -- $1 count, $2 most, $3 now
--- The attempts that completed a job last, of the $2 that ended last, since yesterday.
+-- List the last attempts that completed a job, among the last $2 that ended since yesterday.
 -- Uses attempt_ended_at_idx backwards; locks nothing.
 SELECT t.job_id, t.queue, t.task, t.attempt, t.claimed_by, t.started_at, t.ended_at
 FROM (

@@ -1,5 +1,5 @@
 -- $1 within, $2 schedules, $3 ticks, $4 now
--- What the ticks since $1 ago came to, counted: of the first $2 schedules, $3 of each at the most.
+-- Count tick outcomes since $1 ago, for the first $2 schedules, at most $3 each.
 -- Uses schedule_pkey and schedule_tick_pkey; locks nothing.
 WITH known AS MATERIALIZED (
     SELECT s.name FROM /*schema.*/schedule AS s WHERE s.name > '' ORDER BY s.name LIMIT $2::integer

@@ -1,6 +1,6 @@
 -- $1 id, $2 places, $3 outcomes, $4 counts, $5 chunk_limit, $6 job_ids, $7 now
--- Write what became of a chunk's items, with the jobs that they made, and move their operation
--- on: the next chunk is due when the rate allows it. Who comes late makes up for one second.
+-- Write the outcomes of a chunk's items and the jobs they created, and advance the operation: its
+-- next chunk is due when the rate allows. After a delay it catches up by at most one second.
 -- Uses operation_item_pkey and operation_pkey; the operation is locked, by due_operation.
 WITH moment AS MATERIALIZED (
     SELECT coalesce($7::timestamptz, clock_timestamp()) AS now

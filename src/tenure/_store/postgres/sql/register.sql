@@ -1,5 +1,5 @@
 -- $1 id, $2 name, $3 host, $4 pid, $5 version, $6 language, $7 queues, $8 slots, $9 now
--- Make a worker's presence known.
+-- Register a worker.
 -- Uses worker_pkey; locks that row.
 INSERT INTO /*schema.*/worker AS w (
     id, name, host, pid, version, language, state, queues, slots, started_at, last_heartbeat_at

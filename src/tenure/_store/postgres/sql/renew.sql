@@ -1,8 +1,8 @@
 -- $1 ids, $2 tokens, $3 owners, $4 ttls, $5 began, $6 now
--- Extend the leases that are still ours and not over. Never waits: no row for a lease means
--- that it is lost, or that its row is locked; busy_leases.sql tells which. The time is judged where
--- it is granted, too: a lease that ends while its neighbors are looked up is not revived. renewals
--- stays at -1 until the handler has begun ($5).
+-- Extend the leases that are still ours and haven't expired. Never waits: no row means that the
+-- lease is lost or its row locked, and busy_leases.sql tells which. The time is checked again on
+-- write, so a lease that expires during the lookup isn't revived. renewals stays at -1 until the
+-- handler has begun ($5).
 -- Uses job_pkey; locks in id order, skipping locked rows.
 WITH held AS MATERIALIZED (
     SELECT j.id, a.ttl, a.began

@@ -1,8 +1,8 @@
--- $1 floor, $2 count, $3 queues, $4 filed_on, $5 now, $6 holder, $7 kept, $8 max_worker_losses, $9 max_deaths, $10 asked_at, $11 alone_deaths
--- End leases that ran out, but those that $6 still holds ($7): back to the queue with the
--- attempt, under a raised token, failed at a cap, or cancelled on request. A worker loss is
--- counted. Only a death where the handler is not known to have begun (renewals is -1). Nothing
--- if the server started after the last renewal, or was promoted after the claim.
+-- $1 floor, $2 count, $3 queues, $4 filed_on, $5 now, $6 holder, $7 kept, $8 max_worker_losses, $9 max_deaths, $10 before_at, $11 alone_deaths
+-- End expired leases, except those that $6 still holds ($7): back to the queue with the attempt,
+-- under a higher token, failed at a cap, or cancelled on request. Counts a worker loss; only a
+-- death if the handler isn't known to have begun (renewals is -1); nothing if the server started
+-- after the last renewal or was promoted after the claim.
 -- Uses job_expiry_idx above the floor; locks jobs and keys, skipping locked ones.
 WITH expired AS MATERIALIZED (
     SELECT j.*
@@ -12,8 +12,9 @@ WITH expired AS MATERIALIZED (
         AND j.lease_expires_at <= coalesce($5::timestamptz, statement_timestamp())
         AND ($3::text[] IS NULL OR j.queue = ANY ($3))
         AND NOT (j.id = ANY ($7::bigint[]) AND j.claimed_by = $6::uuid)
-        -- After a wait for the table's lock nothing: holders waited for it too, and come first. The
-        -- wait is over when statement_timestamp() is read, so it counts from the transaction's start.
+        -- Rescue nothing after a wait for the table's lock: holders waited for it too, and go
+        -- first. The wait is over when statement_timestamp() is read, so it counts from the
+        -- transaction's start.
         AND NOT (
             SELECT clock_timestamp() - coalesce($10::timestamptz, transaction_timestamp()) > interval '1 second'
         )
@@ -84,8 +85,8 @@ WITH expired AS MATERIALIZED (
     UPDATE /*schema.*/job AS j SET
         state = 'queued', returned = true, token = j.token + 1,
         attempt = j.attempt - 1, worker_losses = e.worker_losses_now, deaths = e.deaths_now,
-        -- The first loss of a worker is nearly always a machine's; the second in a row is suspect.
-        -- Progress takes worker losses back, so a job with many deaths is suspect, too.
+        -- The first loss of a worker is nearly always the machine's fault; the second in a row is
+        -- suspect. Progress resets worker losses, so a job with many deaths is suspect, too.
         suspect = j.suspect OR (
             e.worker_losses_now > j.worker_losses
             AND (e.worker_losses_now >= 2 OR e.deaths_now >= $11::integer)

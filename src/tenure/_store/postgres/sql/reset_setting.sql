@@ -1,5 +1,5 @@
 -- $1 name
--- Take a setting back to its built-in value; answers with the one before. No row: it was there.
+-- Reset a setting to its default; returns the old value. No row: it had the default.
 -- Uses setting_pkey; locks that row, waiting.
 DELETE FROM /*schema.*/setting AS s
 WHERE s.name = $1::text

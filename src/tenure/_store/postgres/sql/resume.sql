@@ -1,5 +1,5 @@
 -- $1 ids
--- Let held jobs go on: returned, so that they keep their age and their place. No row: not held.
+-- Release held jobs, marked as returned so they keep their age and place. No row: not held.
 -- Uses job_pkey; locks in id order, waiting.
 WITH waiting AS MATERIALIZED (
     SELECT j.id

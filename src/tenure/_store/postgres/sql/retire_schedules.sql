@@ -1,5 +1,5 @@
 -- $1 names, $2 program_version, $3 now
--- Let schedules have no more ticks, in the name of the program's version that dropped them.
+-- Retire schedules, recording the program version that dropped them.
 -- Uses schedule_pkey; the rows are locked already, by lock_schedules.
 UPDATE /*schema.*/schedule AS s SET
     retired_at = coalesce($3::timestamptz, clock_timestamp()),

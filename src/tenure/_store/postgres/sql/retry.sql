@@ -1,7 +1,7 @@
 -- $1 ids, $2 now
--- Bring dead letters back under their ids for a new life: token raised, attempts and losses
--- zero, and no expires_in, which counts from the enqueue. One whose key another job holds
--- stays; the answer names that job. No row: no such dead letter.
+-- Requeue dead letters under their ids: with a higher token, zero attempts and losses, and no
+-- expires_in, which counts from the enqueue. If another job holds the key, the dead letter stays
+-- and that job is returned. No row: not a dead letter.
 -- Uses job_failed_pkey and job_key_pkey; locks dead letters in id order, then keys, waiting.
 WITH dead AS MATERIALIZED (
     SELECT f.*

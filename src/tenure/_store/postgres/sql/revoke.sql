@@ -1,6 +1,6 @@
 -- $1 ids, $2 filed_on, $3 now
--- Take running jobs from their holders and end them as cancelled, under a raised token: the
--- holder's next write is refused. No row for an id: it is not running.
+-- Take running jobs away from their holders and end them as cancelled, under a higher token, so the
+-- holder's next write is rejected. No row: not running.
 -- Uses job_pkey and job_key_pkey; locks jobs in id order, then keys, waiting.
 WITH held AS MATERIALIZED (
     SELECT j.*, coalesce($3::timestamptz, clock_timestamp()) AS ended_at,

@@ -1,7 +1,7 @@
 -- $1 since, $2 until, $3 bounds
--- Fold the first minute, from $1 up to $2, in which an attempt ended: its counts by queue and task,
--- by each alone and of all (named ''), with waits and running times in buckets below each of $3.
--- What was counted before is replaced, nothing taken away. No row: there is no such minute.
+-- Fold the first minute, from $1 up to $2, in which an attempt ended: counts by queue and task, by
+-- each alone and overall (named ''), with waits and run times in buckets below each of $3. Earlier
+-- counts are replaced, never reduced. No row: no such minute.
 -- Uses attempt_ended_at_idx of each day and rollup_minute_pkey; locks that minute's rows.
 WITH first AS MATERIALIZED (
     SELECT date_bin('1 minute', t.ended_at, 'epoch') AS minute
@@ -17,7 +17,7 @@ WITH first AS MATERIALIZED (
     JOIN /*schema.*/attempt AS t
         ON t.ended_at >= f.minute AND t.ended_at < f.minute + interval '1 minute'
 ), cell AS MATERIALIZED (
-    -- Few, so that the many counts below are not made for each attempt.
+    -- Few rows, so that the many counts below are not computed for each attempt.
     SELECT t.minute, t.queue, t.task, t.outcome,
         width_bucket(t.wait, $3::float8[]) AS wait_bucket,
         width_bucket(t.run, $3) AS run_bucket,

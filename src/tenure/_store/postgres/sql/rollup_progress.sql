@@ -1,5 +1,5 @@
 -- $1 now
--- Up to when minutes are folded and up to when they are final, NULL before the first; the time now.
+-- Read the time up to which minutes are folded and final (NULL before the first), and the time now.
 -- Uses rollup_state_pkey; locks nothing.
 SELECT coalesce($1::timestamptz, statement_timestamp()) AS now,
     (SELECT nullif(s.counted_until, 'epoch') FROM /*schema.*/rollup_state AS s WHERE s.singleton) AS counted_until,

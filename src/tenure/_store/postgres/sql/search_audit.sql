@@ -1,8 +1,8 @@
 -- $1 before, $2 lowest, $3 count, $4 actor, $5 source, $6 action, $7 enqueued
--- What was done, newest first, within a stretch of ids: by part of an actor's name, a source, an
--- action or the first word of one; with what was enqueued, or without. What is searched is bounded.
+-- Search the audit log, newest first, within a range of ids: by part of an actor's name, a source,
+-- an action or its first word; with or without enqueues. The search is bounded.
 -- Uses audit_pkey backwards; locks nothing.
-SELECT a.id, a.at, a.actor, a.source, a.action, a.target, a.reason, a.before, a.after
+SELECT a.id, a.at, a.actor, a.source, a.action, a.target, a.reason, a.before, a.after, a.address
 FROM /*schema.*/audit AS a
 WHERE a.id < $1::bigint AND a.id >= $2::bigint
     AND (strpos(a.actor, $4::text) > 0 OR $4 IS NULL)

@@ -1,6 +1,7 @@
--- $1 queues, $2 tasks, $3 tags, $4 keys, $5 args, $6 created_after, $7 created_before, $8 due_after, $9 due_before, $10 attempt_from, $11 attempt_to, $12 before, $13 window, $14 count, $15 workers, $16 ended_after, $17 ended_before, $18 errors
--- Dead letters that match, newest first, among the newest $13 below an id; with how many were
+-- $1 queues, $2 tasks, $3 tags, $4 keys, $5 args, $6 created_after, $7 created_before, $8 due_after, $9 due_before, $10 attempt_from, $11 attempt_to, $12 before, $13 window, $14 count, $15 workers, $16 ended_after, $17 ended_before, $18 errors, $19 granted, $20 largest
+-- Search dead letters, newest first, among the newest $13 below an id; report how many were
 -- searched, and down to which id.
+-- Payload fields larger than $20 bytes of JSON are left out.
 -- Uses job_failed_pkey backwards; locks nothing.
 WITH found AS MATERIALIZED (
     SELECT
@@ -8,7 +9,22 @@ WITH found AS MATERIALIZED (
         j.claimed_by, j.items, j.priority, j.attempt, j.max_attempts, j.losses,
         j.worker_losses, j.deaths, false AS suspect, false AS held,
         false AS cancel_requested, 'failed' AS state, j.queue, j.task, j.key, j.done_reason,
-        j.args, NULL::jsonb AS result, j.cursor, j.progress, j.meta
+        CASE
+            WHEN $20::integer IS NULL
+                OR pg_column_size(j.args) <= $20 AND octet_length(j.args::text) <= $20
+            THEN j.args
+        END AS args, NULL::jsonb AS result,
+        CASE
+            WHEN $20 IS NULL
+                OR pg_column_size(j.cursor) <= $20 AND octet_length(j.cursor::text) <= $20
+            THEN j.cursor
+        END AS cursor,
+        CASE
+            WHEN $20 IS NULL
+                OR pg_column_size(j.progress) <= $20 AND octet_length(j.progress::text) <= $20
+            THEN j.progress
+        END AS progress,
+        j.meta
     FROM (
         SELECT *
         FROM /*schema.*/job_failed AS n
@@ -18,6 +34,7 @@ WITH found AS MATERIALIZED (
     ) AS j
     WHERE (j.claimed_by = ANY ($15::uuid[]) OR $15 IS NULL)
         /*include job_filter*/
+        AND (j.queue LIKE ANY ($19::text[]) OR $19 IS NULL)
         AND (j.ended_at >= $16::timestamptz OR $16 IS NULL)
         AND (j.ended_at < $17::timestamptz OR $17 IS NULL)
         AND (j.error_type = ANY ($18::text[]) OR j.error_signature = ANY ($18)

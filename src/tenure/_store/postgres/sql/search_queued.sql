@@ -1,6 +1,7 @@
--- $1 queues, $2 tasks, $3 tags, $4 keys, $5 args, $6 created_after, $7 created_before, $8 due_after, $9 due_before, $10 attempt_from, $11 attempt_to, $12 before, $13 window, $14 count, $15 views, $16 now, $17 errors
--- Queued jobs that match, newest first, among the newest $13 live ones below an id; with how many
+-- $1 queues, $2 tasks, $3 tags, $4 keys, $5 args, $6 created_after, $7 created_before, $8 due_after, $9 due_before, $10 attempt_from, $11 attempt_to, $12 before, $13 window, $14 count, $15 views, $16 now, $17 errors, $18 granted, $19 largest
+-- Search queued jobs, newest first, among the newest $13 live ones below an id; report how many
 -- were searched, and down to which id.
+-- Payload fields larger than $19 bytes of JSON are left out.
 -- Uses job_pkey backwards, and attempt_pkey of each day; locks nothing.
 WITH found AS MATERIALIZED (
     SELECT
@@ -8,7 +9,23 @@ WITH found AS MATERIALIZED (
         NULL::timestamptz AS ended_at, j.claimed_by, j.items, j.priority, j.attempt,
         j.max_attempts, j.losses, j.worker_losses, j.deaths, j.suspect, j.held, j.cancel_requested,
         j.state, j.queue, j.task, j.key,
-        NULL::text AS done_reason, j.args, NULL::jsonb AS result, j.cursor, j.progress, j.meta
+        NULL::text AS done_reason,
+        CASE
+            WHEN $19::integer IS NULL
+                OR pg_column_size(j.args) <= $19 AND octet_length(j.args::text) <= $19
+            THEN j.args
+        END AS args, NULL::jsonb AS result,
+        CASE
+            WHEN $19 IS NULL
+                OR pg_column_size(j.cursor) <= $19 AND octet_length(j.cursor::text) <= $19
+            THEN j.cursor
+        END AS cursor,
+        CASE
+            WHEN $19 IS NULL
+                OR pg_column_size(j.progress) <= $19 AND octet_length(j.progress::text) <= $19
+            THEN j.progress
+        END AS progress,
+        j.meta
     FROM (
         SELECT *
         FROM /*schema.*/job AS n
@@ -25,6 +42,7 @@ WITH found AS MATERIALIZED (
             OR ('retrying' = ANY ($15) AND (j.attempt > 0 OR j.deaths > 0))
             OR ('held' = ANY ($15) AND j.held))
         /*include job_filter*/
+        AND (j.queue LIKE ANY ($18::text[]) OR $18 IS NULL)
         AND ($17::text[] IS NULL OR EXISTS (
             SELECT FROM (
                 SELECT t.error_type, t.error_signature

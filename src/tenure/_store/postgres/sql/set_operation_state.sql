@@ -1,5 +1,5 @@
 -- $1 id, $2 state, $3 now
--- Pause, resume or abort an operation. One that goes on has its next chunk due now.
+-- Pause, resume or abort an operation. When resumed, its next chunk is due now.
 -- Uses operation_pkey; the row is locked, by lock_operation.
 UPDATE /*schema.*/operation AS o SET
     state = $2::text,

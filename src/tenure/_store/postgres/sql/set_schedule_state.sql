@@ -1,5 +1,5 @@
 -- $1 name, $2 set_missed, $3 set_missed_within, $4 set_missed_limit, $5 set_jitter, $6 paused_at, $7 paused_until, $8 paused_by, $9 paused_reason, $10 channel, $11 wake, $12 now
--- Set what an operator wants over a schedule's definition, which stays as it is.
+-- Set an operator's overrides for a schedule; its definition stays the same.
 -- Uses schedule_pkey; the row is locked already, by lock_schedules.
 WITH moment AS MATERIALIZED (
     SELECT coalesce($12::timestamptz, clock_timestamp()) AS now
@@ -24,7 +24,7 @@ SELECT
     (
         SELECT count(pg_notify($10::text, q.queue))
         FROM unnest($11::text[]) AS q (queue)
-        -- A full queue would refuse the commit; without a wakeup, polls find it.
+        -- A full NOTIFY queue would refuse the commit; without a wakeup, polls find the change.
         WHERE pg_notification_queue_usage() < 0.5
     ) AS woken
 FROM moment AS m

@@ -1,5 +1,5 @@
 -- $1 name, $2 value, $3 changed_by, $4 now
--- Give a setting a value for the whole installation.
+-- Set an installation setting.
 -- Uses setting_pkey; the row is locked by the caller.
 UPDATE /*schema.*/setting AS s SET
     value = $2::jsonb,

@@ -1,8 +1,8 @@
 -- $1 ids, $2 tokens, $3 owners, $4 states, $5 outcomes, $6 delays, $7 charged, $8 reasons, $9 results, $10 error_types, $11 error_messages, $12 error_traces, $13 error_signatures, $14 logs, $15 filed_on, $16 now, $17 channel, $18 losses, $19 max_worker_losses, $20 max_deaths
--- End the running periods of these whole leases. 'queued' gives the job back: after $6, or as it
--- was when $6 is NULL. $18 is what an end costs that the handler did not bring about: 'own' a loss,
--- 'shared' a worker loss, 'begun' nothing. With max_losses 0 a job fails of each. Rows come back
--- for leases found: state is how it ended, NULL when its key is locked (nothing was written).
+-- End these leases' attempts. 'queued' gives the job back: after $6, or unchanged if $6 is NULL.
+-- $18 is the cost of an ending the handler didn't cause: 'own' a loss, 'shared' a worker loss,
+-- 'begun' nothing; with max_losses 0, any of them fails the job. Returns a row per lease found:
+-- state is how it ended, NULL if its key is locked (nothing was written).
 -- Uses job_pkey and job_key_pkey; locks jobs in id order, then keys without waiting.
 WITH asked AS (
     SELECT *
@@ -140,7 +140,7 @@ WITH asked AS (
         losses = j.losses + (e.loss IS NOT DISTINCT FROM 'own')::integer,
         worker_losses = j.worker_losses + (e.loss IS NOT DISTINCT FROM 'shared')::integer,
         deaths = j.deaths + coalesce(e.loss IN ('own', 'shared'), false)::integer,
-        -- Suspicion ends when a handler has come to an end of its own.
+        -- A job is no longer suspect when a handler has ended by itself.
         suspect = coalesce(e.loss IN ('own', 'shared'), false) OR (j.suspect AND e.outcome = 'released'),
         claimed_by = NULL, claimed_at = NULL, renewed_at = NULL, lease_expires_at = NULL,
         limited = false
@@ -151,5 +151,5 @@ SELECT j.id, j.token, j.claimed_by, j.late, j.task, j.key,
     CASE WHEN NOT j.busy THEN j.state END AS state, j.done_reason AS reason,
     CASE WHEN j.awaited AND NOT j.busy AND j.state <> 'queued' AND pg_notification_queue_usage() < 0.5
         THEN pg_notify($17::text, j.id::text)
-    END AS told
+    END AS notified
 FROM judged AS j

@@ -1,7 +1,7 @@
 -- $1 ids, $2 tokens, $3 owners, $4 outcomes, $5 refused_results
--- Answer for leases that a settle did not find: how did this running period end? A settle
--- that comes again is counted; one that says otherwise leaves its evidence.
--- Writes on its way to the answer, so that the answer is durable.
+-- For leases that a settle didn't find, look up how the attempt ended. Counts a repeated settle;
+-- keeps a different one as evidence.
+-- Writes along the way, so the response is durable.
 -- Uses attempt_pkey of each day; runs in a snapshot newer than the settle's.
 WITH asked AS MATERIALIZED (
     SELECT *

@@ -1,5 +1,5 @@
 -- $1 kind, $2 filter, $3 changes, $4 rate, $5 actor, $6 source, $7 reason, $8 now
--- Make an operation that has no members yet. Its transaction freezes them, and admits it.
+-- Insert an operation without members. Its transaction then freezes them and lets it begin.
 -- Inserts only: locks nothing.
 INSERT INTO /*schema.*/operation (
     kind, state, filter, changes, rate, actor, source, reason, created_at, next_at

@@ -1,6 +1,6 @@
 -- $1 since, $2 until, $3 step, $4 queue, $5 task
--- What ended from $1 up to $2, in steps of $3, of a queue and a task, or of all (''): from the
--- minutes that are folded, one row each. A step in which nothing ended has no row.
+-- Sum what ended from $1 up to $2, in steps of $3, for a queue and a task, or for all (''), from
+-- the folded minutes. A step without attempts has no row.
 -- Uses rollup_minute_pkey; locks nothing.
 SELECT date_bin($3::interval, r.minute, $1::timestamptz) AS since,
     sum(r.completed) AS completed, sum(r.failed) AS failed, sum(r.timed_out) AS timed_out, sum(r.snoozed) AS snoozed,

@@ -1,6 +1,6 @@
 -- $1 queues, $2 worker_losses, $3 deaths, $4 now
--- Whether a due suspect waits in one of these queues ('*': in any) that only a process which holds
--- nothing else may claim.
+-- Check for a due suspect in these queues ('*': any) that may only run in a process that holds
+-- nothing else.
 -- Uses job_suspect_idx; locks nothing.
 SELECT EXISTS (
     SELECT

@@ -1,5 +1,5 @@
--- How large our tables are, each with its indexes and partitions, and how many live and dead rows
--- the server thinks they have.
+-- Read our tables' sizes, including indexes and partitions, and the server's estimate of their live
+-- and dead rows.
 -- Reads the catalog and statistics; locks nothing.
 SELECT coalesce(p.relname, c.relname)::text AS name,
     sum(coalesce(pg_catalog.pg_total_relation_size(c.oid), 0))::bigint AS bytes,

@@ -1,5 +1,5 @@
 -- $1 schedule, $2 before, $3 count
--- A schedule's recorded ticks, newest first, before an instant.
+-- List a schedule's recorded ticks, newest first, before an instant.
 -- Uses schedule_tick_pkey; locks nothing.
 SELECT t.schedule, t.fire_at, t.outcome, t.reason, t.job_id, t.recorded_at
 FROM /*schema.*/schedule_tick AS t

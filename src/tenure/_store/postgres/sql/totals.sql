@@ -1,5 +1,5 @@
 -- $1 since, $2 settled_to, $3 until
--- What ended from $1 up to $3, by queue and task: of the minutes before $2, and of the others.
+-- Sum what ended from $1 up to $3, by queue and task: for the minutes before $2, and for the rest.
 -- Uses rollup_minute_minute_idx or rollup_minute_pkey, by skipping (PostgreSQL 18); locks nothing.
 SELECT r.queue, r.task, r.minute < $2::timestamptz AS settled,
     sum(r.completed) AS completed, sum(r.failed) AS failed, sum(r.timed_out) AS timed_out, sum(r.snoozed) AS snoozed,

@@ -1,5 +1,5 @@
 -- $1 ids, $2 now
--- Note that access tokens were used, unless that was noted within the last minute.
+-- Record that access tokens were used, at most once a minute.
 -- Uses api_token_pkey; locks in id order, skipping locked rows: the next time will do.
 WITH moment AS MATERIALIZED (
     SELECT coalesce($2::timestamptz, statement_timestamp()) AS now

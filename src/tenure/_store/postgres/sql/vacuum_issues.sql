@@ -1,4 +1,4 @@
--- Those of our tables and partitions that autovacuum is told to leave alone.
+-- List our tables and partitions that have autovacuum turned off.
 -- Reads the catalog; locks nothing.
 SELECT c.relname::text AS name
 FROM pg_catalog.pg_class AS c

@@ -1,5 +1,5 @@
 -- $1 now
--- All known workers, with the age of their last heartbeat on the database's clock.
+-- List all known workers, with the age of their last heartbeat by the database's clock.
 -- Uses worker_pkey; locks nothing.
 SELECT w.id, w.name, w.host, w.pid, w.version, w.language, w.state, w.drain_requested, w.queues,
     w.slots, w.running, w.started_at, w.last_heartbeat_at, w.meta,

@@ -1,6 +1,6 @@
 -- $1 names, $2 versions, $3 crons, $4 everys, $5 ats, $6 timezones, $7 tasks, $8 queues, $9 args, $10 priorities, $11 max_attempts, $12 max_losses, $13 leases, $14 targets, $15 metas, $16 missed, $17 missed_withins, $18 missed_limits, $19 overlaps, $20 jitters, $21 program, $22 program_version, $23 next_ats, $24 channel, $25 wake, $26 now
--- Write definitions: new ones, and those in the place of the version named. One that is there
--- already, or is not that version, is left alone and not in the answer.
+-- Write definitions: new ones, and those that replace the given version. One that already exists
+-- or has another version is left alone and not returned.
 -- Uses schedule_pkey; locks in name order.
 WITH moment AS MATERIALIZED (
     SELECT coalesce($26::timestamptz, clock_timestamp()) AS now
@@ -50,7 +50,7 @@ SELECT
     (
         SELECT count(pg_notify($24::text, q.queue))
         FROM unnest($25::text[]) AS q (queue)
-        -- A full queue would refuse the commit; without a wakeup, polls find it.
+        -- A full NOTIFY queue would refuse the commit; without a wakeup, polls find the change.
         WHERE pg_notification_queue_usage() < 0.5
     ) AS woken
 FROM moment AS m

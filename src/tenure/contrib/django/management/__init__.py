@@ -1,1 +1,1 @@
-"""What `manage.py` can do for Tenure."""
+"""Tenure's commands for `manage.py`."""

@@ -1,4 +1,4 @@
-"""Tenure's migration 001, and the model of its page."""
+"""Tenure's migration 001, and the model for the admin's page."""
 
 from django.db import migrations, models
 
@@ -7,6 +7,8 @@ from tenure.contrib.django.models import table
 
 
 class Migration(migrations.Migration):
+    """Create Tenure's tables."""
+
     initial = True
     dependencies = ()
     operations = (

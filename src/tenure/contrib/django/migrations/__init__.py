@@ -1,1 +1,1 @@
-"""Tenure's migrations as Django's: one for each, by the same number and name."""
+"""Tenure's migrations as Django migrations, one for each, with the same number and name."""

@@ -1,5 +1,5 @@
-// Draws the tables that are marked as charts, with a crosshair they share. The table stays: it is
-// the chart for who cannot see it.
+// Draw the tables that are marked as charts, with a shared crosshair. The table stays on the page,
+// for screen readers.
 const drawn = new Map();
 const SYNC = "tenure";
 
@@ -11,7 +11,7 @@ function read(table) {
   return { data: [xs, ...ys], names: names.map((cell) => ({ label: cell.textContent, colour: cell.dataset.colour })) };
 }
 
-// A colour of the style sheet as a canvas understands it.
+// Resolve a color of the style sheet for the canvas.
 const probe = document.createElement("i");
 function shade(name) {
   if (!probe.isConnected) { probe.hidden = true; document.body.append(probe); }
@@ -25,7 +25,7 @@ function hour(v) {
 }
 const seconds = (v) => v == null ? "–" : v < 1 ? `${(v * 1000).toPrecision(3)} ms` : v < 120 ? `${v.toPrecision(3)} s` : `${(v / 60).toPrecision(3)} min`;
 
-// Whole powers of ten around what there is.
+// Round the range of the axis to powers of ten.
 function decades(_, min, max) {
   const low = 10 ** Math.floor(Math.log10(Math.max(min || 0.001, 0.001)));
   return [low, Math.max(10 ** Math.ceil(Math.log10(Math.max(max || 1, 0.001))), low * 10)];
@@ -39,13 +39,13 @@ function options(table, names, width) {
     width, height: 180, legend: { live: true }, cursor: { sync: { key: SYNC }, y: false },
     scales: { y: log ? { distr: 3, range: decades } : { range: (_, _min, max) => [0, Math.max(max || 0, 1) * 1.08] } },
     axes: [{ ...axis, values: (_, all) => all.map(hour) }, { ...axis, size: 62, values: (u, all) => all.map((v) => v == null ? "" : value(u, v)), filter: log ? (_, all) => all.map((v) => Number.isInteger(Math.log10(v).toFixed(6) * 1) ? v : null) : undefined }],
-    series: [{ label: "From", value: (_, v) => v == null ? "–" : hour(v) },
+    series: [{ label: "Time", value: (_, v) => v == null ? "–" : hour(v) },
       ...names.map(({ label, colour }, n) => ({
         label, stroke: shade(colour), width: 1.5, points: { show: false }, value, spanGaps: true,
         fill: table.dataset.fill === "yes" && n === 0 ? shade(`${colour}-soft`) : undefined,
       }))],
     hooks: { draw: [(u) => {
-      // The last step is not whole yet.
+      // Hatch the last step: it is not complete yet.
       const from = Number(table.dataset.wholeTo);
       if (!from || from >= u.data[0].at(-1)) return;
       const left = u.valToPos(from, "x", true), right = u.bbox.left + u.bbox.width;

@@ -1,9 +1,9 @@
-// Rows that are chosen: how many, and the one box that chooses all that are shown.
+// Count selected rows. One box selects all rows of the page.
 function boxes() { return [...document.querySelectorAll("#live input[data-row]")]; }
 
 function show() {
   const all = boxes(), chosen = all.filter((box) => box.checked).length;
-  for (const said of document.querySelectorAll("[data-chosen]")) said.textContent = `${chosen} chosen`;
+  for (const label of document.querySelectorAll("[data-chosen]")) label.textContent = `${chosen} selected`;
   const every = document.querySelector("#live input[data-every-row]");
   if (every) { every.checked = chosen > 0 && chosen === all.length; every.indeterminate = chosen > 0 && chosen < all.length; }
 }

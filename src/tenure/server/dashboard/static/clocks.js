@@ -1,4 +1,4 @@
-// Times that go on, by the server's clock: how long ago, how long still, how much of a lease is left.
+// Update relative times and lease countdowns, by the clock of the server.
 const UNITS = [[86_400, "d"], [3_600, "h"], [60, "min"], [1, "s"]];
 let skew = 0;
 let local = localStorage.getItem("tenure-zone") === "local";
@@ -23,10 +23,10 @@ function exact(instant) {
 function now() { return Date.now() + skew; }
 
 function show() {
-  const said = document.querySelector("[data-now]");
-  if (said && said.dataset.now !== show.last) {
-    show.last = said.dataset.now;
-    skew = Date.parse(said.dataset.now) - Date.now();
+  const marked = document.querySelector("[data-now]");
+  if (marked && marked.dataset.now !== show.last) {
+    show.last = marked.dataset.now;
+    skew = Date.parse(marked.dataset.now) - Date.now();
   }
   for (const one of document.querySelectorAll("time[data-relative]")) {
     const instant = new Date(one.dateTime);
@@ -44,7 +44,7 @@ function show() {
     const left = Math.max(0, until - now());
     ring.querySelector(".left")?.setAttribute("stroke-dasharray", `${(100 * left / whole).toFixed(1)} 100`);
     const words = ring.querySelector(".words");
-    if (words) words.textContent = left > 0 ? `expires in ${span(left / 1000)}` : "expired, to be rescued";
+    if (words) words.textContent = left > 0 ? `expires in ${span(left / 1000)}` : "expired, waiting for another worker";
   }
 }
 
@@ -54,9 +54,9 @@ export const clocks = {
     const button = document.getElementById("zone");
     if (button) {
       button.hidden = false;
-      const say = () => { button.textContent = local ? "Local" : "UTC"; };
-      button.addEventListener("click", () => { local = !local; localStorage.setItem("tenure-zone", local ? "local" : "utc"); say(); show(); });
-      say();
+      const label = () => { button.textContent = local ? "Local" : "UTC"; };
+      button.addEventListener("click", () => { local = !local; localStorage.setItem("tenure-zone", local ? "local" : "utc"); label(); show(); });
+      label();
     }
     show();
     setInterval(() => { if (!document.hidden) show(); }, 1000);

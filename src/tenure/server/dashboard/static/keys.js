@@ -1,4 +1,5 @@
-// The keyboard: `g` and a letter for a page, `/` to search, j and k along the rows, x r p for actions.
+// Keyboard shortcuts: `g` and a letter open a page, `/` searches, j and k move between rows, and
+// x, r and p act on a row.
 let going = -Infinity;
 
 function rows() { return [...document.querySelectorAll("#live [data-row-link]")]; }
@@ -13,10 +14,10 @@ function step(by) {
 function action(name) {
   const near = document.activeElement?.closest("[data-entry]") ?? document;
   const at = `[data-action="${name}"] :is(summary, a, button)`;
-  const found = near.querySelector(at) ?? document.querySelector(`#live ${at}`);
-  if (!found) return false;
-  found.click();
-  if (found.matches("summary")) found.parentElement.querySelector("form input:not([type=hidden]), form button")?.focus();
+  const control = near.querySelector(at) ?? document.querySelector(`#live ${at}`);
+  if (!control) return false;
+  control.click();
+  if (control.matches("summary")) control.parentElement.querySelector("form input:not([type=hidden]), form button")?.focus();
   return true;
 }
 

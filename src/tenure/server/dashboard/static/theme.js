@@ -1,3 +1,3 @@
-// Runs before the page is drawn, so that a chosen theme does not flash.
+// Runs before the page is drawn, so that the theme does not flash.
 const chosen = localStorage.getItem("tenure-theme");
 if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;

@@ -1,1 +1,1 @@
-"""The pages, one room each."""
+"""The dashboard's pages, one module each."""

@@ -1,4 +1,4 @@
-"""The page of the audit."""
+"""The audit log page."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -13,12 +13,13 @@ from tenure.admin import Admin, Redactor
 from tenure.server.auth import Caller
 from tenure.server.dashboard.filters import brief
 from tenure.server.dashboard.rendering import SAFE, render
+from tenure.server.dashboard.searches import PageSearchDep
 from tenure.server.dashboard.session import Looking
-from tenure.server.dependencies import AdminDep, PageToken, RedactorDep
+from tenure.server.dependencies import PageToken, RedactorDep
 from tenure.server.routes import installation
 from tenure.server.schemas.installation import AuditListOut, AuditOut
 
-# Where a target of this kind is looked at.
+# The page for each kind of target.
 _PLACES = {
     "job": "/jobs/{}",
     "queue": "/queues/{}",
@@ -26,13 +27,14 @@ _PLACES = {
     "operation": "/operations/{}",
     "worker": "/workers#w-{}",
     "setting": "/system#settings",
+    "session": "/sessions#s-{}",
 }
 _ALL = "queue:*"
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that is different; None where it was, or is, not there."""
+    """One changed value. A side is None if the value didn't exist before or no longer exists."""
 
     name: str
     was: str | None
@@ -41,7 +43,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A row of the audit, the page of its target if there is one, and what is different."""
+    """An audit log row, its target's page, and what changed."""
 
     row: AuditOut
     place: str | None
@@ -49,14 +51,14 @@ class Change:
 
 
 def change(row: AuditOut) -> Change:
-    """The row as it is shown. Who has paused something, and why, is not told twice."""
-    told = {row.actor, row.reason} - {None}
-    found = [one for one in differences(row.before, row.after) if one.now not in told]
-    return Change(row, place(row.target), found)
+    """Prepare a row for display. A pause's actor and reason aren't shown twice."""
+    shown = {row.actor, row.reason} - {None}
+    changed = [one for one in differences(row.before, row.after) if one.now not in shown]
+    return Change(row, place(row.target), changed)
 
 
 def place(target: str) -> str | None:
-    """The page of a target."""
+    """Return a target's page."""
     kind, _, name = target.partition(":")
     if target == _ALL:
         return "/queues"
@@ -64,21 +66,21 @@ def place(target: str) -> str | None:
 
 
 def differences(before: Any, after: Any) -> list[Difference]:
-    """What is different: by name where both sides have names."""
+    """Compare two values, field by field if both are objects."""
     if before is None and after is None:
         return []
     if not isinstance(before or {}, dict) or not isinstance(after or {}, dict):
-        return [Difference("", _told(before), _told(after))]
+        return [Difference("", _shown(before), _shown(after))]
     was, now = before or {}, after or {}
     names = [*now, *(name for name in was if name not in now)]
     return [
-        Difference(name, _told(was.get(name)), _told(now.get(name)))
+        Difference(name, _shown(was.get(name)), _shown(now.get(name)))
         for name in names
         if was.get(name) != now.get(name)
     ]
 
 
-def _told(value: Any) -> str | None:
+def _shown(value: Any) -> str | None:
     return None if value is None else brief(value)
 
 
@@ -90,7 +92,7 @@ SOURCES = ("page", "http", "cli", "python", "code", "server")
 
 
 class _AuditFilter(BaseModel):
-    """What is looked for. A field that was left empty in the form is not meant."""
+    """The page's filter. Empty form fields don't filter."""
 
     target: str | None = None
     actor: str | None = None
@@ -99,11 +101,11 @@ class _AuditFilter(BaseModel):
     enqueued: bool = False
 
     @property
-    def said(self) -> dict[str, str]:
-        """What was given, as an address has it."""
-        words = ("target", "actor", "source", "action")
-        said = {name: getattr(self, name) for name in words if getattr(self, name)}
-        return said | ({"enqueued": "yes"} if self.enqueued else {})
+    def query(self) -> dict[str, str]:
+        """The fields that are set, for a query string."""
+        names = ("target", "actor", "source", "action")
+        fields = {name: getattr(self, name) for name in names if getattr(self, name)}
+        return fields | ({"enqueued": "yes"} if self.enqueued else {})
 
 
 async def _wanted(
@@ -114,8 +116,8 @@ async def _wanted(
     *,
     enqueued: bool = False,
 ) -> _AuditFilter:
-    words = (target, actor, source, action)
-    target, actor, source, action = (word.strip() for word in words)
+    texts = (target, actor, source, action)
+    target, actor, source, action = (text.strip() for text in texts)
     return _AuditFilter(target=target, actor=actor, source=source, action=action, enqueued=enqueued)
 
 
@@ -126,14 +128,14 @@ Wanted = Annotated[_AuditFilter, Depends(_wanted)]
 async def audit(
     request: Request,
     caller: Looking,
-    admin: AdminDep,
+    admin: PageSearchDep,
     hiding: RedactorDep,
     wanted: Wanted,
     page_token: PageToken = None,
 ) -> Response:
-    """What operators did, newest first."""
+    """Show what operators changed, newest first."""
     page = await _page(caller, admin, hiding, wanted, _PAGE, page_token)
-    said = wanted.said
+    query = wanted.query
     return render(
         request,
         caller,
@@ -141,33 +143,34 @@ async def audit(
         changes=[change(row) for row in page.changes],
         searched=page.searched,
         wanted=wanted,
-        filtered=bool(said),
+        filtered=bool(query),
         sources=SOURCES,
-        first=f"/audit?{urlencode(said)}" if page_token else None,
-        next=_next(page, said),
-        export=f"/audit/export?{urlencode(said)}",
+        first=f"/audit?{urlencode(query)}" if page_token else None,
+        next=_next(page, query),
+        export=f"/audit/export?{urlencode(query)}",
         most=_MOST_EXPORTED,
     )
 
 
-def _next(page: AuditListOut, said: dict[str, str]) -> str | None:
+def _next(page: AuditListOut, query: dict[str, str]) -> str | None:
     if page.next_page_token is None:
         return None
-    return f"/audit?{urlencode(said | {'page_token': page.next_page_token})}"
+    return f"/audit?{urlencode(query | {'page_token': page.next_page_token})}"
 
 
 @router.get("/audit/export")
 async def export(
-    caller: Looking, admin: AdminDep, hiding: RedactorDep, wanted: Wanted
+    caller: Looking, admin: PageSearchDep, hiding: RedactorDep, wanted: Wanted
 ) -> StreamingResponse:
-    """The newest that match, one JSON object per line."""
-    # Whoever may not is told so before the first line.
+    """Export the newest matches, one JSON object per line."""
+    # Reject the request before the first line is sent.
     first = await _page(caller, admin, hiding, wanted, _EXPORTED_AT_ONCE, None)
     headers = {
         **SAFE,
         "Cache-Control": "no-store",
         "Content-Disposition": 'attachment; filename="audit.ndjson"',
     }
+    caller.exports("audit")
     lines = _lines(first, caller, admin, hiding, wanted)
     return StreamingResponse(lines, media_type="application/x-ndjson", headers=headers)
 
@@ -175,12 +178,12 @@ async def export(
 async def _lines(
     page: AuditListOut, caller: Caller, admin: Admin, hiding: Redactor, wanted: _AuditFilter
 ) -> AsyncIterator[str]:
-    told = 0
+    sent = 0
     while True:
-        for row in page.changes[: _MOST_EXPORTED - told]:
+        for row in page.changes[: _MOST_EXPORTED - sent]:
             yield f"{row.model_dump_json()}\n"
-        told += len(page.changes)
-        if page.next_page_token is None or told >= _MOST_EXPORTED:
+        sent += len(page.changes)
+        if page.next_page_token is None or sent >= _MOST_EXPORTED:
             return
         page = await _page(caller, admin, hiding, wanted, _EXPORTED_AT_ONCE, page.next_page_token)
 
@@ -201,7 +204,7 @@ async def _page(
         actor=wanted.actor,
         source=wanted.source,
         action=wanted.action,
-        # Whoever looks at one job wants to see where it came from.
+        # A single target's history also shows how the target was created.
         enqueued=wanted.enqueued or bool(wanted.target) or wanted.action == "enqueue",
         page_size=size,
         page_token=token,

@@ -1,4 +1,4 @@
-"""One job: its life, its lease, why it does not run, what it carries, what can be done to it."""
+"""The job page: its timeline, lease, payload and actions."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -37,14 +37,14 @@ async def show(
     every: bool = False,
     after: str = "",
 ) -> Response:
-    """The job as it is now."""
+    """Show a job."""
     job = await jobs.show(job_id, caller, admin, hiding)
     attempts = (await jobs.attempts(job_id, caller, admin, hiding)).attempts
-    stands = await stats.why(job_id, caller, admin)
-    found = (await installation.workers(caller, admin)).workers
-    workers = {one.id: timeline.named(one) for one in found}
+    explanation = await stats.why(job_id, caller, admin)
+    known = (await installation.workers(caller, admin)).workers
+    workers = {one.id: timeline.named(one) for one in known}
     changes = await _changes(job, caller, admin, hiding)
-    now = stands.now or datetime.now(UTC)
+    now = explanation.now or datetime.now(UTC)
     tab = tab if tab in TABS else TABS[0]
     more: dict[str, Any] = {}
     if tab == "items" and job.payload:
@@ -60,7 +60,7 @@ async def show(
         job=job,
         shown=shown_as(job, now),
         now=now,
-        stands=stands,
+        explanation=explanation,
         steps=list(timeline.steps(job, attempts, enqueued, workers)),
         attempts=attempts,
         raw_attempts=[one.model_dump(mode="json") for one in attempts],
@@ -78,38 +78,42 @@ async def show(
 async def _changes(
     job: JobOut, caller: Caller, admin: Admin, hiding: RedactorDep
 ) -> list[AuditOut] | None:
-    """What was done to the job, newest first; None for who may not see the audit."""
+    """List changes to the job, newest first.
+
+    Return None if the caller may not read the audit log.
+    """
     if not caller.may(Scope.READ, EVERY_QUEUE):
         return None
-    found = await installation.audit(caller, admin, hiding, target=f"job:{job.id}")
-    return found.changes
+    page = await installation.audit(caller, admin, hiding, target=f"job:{job.id}")
+    return page.changes
 
 
 def _events(
     attempts: list[AttemptOut], changes: list[AuditOut], joined: list[MembershipOut]
 ) -> list[Mapping[str, Any]]:
-    """All that is known to have happened, oldest first."""
+    """List all of the job's events, oldest first."""
     events: list[dict[str, Any]] = [
         {
             "at": one.at,
-            "what": one.action,
-            "who": f"{who(one.actor)}, {one.source}",
-            "why": one.reason,
+            "event": one.action,
+            "by": f"{who(one.actor)}, {one.source}",
+            "reason": one.reason,
         }
         for one in changes
     ]
     for one in attempts:
-        what = f"attempt {one.attempt} (token {one.fence})"
+        attempt = f"attempt {one.attempt} (fencing token {one.fence})"
         by = "" if one.worker is None else f"worker {one.worker[:8]}"
-        events.append({"at": one.started_at, "what": f"{what} began", "who": by, "why": None})
-        ended = f"{what} ended: {one.outcome}".replace("_", " ")
-        events.append({"at": one.ended_at, "what": ended, "who": by, "why": one.error_type})
+        started = f"{attempt} started"
+        events.append({"at": one.started_at, "event": started, "by": by, "reason": None})
+        ended = f"{attempt} ended: {one.outcome}".replace("_", " ")
+        events.append({"at": one.ended_at, "event": ended, "by": by, "reason": one.error_type})
     events += [
         {
             "at": one.created_at,
-            "what": f"operation {one.operation_id}: {one.kind}, {one.outcome or 'not yet'}",
-            "who": f"{who(one.actor)}, {one.source}",
-            "why": one.reason,
+            "event": f"operation {one.operation_id}: {one.kind}, {one.outcome or 'waiting'}",
+            "by": f"{who(one.actor)}, {one.source}",
+            "reason": one.reason,
             "to": f"/operations/{one.operation_id}",
         }
         for one in joined
@@ -121,9 +125,9 @@ def _events(
 async def act(
     request: Request, job_id: str, action: str, caller: Operating, admin: AdminDep, fields: Sent
 ) -> Response:
-    """Act on the job, and show the outcome."""
+    """Act on the job, and show the result."""
     if action not in JOB_ACTIONS:
-        raise ProblemError("not-found", "that cannot be done to a job")
+        raise ProblemError("not-found", "a job has no such action")
     try:
         if action == "move":
             outcome = await jobs.move(job_id, _move(fields), caller, admin)
@@ -133,15 +137,15 @@ async def act(
     except ProblemError as problem:
         if problem.code != "wrong-state":
             raise
-        return back(request, f"/jobs/{job_id}", f"Nothing was done: {problem.detail}.")
+        return back(request, f"/jobs/{job_id}", f"Nothing changed: {problem.detail}.")
     return back(request, "/jobs" if action == "delete" else f"/jobs/{job_id}", outcome.sentence)
 
 
 def _move(fields: Mapping[str, str]) -> MoveIn:
-    return forms.asked(
+    return forms.parse(
         MoveIn,
-        queue=forms.written(fields, "queue"),
-        priority=forms.written(fields, "priority"),
+        queue=forms.text(fields, "queue"),
+        priority=forms.text(fields, "priority"),
         run_at=forms.instant(fields, "run_at"),
-        reason=forms.written(fields, "reason"),
+        reason=forms.text(fields, "reason"),
     )

@@ -1,9 +1,7 @@
-"""The page of jobs: search and facets.
+"""The jobs page: search and facets.
 
-What jobs can be narrowed to, with how many there are: the counts are the filters.
-
-They come from the depths that all who ask share, and from what is on the page: nothing is counted
-for them.
+A facet is a value to filter by, with its count. Counts come from the shared queue depths and from
+the jobs on the page, so the page needs no count queries.
 """
 
 import json
@@ -22,8 +20,9 @@ from tenure.server.auth import Caller
 from tenure.server.dashboard import timeline
 from tenure.server.dashboard.filters import shown_as
 from tenure.server.dashboard.rendering import SAFE, back, render
+from tenure.server.dashboard.searches import PageSearchDep
 from tenure.server.dashboard.session import Looking
-from tenure.server.dependencies import AdminDep, RedactorDep
+from tenure.server.dependencies import RedactorDep
 from tenure.server.problems import KINDS, ProblemError, read
 from tenure.server.routes import installation
 from tenure.server.routes import jobs as routes
@@ -46,8 +45,9 @@ _MOST_TASKS = 15
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """One value to narrow to: how many, where that is known, and the selector that a click makes.
-    The one that is chosen already is taken away by it."""
+    """A value to filter by, its count if known, and the selector to apply when it's clicked.
+    Clicking a selected facet removes it.
+    """
 
     name: str
     count: CountOut | None
@@ -55,12 +55,12 @@ class Facet:
     chosen: bool
 
 
-def states(meant: Selector, depths: Sequence[CountedQueueOut]) -> list[Facet]:
-    """The states, counted in the queues that are chosen."""
-    within = [one for one in depths if not meant.queue or one.name in meant.queue]
+def states(selector: Selector, depths: Sequence[CountedQueueOut]) -> list[Facet]:
+    """List the states, counted in the selected queues."""
+    within = [one for one in depths if not selector.queue or one.name in selector.queue]
     return [
         _facet(
-            meant,
+            selector,
             "state",
             view,
             _sum([count for one in within for count in _COUNTED[view](one)])
@@ -71,35 +71,38 @@ def states(meant: Selector, depths: Sequence[CountedQueueOut]) -> list[Facet]:
     ]
 
 
-def queues(meant: Selector, depths: Sequence[CountedQueueOut]) -> list[Facet]:
-    """The queues, with how many of the chosen states there are in each; the fullest first."""
-    views = [view for view in meant.state or _ALL if view in _COUNTED]
+def queues(selector: Selector, depths: Sequence[CountedQueueOut]) -> list[Facet]:
+    """List the queues with their job counts in the selected states, fullest first."""
+    views = [view for view in selector.state or _ALL if view in _COUNTED]
     counted = [
         (one.name, _sum([count for view in views for count in _COUNTED[view](one)]))
         for one in depths
     ]
-    counted.sort(key=lambda one: (one[0] not in meant.queue, -one[1].value, one[0]))
+    counted.sort(key=lambda one: (one[0] not in selector.queue, -one[1].value, one[0]))
     known = views or None
     return [
-        _facet(meant, "queue", name, count if known else None)
+        _facet(selector, "queue", name, count if known else None)
         for name, count in counted[:_MOST_QUEUES]
     ]
 
 
-def tasks(meant: Selector, found: Sequence[JobOut]) -> list[Facet]:
-    """The tasks of what is on the page."""
-    counts = Counter(job.task for job in found)
-    names = [*meant.task, *(name for name, _ in counts.most_common() if name not in meant.task)]
+def tasks(selector: Selector, jobs: Sequence[JobOut]) -> list[Facet]:
+    """List the tasks that the jobs on the page belong to."""
+    counts = Counter(job.task for job in jobs)
+    names = [
+        *selector.task,
+        *(name for name, _ in counts.most_common() if name not in selector.task),
+    ]
     return [
-        _facet(meant, "task", name, CountOut(value=counts[name], more=False))
+        _facet(selector, "task", name, CountOut(value=counts[name], more=False))
         for name in names[:_MOST_TASKS]
     ]
 
 
-def _facet(meant: Selector, field: str, value: str, count: CountOut | None) -> Facet:
-    chosen = value in getattr(meant, field)
+def _facet(selector: Selector, field: str, value: str, count: CountOut | None) -> Facet:
+    chosen = value in getattr(selector, field)
     changed: dict[str, Any] = {"id": (), field: () if chosen else (value,)}
-    return Facet(str(value), count, selector_text(replace(meant, **changed)), chosen)
+    return Facet(str(value), count, selector_text(replace(selector, **changed)), chosen)
 
 
 def _sum(counts: Sequence[CountOut]) -> CountOut:
@@ -108,7 +111,10 @@ def _sum(counts: Sequence[CountOut]) -> CountOut:
 
 router: APIRouter = APIRouter()
 _AT_ONCE = 50
-_EXPORTED_AT_ONCE = 200
+# The largest arguments of which a line is shown, in bytes of JSON.
+_LARGEST = 2048
+# Few, because whole payloads are read.
+_EXPORTED_AT_ONCE = 20
 _MOST_EXPORTED = 10_000
 _LONGEST = 4000
 
@@ -117,22 +123,22 @@ _LONGEST = 4000
 async def search(
     request: Request,
     caller: Looking,
-    admin: AdminDep,
+    admin: PageSearchDep,
     hiding: RedactorDep,
     selector: Annotated[str, Query(alias="filter", max_length=_LONGEST)] = "",
     widen: Annotated[int, Query(ge=0, lt=len(WINDOWS))] = 0,
     after: str | None = None,
 ) -> Response:
-    """The jobs that match, newest first."""
+    """Show the jobs that match, newest first."""
     text = selector.strip()
     if text.isascii() and text.isdigit():
         return back(request, f"/jobs/{text}")
-    page, meant, wrong = await _found(text, widen, after, caller, admin, hiding)
+    page, parsed, wrong = await _search(text, widen, after, caller, admin, hiding)
     depths = (await installation.queues(caller, admin, request)).queues
     workers = (await installation.workers(caller, admin)).workers
 
-    def link(**said: Any) -> str:
-        return urlencode({name: value for name, value in said.items() if value})
+    def link(**fields: Any) -> str:
+        return urlencode({name: value for name, value in fields.items() if value})
 
     return render(
         request,
@@ -145,9 +151,9 @@ async def search(
         widen=widen,
         widest=len(WINDOWS) - 1,
         first=after is None,
-        states=states(meant, depths),
-        queues=queues(meant, depths),
-        tasks=tasks(meant, [] if page is None else page.jobs),
+        states=states(parsed, depths),
+        queues=queues(parsed, depths),
+        tasks=tasks(parsed, [] if page is None else page.jobs),
         workers={one.id: timeline.named(one) for one in workers},
         holder=timeline.holder,
         shown_as=shown_as,
@@ -155,14 +161,14 @@ async def search(
     )
 
 
-async def _found(
+async def _search(
     text: str, widen: int, after: str | None, caller: Caller, admin: Admin, hiding: Redactor
 ) -> tuple[JobListOut | None, Selector, ProblemError | None]:
-    """What was found, and what was meant; or why nothing was searched."""
-    meant = Selector()
+    """Return the page and the parsed selector, or the problem."""
+    parsed = Selector()
     try:
-        meant = parse_selector(text)
-        page = await routes.list_jobs(
+        parsed = parse_selector(text)
+        page = await routes.find(
             caller,
             admin,
             hiding,
@@ -170,28 +176,30 @@ async def _found(
             widen=widen,
             page_size=_AT_ONCE,
             page_token=after,
+            largest=_LARGEST,
         )
     except ProblemError as problem:
-        return None, meant, problem
+        return None, parsed, problem
     except (InvalidValue, QueryFailed) as error:
-        return None, meant, read(error)
-    return page, meant, None
+        return None, parsed, read(error)
+    return page, parsed, None
 
 
 @router.get("/jobs.ndjson")
 async def export(
     request: Request,
     caller: Looking,
-    admin: AdminDep,
+    admin: PageSearchDep,
     hiding: RedactorDep,
     selector: Annotated[str, Query(alias="filter", max_length=_LONGEST)] = "",
 ) -> Response:
-    """The jobs that were chosen, or the newest 10,000 that match: one in a line."""
+    """Export the selected jobs, or the newest 10,000 that match, one per line."""
     ids = request.query_params.getlist("ids")
     if ids and not request.query_params.get("all"):
         selector = f"id:{','.join(ids)}"
-    # What is wrong with it is told before the first line is sent.
-    await routes.list_jobs(caller, admin, hiding, selector=selector, page_size=1)
+    # Reject the request before the first line is sent.
+    await routes.find(caller, admin, hiding, selector=selector, page_size=1, largest=0)
+    caller.exports("jobs")
     return StreamingResponse(
         _lines(selector, caller, admin, hiding),
         media_type="application/x-ndjson",
@@ -205,7 +213,7 @@ async def _lines(
     after: str | None = None
     left = _MOST_EXPORTED
     while left > 0:
-        page = await routes.list_jobs(
+        page = await routes.find(
             caller,
             admin,
             hiding,

@@ -1,7 +1,7 @@
-"""The pages of operations: start, list, steer.
+"""The operation pages: start, list, show, pause and abort.
 
-An operation before it starts: how many jobs match, how fast, why; and the count, typed, where
-many are destroyed.
+Before an operation starts, a page shows how many jobs match and asks for a rate and a reason. To
+cancel or delete many jobs, the user has to type their number.
 """
 
 import json
@@ -32,89 +32,89 @@ _FILTER = ("state", "queue", "task", "signature")
 _RATE = 50
 
 
-# Before the one that takes any id.
+# Must come before the route that takes any id.
 @router.get("/operations/new")
 async def look(request: Request, caller: Operating, admin: AdminDep) -> Response:
-    """How many jobs are meant, before anything is done: a dry run."""
-    said = {name: ",".join(request.query_params.getlist(name)) for name in request.query_params}
-    return await _ask(request, caller, admin, said)
+    """Show how many jobs match, before anything changes."""
+    fields = {name: ",".join(request.query_params.getlist(name)) for name in request.query_params}
+    return await _confirm(request, caller, admin, fields)
 
 
 @router.post("/operations")
 async def start(request: Request, caller: Operating, admin: AdminDep, fields: Sent) -> Response:
-    """Start it, unless so many would be destroyed that the count has to be typed first."""
-    asked = _asked(fields)
-    if asked.kind in DESTROYING:
-        matched = await _matched(asked, caller, admin)
-        typed = (forms.written(fields, "typed") or "").replace(",", "")
+    """Start the operation. If it destroys many jobs, the typed count has to match."""
+    operation = _operation(fields)
+    if operation.kind in DESTROYING:
+        matched = await _matched(operation, caller, admin)
+        typed = (forms.text(fields, "typed") or "").replace(",", "")
         if matched > TYPED_ABOVE and typed != str(matched):
-            return await _ask(request, caller, admin, fields, mistyped=True)
-    one = await routes.start(asked, caller, admin)
+            return await _confirm(request, caller, admin, fields, mistyped=True)
+    one = await routes.start(operation, caller, admin)
     jobs = "1 job" if one.total == 1 else f"{one.total:,} jobs"
     return back(request, f"/operations/{one.id}", f"Started: {jobs}, {one.rate:,} per second.")
 
 
-async def _ask(
+async def _confirm(
     request: Request,
     caller: Caller,
     admin: Admin,
-    said: Mapping[str, str],
+    fields: Mapping[str, str],
     *,
     mistyped: bool = False,
 ) -> Response:
-    if said.get("kind") not in ("retry", "move", *DESTROYING):
+    if fields.get("kind") not in ("retry", "move", *DESTROYING):
         raise ProblemError(
-            "not-found", "there is no such operation; choose one at Jobs or Dead letters"
+            "not-found", "there is no such operation. Start one on the page Jobs or Dead letters"
         )
-    asked = _asked(said)
+    operation = _operation(fields)
     return render(
         request,
         caller,
         "starting.html",
         status=422 if mistyped else 200,
-        asked_for=defaultdict(str, said),
-        asked=asked,
-        matched=await _matched(asked, caller, admin),
-        grave=asked.kind in DESTROYING,
+        fields=defaultdict(str, fields),
+        operation=operation,
+        matched=await _matched(operation, caller, admin),
+        grave=operation.kind in DESTROYING,
         typed_above=TYPED_ABOVE,
         mistyped=mistyped,
     )
 
 
-async def _matched(asked: OperationIn, caller: Caller, admin: Admin) -> int:
-    # A move that says nothing yet is no operation; how many it would be for is the same.
-    trial = asked
-    if asked.kind == "move" and asked.changes == ChangesIn():
-        trial = asked.model_copy(update={"changes": ChangesIn(priority=0)})
+async def _matched(operation: OperationIn, caller: Caller, admin: Admin) -> int:
+    # A move without changes is rejected, so count with some change, which matches the same jobs.
+    trial = operation
+    if operation.kind == "move" and operation.changes == ChangesIn():
+        trial = operation.model_copy(update={"changes": ChangesIn(priority=0)})
     trial = trial.model_copy(update={"dry_run": True})
     return (await routes.start(trial, caller, admin)).total
 
 
-def _meant(said: Mapping[str, str]) -> FilterIn | str:
-    """Which jobs: all that a selector means, those that were chosen, or those of a filter."""
-    if said.get("all"):
-        return said.get("filter", "")
-    ids = forms.written(said, "ids")
-    fields = {name: forms.written(said, name) for name in _FILTER}
-    if ids is None and not any(fields.values()):
-        raise ProblemError("invalid", "choose jobs first, or all that match")
-    return forms.asked(FilterIn, **fields, ids=None if ids is None else ids.split(","))
+def _filter(fields: Mapping[str, str]) -> FilterIn | str:
+    """Return which jobs to act on: all that match a selector, the selected ids, or a filter."""
+    if fields.get("all"):
+        return fields.get("filter", "")
+    ids = forms.text(fields, "ids")
+    given = {name: forms.text(fields, name) for name in _FILTER}
+    if ids is None and not any(given.values()):
+        raise ProblemError("invalid", "select jobs first, or choose all matching jobs")
+    return forms.parse(FilterIn, **given, ids=None if ids is None else ids.split(","))
 
 
-def _asked(said: Mapping[str, str]) -> OperationIn:
-    changes = forms.asked(
+def _operation(fields: Mapping[str, str]) -> OperationIn:
+    changes = forms.parse(
         ChangesIn,
-        queue=forms.written(said, "to_queue"),
-        priority=forms.written(said, "to_priority"),
-        run_at=forms.instant(said, "to_run_at"),
+        queue=forms.text(fields, "to_queue"),
+        priority=forms.text(fields, "to_priority"),
+        run_at=forms.instant(fields, "to_run_at"),
     )
-    return forms.asked(
+    return forms.parse(
         OperationIn,
-        kind=said.get("kind"),
-        filter=_meant(said),
-        changes=changes if said.get("kind") == "move" else None,
-        rate=forms.written(said, "rate") or _RATE,
-        reason=forms.written(said, "reason"),
+        kind=fields.get("kind"),
+        filter=_filter(fields),
+        changes=changes if fields.get("kind") == "move" else None,
+        rate=forms.text(fields, "rate") or _RATE,
+        reason=forms.text(fields, "reason"),
     )
 
 
@@ -127,7 +127,7 @@ _IDS = 1000
 async def list_operations(
     request: Request, caller: Looking, admin: AdminDep, after: str | None = None
 ) -> Response:
-    """Operations, newest first."""
+    """List operations, newest first."""
     page = await routes.list_operations(caller, admin, _AT_ONCE, after)
     return render(
         request,
@@ -136,7 +136,7 @@ async def list_operations(
         operations=page.operations,
         next=page.next_page_token,
         first=after is None,
-        far=far,
+        progress=progress,
     )
 
 
@@ -149,7 +149,7 @@ async def show(
     outcome: ItemOutcome | Literal[""] = "",
     after: str | None = None,
 ) -> Response:
-    """One operation, and its members."""
+    """Show one operation and its jobs."""
     one = await routes.show(operation_id, caller, admin)
     wanted = outcome or None
     page = await routes.items(operation_id, caller, admin, wanted, _ITEMS, after)
@@ -158,7 +158,7 @@ async def show(
         caller,
         "operation.html",
         one=one,
-        far=far(one),
+        progress=progress(one),
         items=page.items,
         next=page.next_page_token,
         first=after is None,
@@ -167,8 +167,8 @@ async def show(
     )
 
 
-def far(one: OperationOut) -> Mapping[str, float | None]:
-    """How far it is: what was done, skipped and refused, and how long the rest will take."""
+def progress(one: OperationOut) -> Mapping[str, float | None]:
+    """Count the done, skipped and failed jobs, and estimate the time left."""
     done = sum(count for name, count in one.outcomes.items() if ItemOutcome(name).is_done)
     refused = one.outcomes.get(ItemOutcome.REFUSED, 0) + one.outcomes.get(ItemOutcome.BUSY, 0)
     left: float | None = None
@@ -178,12 +178,13 @@ def far(one: OperationOut) -> Mapping[str, float | None]:
             ran = (datetime.now(UTC) - one.started_at).total_seconds()
             pace = min(pace, one.done / ran) if ran > 0 else pace
         left = (one.total - one.done) / pace
-    return {"done": done, "failed": refused, "skipped": one.done - done - refused, "left": left}
+    skipped = one.done - done - refused - one.waiting
+    return {"done": done, "failed": refused, "skipped": skipped, "left": left}
 
 
 @router.get("/operations/{operation_id}/ids.ndjson")
 async def ids(operation_id: str, caller: Looking, admin: AdminDep) -> Response:
-    """The members, one in a line, with what became of each."""
+    """Export the jobs with their results, one per line."""
     await routes.show(operation_id, caller, admin)
     name = f"operation-{operation_id}.ndjson"
     return StreamingResponse(
@@ -198,8 +199,8 @@ async def _lines(operation_id: str, caller: Caller, admin: Admin) -> AsyncIterat
     while True:
         page = await routes.items(operation_id, caller, admin, None, _IDS, after)
         for item in page.items:
-            said = item.model_dump(mode="json", exclude={"place"}, exclude_none=True)
-            yield json.dumps(said, ensure_ascii=False) + "\n"
+            fields = item.model_dump(mode="json", exclude={"place"}, exclude_none=True)
+            yield json.dumps(fields, ensure_ascii=False) + "\n"
         if (after := page.next_page_token) is None:
             return
 
@@ -213,9 +214,9 @@ async def act(
     admin: AdminDep,
     fields: Sent,
 ) -> Response:
-    """Pause it, resume it, or end it."""
+    """Pause, resume or abort the operation."""
     if action not in OPERATION_ACTIONS:
-        raise ProblemError("not-found", "that cannot be done to an operation")
+        raise ProblemError("not-found", "an operation has no such action")
     described, reason = OPERATION_ACTIONS[action], forms.why(fields).reason
     row = await routes.act(described, operation_id, caller, admin, reason)
     facts = {"state": row.state, "done": row.done, "total": row.total}

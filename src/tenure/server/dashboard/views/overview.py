@@ -1,4 +1,4 @@
-"""The Overview: seven numbers, three charts, what needs attention, what was completed last."""
+"""The overview: seven numbers, alerts, three charts, recently completed jobs."""
 
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ router: APIRouter = APIRouter()
 async def overview(
     request: Request, caller: Looking, admin: AdminDep, over: str = "1h"
 ) -> Response:
-    """The installation at a glance; who may see some queues alone is shown those."""
+    """Show the installation. A token that is limited to some queues gets a list of them instead."""
     if not caller.may(Scope.READ, EVERY_QUEUE):
         some = await installation.queues(caller, admin, request)
         return render(request, caller, "overview-some.html", depths=some.queues)

@@ -1,4 +1,4 @@
-"""The pages of queues."""
+"""The queue pages."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from tenure.server.auth import Caller
 from tenure.server.dashboard import forms
 from tenure.server.dashboard.charts import Spark, spark
 from tenure.server.dashboard.filters import lease_countdown
-from tenure.server.dashboard.forms import asked, to, why, written
+from tenure.server.dashboard.forms import parse, text, to, why
 from tenure.server.dashboard.rendering import back, render
 from tenure.server.dashboard.session import Looking, Operating, Sent
 from tenure.server.dependencies import AdminDep, RedactorDep
@@ -31,7 +31,7 @@ from tenure.types import EVERY_QUEUE, Scope
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue as a page shows it. `pause` is what is set for it where that holds now."""
+    """A queue, as shown on a page. `pause` is set if the queue is currently paused."""
 
     name: str
     depth: CountedQueueOut
@@ -41,42 +41,42 @@ class Queue:
 
     @property
     def is_served(self) -> bool:
-        """Whether a worker takes jobs from it."""
+        """Whether any worker takes jobs from the queue."""
         return bool(self.workers)
 
     @property
     def spark(self) -> Spark | None:
-        """Its pace as a picture."""
+        """The queue's throughput as a sparkline."""
         return None if self.pace is None else spark(self.pace.completed, self.pace.failed)
 
     @property
     def ended(self) -> int:
-        """How many attempts ended over the minutes that are shown."""
+        """Count the attempts that ended in the minutes shown."""
         return 0 if self.pace is None else sum(self.pace.completed) + self.failed
 
     @property
     def failed(self) -> int:
-        """How many of them failed."""
+        """Count the attempts that failed in the minutes shown."""
         return 0 if self.pace is None else sum(self.pace.failed)
 
     @property
     def per_minute(self) -> float:
-        """How many ended in a minute."""
+        """Attempts per minute."""
         return 0.0 if self.pace is None else self.ended / len(self.pace.completed)
 
     @property
     def failing(self) -> float | None:
-        """Which share of them failed, in percent."""
+        """The percentage of attempts that failed."""
         return 100 * self.failed / self.ended if self.ended else None
 
 
 def paused(queue: QueueOut | None) -> QueueOut | None:
-    """What is set for a queue, if by that it is paused now."""
+    """Return the queue if it is currently paused."""
     return queue if is_paused(queue, datetime.now(UTC)) else None
 
 
 def takers(workers: Iterable[WorkerOut], queue: str) -> list[WorkerOut]:
-    """The workers that take new jobs from a queue."""
+    """Return the workers that take new jobs from a queue."""
     return [one for one in workers if accepts_jobs_from(one.health, one.queues, queue)]
 
 
@@ -88,7 +88,7 @@ _MINUTES = 30
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is known of all queues that the visitor may see."""
+    """All queues that the visitor may see."""
 
     counted: Mapping[str, CountedQueueOut]
     every_queue: QueueOut | None
@@ -96,7 +96,7 @@ class _Known:
     workers: list[WorkerOut]
 
     def queue(self, name: str) -> Queue:
-        """One of them."""
+        """Return one queue."""
         one = self.counted.get(name) or installation.counted(name)
         return Queue(
             name=name,
@@ -121,7 +121,7 @@ async def _known(request: Request, caller: Caller, admin: Admin) -> _Known:
 
 @router.get("/queues")
 async def queues(request: Request, caller: Looking, admin: AdminDep) -> Response:
-    """Every known queue."""
+    """Show every known queue."""
     known = await _known(request, caller, admin)
     return render(
         request,
@@ -138,7 +138,7 @@ async def queues(request: Request, caller: Looking, admin: AdminDep) -> Response
 async def queue(
     name: str, request: Request, caller: Looking, admin: AdminDep, hiding: RedactorDep
 ) -> Response:
-    """One queue: what is late since when, who works on it, why jobs fail."""
+    """Show one queue: how far it is behind, its workers, its errors."""
     caller.must(Scope.READ, name)
     known = await _known(request, caller, admin)
     groups = await stats.groups(caller, admin, hiding, queue=name, page_size=200)
@@ -161,7 +161,7 @@ async def queue(
 async def pause(
     name: str, request: Request, caller: Operating, admin: AdminDep, fields: Sent
 ) -> Response:
-    """Let nothing be claimed from a queue."""
+    """Pause a queue."""
     await installation.pause(name, caller, admin, forms.pause(fields))
     return back(request, to(fields, _path(name)), _actions.PAUSE_QUEUE.outcome(name).sentence)
 
@@ -170,7 +170,7 @@ async def pause(
 async def resume(
     name: str, request: Request, caller: Operating, admin: AdminDep, fields: Sent
 ) -> Response:
-    """Let a paused queue go on."""
+    """Resume a queue."""
     await installation.resume(name, caller, admin, why(fields))
     return back(request, to(fields, _path(name)), _actions.RESUME_QUEUE.outcome(name).sentence)
 
@@ -179,9 +179,9 @@ async def resume(
 async def limit(
     name: str, request: Request, caller: Operating, admin: AdminDep, fields: Sent
 ) -> Response:
-    """Let at most so many jobs of a queue run at once."""
-    most = written(fields, "max_running")
-    body = asked(LimitIn, max_running=most, reason=written(fields, "reason"))
+    """Set a queue's concurrency limit."""
+    most = text(fields, "max_running")
+    body = parse(LimitIn, max_running=most, reason=text(fields, "reason"))
     await installation.limit(name, body, caller, admin)
     status = "unlimited" if most is None else "limited"
     outcome = _actions.LIMIT_QUEUE.outcome(name, status, limit=most)

@@ -1,4 +1,4 @@
-"""Schedules: when each comes next, what it came to lately; pause, run now, make up for the past."""
+"""The schedule pages: next and past runs, pause, run now, backfill."""
 
 from typing import Any
 from urllib.parse import quote
@@ -7,10 +7,10 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from tenure.server.dashboard import forms
-from tenure.server.dashboard.forms import asked, instant, why, written
+from tenure.server.dashboard.forms import instant, parse, text, why
 from tenure.server.dashboard.rendering import back, render
 from tenure.server.dashboard.session import Looking, Operating, Sent
-from tenure.server.dependencies import AdminDep, RedactorDep
+from tenure.server.dependencies import AdminDep, QuotasDep, RedactorDep
 from tenure.server.problems import ProblemError
 from tenure.server.routes import jobs, schedules
 from tenure.server.schemas.schedules import BackfillIn
@@ -32,7 +32,7 @@ async def list_schedules(
     hiding: RedactorDep,
     after: str | None = None,
 ) -> Response:
-    """Schedules by name."""
+    """List schedules by name."""
     page = await schedules.list_schedules(
         caller, admin, hiding, page_size=_PAGE, page_token=after, ticks=_STRIP
     )
@@ -55,7 +55,7 @@ async def schedule(
     hiding: RedactorDep,
     before: str | None = None,
 ) -> Response:
-    """One schedule: its next runs, its past ones, what was missed."""
+    """Show one schedule with its next and past runs."""
     found = await schedules.show(name, caller, admin, hiding)
     coming = await schedules.runs(name, caller, admin, count=_NEXT)
     past = await schedules.ticks(name, caller, admin, page_size=_PAST, page_token=before)
@@ -63,7 +63,7 @@ async def schedule(
     if found.last_job_id is not None:
         try:
             last = await jobs.show(found.last_job_id, caller, admin, hiding)
-        except ProblemError:  # Its days are over, or it went where this visitor may not look.
+        except ProblemError:  # The job is past its retention, or in a hidden queue.
             last = None
     return render(
         request,
@@ -88,7 +88,7 @@ async def pause(
     hiding: RedactorDep,
     fields: Sent,
 ) -> Response:
-    """Let its ticks make no jobs."""
+    """Pause a schedule."""
     await schedules.pause(name, caller, admin, hiding, forms.pause(fields))
     return back(request, _path(name), f"Schedule {name} is paused.")
 
@@ -102,41 +102,46 @@ async def resume(
     hiding: RedactorDep,
     fields: Sent,
 ) -> Response:
-    """Let its ticks make jobs again."""
+    """Resume a schedule."""
     await schedules.resume(name, caller, admin, hiding, why(fields))
-    return back(request, _path(name), f"Schedule {name} goes on with its next run.")
+    return back(request, _path(name), f"Schedule {name} continues with its next run.")
 
 
 @router.post("/schedules/{name:path}:run")
 async def run(
-    name: str, request: Request, caller: Operating, admin: AdminDep, fields: Sent
+    name: str,
+    request: Request,
+    caller: Operating,
+    admin: AdminDep,
+    quotas: QuotasDep,
+    fields: Sent,
 ) -> Response:
-    """Enqueue its job now. A form that is sent twice makes one job."""
+    """Enqueue the schedule's job now. Submitting the form twice enqueues only one job."""
     once = fields.get("once", "")[:_LONGEST_KEY] or None
-    made = await schedules.run(name, caller, admin, why(fields), key=once)
-    return back(request, _path(name), f"Job {made.id} is enqueued, beside the schedule's runs.")
+    made = await schedules.run(name, caller, admin, quotas, why(fields), key=once)
+    return back(request, _path(name), f"Job {made.id} is enqueued.")
 
 
 @router.post("/schedules/{name:path}:backfill")
 async def backfill(
     name: str, request: Request, caller: Operating, admin: AdminDep, fields: Sent
 ) -> Response:
-    """Make the jobs of past ticks that have none, or say how many they are."""
-    at = written(fields, "at")
-    body = asked(
+    """Enqueue jobs for past runs that never got one, or just count those runs."""
+    at = text(fields, "at")
+    body = parse(
         BackfillIn,
         since=at or instant(fields, "since"),
         until=at or instant(fields, "until"),
-        rate=written(fields, "rate") or 500,
+        rate=text(fields, "rate") or 500,
         forgotten="forgotten" in fields,
         dry_run="count" in fields,
-        reason=written(fields, "reason"),
+        reason=text(fields, "reason"),
     )
     started = await schedules.backfill(name, body, caller, admin)
     runs = "1 run has" if started.total == 1 else f"{started.total:,} runs have"
     if body.dry_run:
-        return back(request, _path(name), f"{runs} no job in that time. Nothing was done.")
-    return back(request, _path(name), f"{runs} no job; operation {started.id} makes them.")
+        return back(request, _path(name), f"{runs} no job in that time. Nothing has changed.")
+    return back(request, _path(name), f"{runs} no job. Operation {started.id} enqueues them.")
 
 
 def _path(name: str) -> str:

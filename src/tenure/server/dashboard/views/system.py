@@ -1,4 +1,4 @@
-"""System: what the installation stands on, what the doctor finds, how it is set."""
+"""The system page: doctor findings, database, durability, tables, settings."""
 
 from dataclasses import dataclass
 
@@ -16,24 +16,24 @@ from tenure.types import Level
 
 router: APIRouter = APIRouter()
 _WORST_FIRST = (Level.PROBLEM, Level.WARNING, Level.FINE)
-# What a commit waits for, by PostgreSQL's word for it.
+# What a commit waits for, by synchronous_commit value.
 _WAITS = {
-    "off": "nothing: what is acknowledged may be lost by a crash",
-    "local": "the disk here",
-    "on": "the disk here",
-    "remote_write": "the disk here",
-    "remote_apply": "the disk here",
+    "off": "nothing: a crash can lose committed jobs",
+    "local": "the local disk",
+    "on": "the local disk",
+    "remote_write": "the local disk",
+    "remote_apply": "the local disk",
 }
 _STANDBYS = {
-    "remote_write": "and a standby's memory",
-    "on": "and a standby's disk",
-    "remote_apply": "and until a standby shows it",
+    "remote_write": "and the memory of a standby",
+    "on": "and the disk of a standby",
+    "remote_apply": "and until a standby has applied it",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class _Examined:
-    """What the doctor found, the worst first; or that there was no time for it."""
+    """The doctor's findings, worst first, or a note that it took too long."""
 
     findings: list[FindingOut]
     too_slow: bool
@@ -41,7 +41,7 @@ class _Examined:
 
 @router.get("/system")
 async def page(request: Request, caller: Looking, admin: AdminDep) -> Response:
-    """What the installation stands on."""
+    """Show the system page."""
     found = await system.system(caller, admin, request)
     settings = await installation.settings(caller, admin)
     return render(
@@ -66,9 +66,9 @@ async def _examined(caller: Caller, request: Request) -> _Examined:
 
 
 def waits_for(durability: DurabilityOut) -> str:
-    """What a commit waits for, in words."""
+    """Describe what a commit waits for."""
     if not durability.fsync:
-        return "nothing: fsync is off, and a power cut may lose the whole database"
+        return "nothing: fsync is off, so a power failure can corrupt the whole database"
     words = _WAITS.get(durability.synchronous_commit, durability.synchronous_commit)
     if durability.standby_names and durability.synchronous_commit in _STANDBYS:
         return f"{words} {_STANDBYS[durability.synchronous_commit]}"

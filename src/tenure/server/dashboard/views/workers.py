@@ -1,4 +1,4 @@
-"""Workers: who is there, how each fares, what each holds; and asking one to end."""
+"""The workers page: each worker's state, leases and slots, and a button to drain it."""
 
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 router: APIRouter = APIRouter()
 _SHOWN = 200
 _LEASES = 200
-# Who needs a look comes before who does not, and who is gone comes last.
+# Workers that need attention come first, offline ones last.
 _ORDER = (Health.STALE, Health.DRAINING, Health.ACTIVE, Health.IDLE, Health.OFFLINE)
 _GONE = (Health.STALE, Health.OFFLINE)
 
@@ -33,7 +33,7 @@ _GONE = (Health.STALE, Health.OFFLINE)
 async def workers(
     request: Request, caller: Looking, admin: AdminDep, show: Health | None = None
 ) -> Response:
-    """Every known worker, or those that fare so."""
+    """Show all workers, or those in one state."""
     known = (await installation.workers(caller, admin)).workers
     leases = await system.leases(caller, admin, page_size=_LEASES)
     holds: defaultdict[str, list[LeaseCountdown]] = defaultdict(list)
@@ -60,7 +60,7 @@ async def workers(
 
 
 def _usual(workers: list[WorkerOut]) -> dict[str, str]:
-    """The version that most of the live workers of a language have."""
+    """Find the version that most live workers run, for each language."""
     versions: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for one in workers:
         versions[one.language][one.version] += 1
@@ -71,7 +71,7 @@ def _usual(workers: list[WorkerOut]) -> dict[str, str]:
 async def drain(
     worker_id: str, request: Request, caller: Operating, admin: AdminDep, fields: Sent
 ) -> Response:
-    """Ask a worker to take no new job and to end."""
+    """Ask a worker to take no new jobs and to stop."""
     try:
         worker = UUID(worker_id)
     except ValueError:

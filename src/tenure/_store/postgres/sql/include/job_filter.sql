@@ -1,4 +1,4 @@
--- The jobs `j` that a selector matches, by the parameters that all tables of jobs have in common.
+-- Match the jobs `j` by the parameters of a selector that all job tables share.
         AND (j.queue = ANY ($1::text[]) OR $1 IS NULL)
         AND (j.task = ANY ($2::text[]) OR $2 IS NULL)
         AND (j.meta -> 'tags' ?| $3::text[] OR $3 IS NULL)

@@ -1,1 +1,1 @@
-"""The commands, one in one file, named as they are called."""
+"""One command per file, named after the file."""

@@ -16,7 +16,7 @@ _COMMITS = frozenset({"ok", "refused", "unknown"})
 _CANCELS = frozenset({"ended", "requested", "nothing", "unknown"})
 
 
-class Told:
+class Reports:
     """When each thing was done at the earliest or the latest; tokens are the keys.
 
     An operation without an answer may take effect at any time after it began, or never. That a
@@ -25,14 +25,25 @@ class Told:
     """
 
     __slots__ = (
-        "_unstorable", "acknowledged", "asked", "began", "begun_twice", "committed",
-        "committed_twice", "ended", "failing", "first", "maybe_cancelled", "offered", "reads",
+        "_unstorable",
+        "acknowledged",
+        "began",
+        "begun_twice",
+        "committed",
+        "committed_twice",
+        "ended",
+        "enqueue_sent",
+        "failing",
+        "first",
+        "maybe_cancelled",
+        "offered",
+        "reads",
         "requested",
     )  # fmt: skip
 
     def __init__(self, events: Iterable[Event], *, unstorable: bool = False) -> None:
         self._unstorable = unstorable
-        self.asked = math.inf  # the earliest enqueue
+        self.enqueue_sent = math.inf  # the earliest enqueue
         self.acknowledged = math.inf  # the earliest answer to one
         self.first: dict[int, float] = {}  # the earliest sign of a handler
         self.began: set[int] = set()
@@ -63,7 +74,7 @@ class Told:
     def _enqueue(self, event: Event) -> None:
         if event.answer not in {"ok", "unknown"}:
             raise ValueError(f"{event}: no such answer")
-        self.asked = min(self.asked, event.since)
+        self.enqueue_sent = min(self.enqueue_sent, event.since)
         if event.answer == "ok":
             self.acknowledged = min(self.acknowledged, event.until)
 

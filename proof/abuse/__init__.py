@@ -1,0 +1,1 @@
+"""Clients that mean harm, with small credentials or none, and a worker next to them."""

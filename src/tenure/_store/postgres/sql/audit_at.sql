@@ -1,0 +1,6 @@
+-- $1 actor, $2 source, $3 action, $4 targets, $5 reason, $6 befores, $7 afters, $8 address, $9 now
+-- Record an action like audit.sql, at the time of a store that has its own clock.
+-- Inserts only: locks nothing.
+INSERT INTO /*schema.*/audit (at, actor, source, action, target, reason, before, after, address)
+SELECT $9::timestamptz, $1::text, $2::text, $3::text, t.target, $5::text, t.before, t.after, $8::text
+FROM unnest($4::text[], $6::jsonb[], $7::jsonb[]) AS t (target, before, after)
