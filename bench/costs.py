@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ROUNDS = 9
 VERBS = ("enqueue", "claim", "renew", "settle")
 JOBS = {1: 300, 10: 2_000, 100: 4_000, 500: 10_000}
-PAYLOADS = {"0": "{}", "1 KiB": '"' + "x" * 1022 + '"', "64 KiB": '"' + "x" * 65_534 + '"'}
+PAYLOADS = {"0": "{}"} | {f"{size} KiB": f'{{"x":"{"x" * (size * 1024 - 8)}"}}' for size in (1, 64)}
 
 
 def run(server: Server, report: Report) -> None:
