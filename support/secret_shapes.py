@@ -84,6 +84,7 @@ TEXTS: dict[str, str] = {
     "OpenAI": "with sk-proj-{}",
     "access token": "with tnr_{0}{0}{0:.1}",
     "lease": "with tl_{}",
+    "sealed": "with $sealed:{}",
 }
 
 
@@ -107,6 +108,7 @@ def values(canary: str) -> dict[str, Any]:
         "pair by key": {"env": [{"key": "API_KEY", "value": canary}]},
         "list of pairs": {"headers": [["Authorization", canary], ["Accept", "x"]]},
         "options": {"argv": ["run", "--password", canary, "--verbose"]},
+        "sealed": {"$sealed": canary},
         "JSON": {"body": json.dumps({"password": canary})},
         "name": {f"https://ada:{canary}@x.org/": 1},
         **{f"text {name}": {"note": text} for name, text in texts(canary).items()},

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tenure._hooks.middleware import Draft
     from tenure._model.event import JobEvent, WorkerEvent
     from tenure._model.outcome import Cancel, GiveUp, Retry, Snooze
+    from tenure._rules.sealing import Codec
     from tenure.app import Tenure
     from tenure.config import Backoff
     from tenure.handle import Handle
@@ -21,6 +22,7 @@ __all__ = [
     "AsyncJob",
     "Backoff",
     "Cancel",
+    "Codec",
     "Draft",
     "GiveUp",
     "Handle",
@@ -38,6 +40,7 @@ _HOMES = {
     "AsyncJob": "tenure.job",
     "Backoff": "tenure.config",
     "Cancel": "tenure._model.outcome",
+    "Codec": "tenure._rules.sealing",
     "Draft": "tenure._hooks.middleware",
     "GiveUp": "tenure._model.outcome",
     "Handle": "tenure.handle",

@@ -29,14 +29,15 @@ def enqueue_all(
         flow = _PipelinedBatch(batches)
         while passage.has_no_middleware and flow.has_more:
             flow = _PipelinedBatch(batches)
-            answers = iter((yield from engine.store.jobs.enqueue_pipelined(flow)))
+            sealed = map(engine.sealing.batch, flow)
+            answers = iter((yield from engine.store.jobs.enqueue_pipelined(sealed)))
             for batch, jobs in flow.sent:
                 stored = list(itertools.islice(answers, len(batch)))
                 passage.after(jobs, stored)
                 handles += _handles(engine, batch, stored)
         for batch in itertools.chain(flow.left, batches):
             admitted = passage.before(_jobs(batch))
-            stored = [*(yield from engine.store.jobs.enqueue(admitted))]
+            stored = [*(yield from engine.store.jobs.enqueue(engine.sealing.jobs(admitted)))]
             passage.after(admitted, stored)
             handles += _handles(engine, batch, stored)
         return handles

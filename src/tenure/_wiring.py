@@ -4,13 +4,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
+from tenure._rules.sealing import Codec, Sealing
 from tenure._store.engine import Engine, Notifier
 from tenure._store.port import Store
 from tenure.errors import ConfigError
 
 
 def engine(
-    url: str, *, schema: str = "tenure", pool_size: int = 10, redis: str | None = None
+    url: str,
+    *,
+    schema: str = "tenure",
+    pool_size: int = 10,
+    redis: str | None = None,
+    codec: Codec | None = None,
 ) -> Engine:
     """Return the engine for a database URL. If a Redis URL is given, wakeups also use Redis."""
     if not url.startswith(("postgresql://", "postgres://")) and "=" not in url:
@@ -23,7 +29,9 @@ def engine(
     with _loading():
         from tenure._store.postgres.engine import PostgresEngine
     notifier = _notifier(redis, schema) if redis else None
-    return PostgresEngine(url, schema=schema, pool_size=pool_size, notifier=notifier)
+    return PostgresEngine(
+        url, schema=schema, pool_size=pool_size, notifier=notifier, sealing=Sealing(codec)
+    )
 
 
 def _notifier(url: str, schema: str) -> Notifier:

@@ -19,6 +19,7 @@ from tenure._hooks.middleware import Hooks
 from tenure._model.event import JobEventName, WorkerEventName
 from tenure._registry import Registry, require_sequence
 from tenure._rules.payload import check_key
+from tenure._rules.sealing import Codec
 from tenure._settings import calling_module, database_url, ordered, resolve
 from tenure._store.engine import Engine
 from tenure._typing import AJ, A, D, Decorator, E, J, L, M, P, R, T, W
@@ -48,6 +49,8 @@ class Tenure:
         program: The program that owns the schedules in this code (default: the calling module).
         version: The program's release, such as `"2026.11.15"`. An older release doesn't undo a
             newer one's schedules.
+        codec: Seals what jobs hold before it is stored, and opens it again, for example with
+            encryption. See the how-to guide "Encrypt payloads".
         defaults: The lease protocol's built-in values. Scale them only in test suites.
 
     Raises:
@@ -77,6 +80,7 @@ class Tenure:
         redis: str | None = None,
         program: str | None = None,
         version: str | int | None = None,
+        codec: Codec | None = None,
         defaults: Defaults = DEFAULTS,
     ) -> None:
         self._url = url
@@ -86,6 +90,7 @@ class Tenure:
         self._redis = redis
         self._program = program
         self._version = version
+        self._codec = codec
         ordered(version)  # Reject an invalid value here, where the user wrote it.
         self._module = calling_module()
         self._engine: Engine | None = None
@@ -106,6 +111,7 @@ class Tenure:
                     schema=self.schema,
                     pool_size=resolve("pool_size", self._pool_size),
                     redis=resolve("redis_url", self._redis),
+                    codec=self._codec,
                 )
             return self._engine
 

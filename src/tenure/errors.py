@@ -4,6 +4,7 @@
 
     TenureError
     ├── PayloadError            arguments or a result are not JSON, or too large
+    ├── CodecError              the codec could not seal or open a value
     ├── InvalidValue            an argument or option is invalid
     ├── LeaseLost               this attempt no longer holds the job: stop
     ├── ConfigError             a setting is missing or invalid
@@ -35,6 +36,13 @@ class PayloadError(TenureError):
     """Arguments or a result are not JSON, or are too large.
 
     Store the data elsewhere and pass a reference to it.
+    """
+
+
+class CodecError(TenureError):
+    """The app's codec could not seal or open a value, or the app has no codec.
+
+    A job whose arguments can't be opened is retried: another worker may have the key.
     """
 
 

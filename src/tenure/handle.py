@@ -115,8 +115,9 @@ class Handle(Generic[R_co]):
     def _saw(self, row: JobRow | None) -> JobRow | None:
         if row is not None and self._tasks is not None and row.task not in self._tasks:
             row = None
-        self._row, self._looked = row, True
-        return row
+        self._row = None if row is None else self._engine.sealing.open_job(row)
+        self._looked = True
+        return self._row
 
     def _learn(self) -> None:
         """Read the last attempt's error now, because `result` can't query the database."""
@@ -130,8 +131,12 @@ class Handle(Generic[R_co]):
     def _last_error(self) -> Op[Error | None]:
         for last in (yield from self._engine.store.jobs.last_attempts([self.id])):
             if last.error_type is not None:
-                return Error(last.error_type, last.error_message or "")
+                return Error(last.error_type, self._opened(last.error_message or ""))
         return None
+
+    def _opened(self, text: str) -> str:
+        task = "" if self._row is None else self._row.task
+        return self._engine.sealing.open_text(text, task, "error")
 
     def _ended(self) -> "Handle[R_co]":
         if self._row is not None and self._row.state.is_live:
@@ -162,7 +167,8 @@ class Handle(Generic[R_co]):
         """
         if self._row is None or self._row.state is not State.COMPLETED:
             raise self._without_result()
-        result: R_co = serialization.load(self._row.result, self._returns, what="the result")
+        stored = self._engine.sealing.open_value(self._row.result, self._row.task, "result")
+        result: R_co = serialization.load(stored, self._returns, what="the result")
         return result
 
     def _without_result(self) -> NotReady:

@@ -14,7 +14,14 @@ from tenure._clock import boottime
 from tenure._model.ids import JobId, Json, WorkerId
 from tenure._model.job import JobRow, NewJob, fields
 from tenure._model.lease import Lease, ProgressResult
-from tenure._model.outcome import Finished, Settlement, Snooze, Succeeded, TargetReached
+from tenure._model.outcome import (
+    Finished,
+    Settlement,
+    SettleRequest,
+    Snooze,
+    Succeeded,
+    TargetReached,
+)
 from tenure._rules import idempotency, lifecycle, payload, sanitize, serialization
 from tenure._store.engine import Engine
 from tenure._store.steps import Op
@@ -220,7 +227,7 @@ class _Handle:
         """
         self._grip.check(self.id)
         for call in calls:
-            job = call.apply_middleware()
+            [job] = self._engine.sealing.jobs([call.apply_middleware()])
             payload.check(job)
             payload.encode(job.args)
             payload.encode(job.meta, what="the meta fields")
@@ -228,9 +235,8 @@ class _Handle:
 
     def _report(self, counts: Mapping[str, Any]) -> Op[ProgressResult]:
         self._grip.check(self.id)
-        return self._store.leases.progress(
-            self._grip.lease, **counts, also=self._grip.follow_ups, log=self._grip.log()
-        )
+        report = self._engine.sealing.report({**counts, "log": self._grip.log()}, task=self.task)
+        return self._store.leases.progress(self._grip.lease, **report, also=self._grip.follow_ups)
 
     def _reported(self, reported: ProgressResult, sent_at: float, cursor: Json) -> int:
         self._grip.extended(sent_at)
@@ -245,8 +251,10 @@ class _Handle:
     def _completion(self, result: Json, reason: str) -> Op[None]:
         """Return the final statements of the transaction that completes the job."""
         settlement = completed(Succeeded(sanitize.result(serialization.dump(result)), reason))
+        ended = SettleRequest(self._grip.lease, settlement, self._grip.log())
+        ended = self._engine.sealing.ending(ended, task=self.task)
         return self._store.settlement.settle_within(
-            self._grip.lease, settlement, also=self._grip.follow_ups, log=self._grip.log()
+            ended.lease, ended.settlement, also=self._grip.follow_ups, log=ended.log
         )
 
 

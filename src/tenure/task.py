@@ -191,7 +191,7 @@ class TaskCall(Generic[P, R]):
         engine = self._app.engine
         with bound.template.hooks.passage() as passage:
             jobs = passage.before(UniformBatch(bound.template.job, [bound.args]))
-            op = engine.store.jobs.enqueue(jobs)
+            op = engine.store.jobs.enqueue(engine.sealing.jobs(jobs))
             answers = engine.run(op, connection)
             passage.after(jobs, answers)
         [answer] = answers
@@ -212,7 +212,7 @@ class TaskCall(Generic[P, R]):
         engine = self._app.engine
         with bound.template.hooks.passage() as passage:
             jobs = passage.before(UniformBatch(bound.template.job, [bound.args]))
-            op = engine.store.jobs.enqueue(jobs)
+            op = engine.store.jobs.enqueue(engine.sealing.jobs(jobs))
             answers = await engine.arun(op, connection)
             passage.after(jobs, answers)
         [answer] = answers

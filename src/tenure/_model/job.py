@@ -61,8 +61,8 @@ class UniformBatch(Sequence[NewJob]):
     __slots__ = ("args", "job")
 
     def __init__(self, job: NewJob, args: Sequence[Json]) -> None:
-        self.job = job
-        self.args = args
+        self.job: NewJob = job
+        self.args: Sequence[Json] = args
 
     def __len__(self) -> int:
         return len(self.args)

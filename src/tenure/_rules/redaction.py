@@ -19,6 +19,7 @@ from tenure._model.schedule import ScheduleRow
 from tenure._model.stats import FailedGroup
 from tenure._rules import sanitize, secret_names
 from tenure._rules.payload import MAX_DEPTH
+from tenure._rules.sealing import SEALED, SEALED_KEY
 from tenure._rules.secret_names import SecretNames
 from tenure._rules.secret_text import HIDDEN, SecretText, pattern_of
 from tenure.errors import Error, InvalidValue
@@ -173,6 +174,8 @@ class Redactor:
                     name = str(key)
                     if item is None:
                         inner = None
+                    elif name == SEALED_KEY:
+                        inner = SEALED
                     elif name in paired or self._names.has_path(*keys, name):
                         inner = HIDDEN
                     else:

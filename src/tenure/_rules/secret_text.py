@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from tenure._rules.sealing import SEALED, SEALED_PREFIX
 from tenure._rules.secret_names import PARTS, WORDS, SecretNames, words
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ _KEY_END = re.compile(
     r"\)(?= (?:already exists|is not present|is still referenced|conflicts|is duplicated)|$)",
     re.MULTILINE,
 )
+_SEALED_TEXT = re.compile(rf"{re.escape(SEALED_PREFIX)}[A-Za-z0-9+/=]*")
 _NAMES_IN_KEY = re.compile(r"[^\W\d][\w.-]*")
 
 
@@ -82,6 +84,8 @@ class SecretText:
         cut = len(text) - LONGEST
         if cut > 0:
             text = text[:LONGEST]
+        if SEALED_PREFIX in text:
+            text = _SEALED_TEXT.sub(SEALED, text)
         if known is not None:
             text = known.sub(HIDDEN, text)
         if len(text) >= 4:

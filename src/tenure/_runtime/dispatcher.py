@@ -27,6 +27,7 @@ from tenure._model.queue import EVERY_QUEUE
 from tenure._registry import Registry
 from tenure._rules import claiming, leasing, lifecycle
 from tenure._rules.redaction import Redactor
+from tenure._rules.sealing import NOT_SEALING, Sealing
 from tenure._runtime import execution
 from tenure._runtime.confirmer import Confirmer
 from tenure._runtime.events import RuntimeEvents
@@ -83,11 +84,13 @@ class Dispatcher:
         settings: WorkerSettings,
         defaults: Defaults,
         events: RuntimeEvents,
+        sealing: Sealing = NOT_SEALING,
         confirmer: Confirmer | None = None,
         loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         self._slots = slots
         self._confirmer = confirmer
+        self._sealing = sealing
         self._tasks = tasks
         self._held_leases = held_leases
         self._settler = settler
@@ -299,7 +302,8 @@ class Dispatcher:
     def _judge(self, held: HeldLease, outcome: Outcome, excerpt: str | None) -> None:
         if held.lease_state.settled:
             if isinstance(outcome, Failed):
-                error = self._settings.redactor.error(outcome.error, of=held.job)
+                job = self._sealing.open_job_if_possible(held.job)
+                error = self._settings.redactor.error(outcome.error, of=job)
                 log.warning(
                     "job %s completed in its transaction, then its handler raised: %s\n%s",
                     held.job.id,
@@ -323,7 +327,8 @@ class Dispatcher:
         if isinstance(outcome, Failed):
             # The message quotes the arguments, so only the attempt stores it.
             unread = outcome.reason == "invalid_arguments"
-            error = self._settings.redactor.error(outcome.error, of=held.job, whole=unread)
+            job = self._sealing.open_job_if_possible(held.job)
+            error = self._settings.redactor.error(outcome.error, of=job, whole=unread)
             _report(held, error, settlement)
             # Dead letters are grouped and listed by the signature, so it holds no secret.
             stored = replace(settlement.error or outcome.error, signature=error.signature)

@@ -172,6 +172,7 @@ class HandlerCall:
     def __init__(
         self, task: Definition, row: JobRow, lease_state: LeaseState, engine: Engine, hooks: Hooks
     ) -> None:
+        row = engine.sealing.open_claimed(row)
         try:
             positional, self.named = task.parameters.load(row.args)
         except PayloadError as error:

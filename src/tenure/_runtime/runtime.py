@@ -88,6 +88,7 @@ class WorkerRuntime:
             engine.service_connection(f"{name} settler"),
             self._held_leases,
             events=self._events,
+            sealing=engine.sealing,
         )
         self._service_thread = ServiceThread(self._build_services)
         soon = self._defaults.stop_within / 2
@@ -112,6 +113,7 @@ class WorkerRuntime:
             settings=self._settings,
             defaults=self._defaults,
             events=self._events,
+            sealing=engine.sealing,
             confirmer=confirmer,
             loop=self._loop,
         )

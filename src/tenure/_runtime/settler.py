@@ -13,13 +13,21 @@ from tenure._model.job import NewJob, State
 from tenure._model.lease import SettleResult, SettleStatus
 from tenure._model.outcome import COMPLETED, Settlement, SettleRequest
 from tenure._rules.sanitize import as_unstorable, sanitized
+from tenure._rules.sealing import NOT_SEALING, Sealing
 from tenure._runtime.events import RuntimeEvents
 from tenure._runtime.held_leases import HeldLease, HeldLeases
 from tenure._services.base import Service, log, log_fields
 from tenure._store.engine import ServiceConnection
 from tenure._store.port import Store
 from tenure._store.steps import atomically
-from tenure.errors import Error, InvalidValue, LeaseLost, PayloadError, QueryFailed
+from tenure.errors import (
+    CodecError,
+    Error,
+    InvalidValue,
+    LeaseLost,
+    PayloadError,
+    QueryFailed,
+)
 
 _BATCH = 500
 # Pauses before retrying a locked row.
@@ -62,6 +70,7 @@ class Settler(Service):
         held_leases: HeldLeases,
         *,
         events: RuntimeEvents,
+        sealing: Sealing = NOT_SEALING,
     ) -> None:
         super().__init__(timedelta(seconds=1))
         self._store = store
@@ -72,6 +81,7 @@ class Settler(Service):
         self._empty = asyncio.Event()
         self._empty.set()
         self._events = events
+        self._sealing = sealing
 
     def put(
         self,
@@ -108,7 +118,7 @@ class Settler(Service):
         if plain:
             over: list[_Item] = []
             answers = await self._link.run(
-                self._store.settlement.settle([item.ended for item in plain])
+                self._store.settlement.settle([self._sealed(item, item.ended) for item in plain])
             )
             for item, answer in zip(plain, answers, strict=True):
                 if self._answered(item, answer):
@@ -192,10 +202,11 @@ class Settler(Service):
     async def _settle_followed(self, item: _Item, ended: SettleRequest) -> SettleResult:
         # In one transaction: if a result can't be stored, no follow-up is enqueued.
         fit = sanitized(ended)
-        if fit.settlement.state is not ended.settlement.state:
+        sealed = self._sealed(item, fit)
+        if sealed.settlement.state is not ended.settlement.state:
             return await self._settle_one(item, fit)
         op = self._store.settlement.settle_within(
-            ended.lease, ended.settlement, also=item.follow_ups, log=ended.log, hurried=True
+            sealed.lease, sealed.settlement, also=item.follow_ups, log=sealed.log, hurried=True
         )
         try:
             await self._link.run(atomically(op))
@@ -208,13 +219,24 @@ class Settler(Service):
         return SettleResult(SettleStatus.SETTLED)
 
     async def _settle_one(self, item: _Item, ended: SettleRequest) -> SettleResult:
-        [answer] = await self._link.run(self._store.settlement.settle([ended]))
+        sealed = self._sealed(item, ended)
+        [answer] = await self._link.run(self._store.settlement.settle([sealed]))
         if answer.answer is not SettleStatus.BUSY:
             refused = answer.answer is SettleStatus.REFUSED
             if item.held is not None and ended is not item.ended and not refused:
                 _report(item.held, ended)
             item.ended = ended
         return answer
+
+    def _sealed(self, item: _Item, ended: SettleRequest) -> SettleRequest:
+        """Seal what the handler wrote. Only Tenure's own texts have no held lease."""
+        if item.held is None:
+            return ended
+        task = item.held.job.task
+        try:
+            return self._sealing.ending(ended, task=task)
+        except (CodecError, PayloadError) as error:
+            return self._sealing.ending(as_unstorable(ended, str(error)), task=task)
 
     async def _verify(self, item: _Item, ended: SettleRequest) -> SettleResult:
         try:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tenure._model.ids import JobId
     from tenure._model.job import JobRow
     from tenure._model.stats import ListenCheck
+    from tenure._rules.sealing import Sealing
     from tenure._store.migrations import Migration
     from tenure._store.port import Store
     from tenure._store.steps import Op
@@ -90,6 +91,10 @@ class Engine(Protocol):
     @property
     def notifier(self) -> Notifier | None:
         """Return the notifier that sends wakeups outside the database after our enqueues commit."""
+
+    @property
+    def sealing(self) -> Sealing:
+        """Return what seals and opens the payload of this app's jobs."""
 
     def run(self, op: Op[T], connection: Any = None) -> T:
         """Run an operation on one of our own connections, or in a caller's transaction."""

@@ -209,7 +209,9 @@ class JobRunner:
         link = DirectConnection(self._engine, is_async=is_async)
         events = RuntimeEvents()
         EventEmitter(app.hooks.listeners, worker="tests").subscribe_to(events)
-        self._settler = Settler(app.engine.store, link, self._held_leases, events=events)
+        self._settler = Settler(
+            app.engine.store, link, self._held_leases, events=events, sealing=app.engine.sealing
+        )
         self._settings = WorkerSettings(backoff=app.defaults.backoff)
         self._dispatcher = Dispatcher(
             slots=1,
@@ -220,6 +222,7 @@ class JobRunner:
             settings=self._settings,
             defaults=app.defaults,
             events=events,
+            sealing=app.engine.sealing,
         )
 
     def run(self, claims: ClaimResult) -> RunRecord:
@@ -265,6 +268,7 @@ class JobRunner:
         if isinstance(outcome, Succeeded) and row.state in (State.QUEUED, State.FAILED):
             # The store rejected the result, or the transaction wasn't committed.
             last = (yield from store.jobs.attempts(row.id))[-1]
+            last = self._engine.sealing.open_attempt(last, task=row.task)
             outcome = Failed(Error("", ""))
             error = PayloadError(last.error_message or "the result cannot be kept")
         if row.state is State.CANCELLED or not isinstance(outcome, Failed):
@@ -272,6 +276,7 @@ class JobRunner:
         if error is not None:
             attempt = f"attempt {claimed.job.attempt} of {row.max_attempts}"
             error.add_note(f"in job {row.id} of {row.task}, {attempt}")
+        row = self._engine.sealing.open_job_if_possible(row)
         return RunRecord(row, _ending(row, outcome), error)
 
 

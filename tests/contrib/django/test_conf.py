@@ -15,6 +15,7 @@ from tenure.contrib.django.checks import check as checked
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+CODEC = object()
 POSTGRES = "django.db.backends.postgresql"
 
 
@@ -91,7 +92,7 @@ def test_settings_that_are_in_order_are_not_spoken_of() -> None:
         ({"database": "x"}, "write 'DATABASE'"),
         (
             {"COLOUR": "x"},
-            "use DATABASE, IMPORTS, LISTEN, POOL_SIZE, PROGRAM, SCHEMA, VERSION",
+            "use CODEC, DATABASE, IMPORTS, LISTEN, POOL_SIZE, PROGRAM, SCHEMA, VERSION",
         ),
     ],
 )
@@ -144,3 +145,10 @@ def test_a_database_without_autocommit_is_warned_of(other: Any) -> None:
     other(NAME="shop", AUTOCOMMIT=False)
     [(code, _)] = check(DATABASE="other")
     assert code == "tenure.W002"
+
+
+@pytest.mark.parametrize("codec", [f"{__name__}.CODEC", CODEC])
+def test_a_codec_is_given_as_it_is_or_by_its_path(codec: object) -> None:
+    with override_settings(TENURE={"CODEC": codec}):
+        assert conf.read().codec is CODEC
+        assert checked() == []

@@ -16,6 +16,7 @@ from django_tasks import TaskResultStatus, default_task_backend, task_backends
 from django_tasks.exceptions import InvalidTaskError, TaskResultDoesNotExist, TaskResultMismatch
 from django_tasks.signals import task_enqueued, task_finished, task_started
 
+from tenure._rules.sealing import Sealing
 from tenure.admin import By
 from tenure.contrib.django import app
 from tenure.contrib.django.task_runner import class_path
@@ -28,6 +29,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = pytest.mark.usefixtures("project")
+
+
+class Backwards:
+    """A codec that seals nothing well."""
+
+    def seal(self, data: bytes, *, task: str, field: str) -> bytes:  # noqa: ARG002 - Codec
+        return data[::-1]
+
+    def open(self, data: bytes, *, task: str, field: str) -> bytes:  # noqa: ARG002 - Codec
+        return data[::-1]
 
 
 @pytest.fixture
@@ -66,6 +77,17 @@ def test_a_result_is_ready_before_it_is_run(task: Any) -> None:
     assert (result.started_at, result.finished_at) == (None, None)
     with pytest.raises(ValueError, match="not finished"):
         _ = result.return_value
+
+
+def test_a_sealed_result_is_opened(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app.engine, "sealing", Sealing(Backwards()))
+    result = add.enqueue(1, right=2)
+    job = app.admin.jobs.get(int(result.id))
+    assert job is not None
+    assert list(job.args) == ["$sealed"]
+    work(app, url)
+    result.refresh()
+    assert (result.args, result.kwargs, result.return_value) == ([1], {"right": 2}, 3)
 
 
 @pytest.mark.parametrize("task", [add, aadd])

@@ -14,6 +14,7 @@ from psycopg.rows import TupleRow
 from tenure._model.ids import JobId
 from tenure._model.job import JobRow
 from tenure._model.stats import ListenCheck
+from tenure._rules.sealing import NOT_SEALING, Sealing
 from tenure._store.engine import AsyncRunner, Engine, Notifier, Runner
 from tenure._store.migrations import Migration
 from tenure._store.postgres import drivers
@@ -41,12 +42,14 @@ class PostgresEngine:
         schema: str = DEFAULT_SCHEMA,
         pool_size: int = 10,
         notifier: Notifier | None = None,
+        sealing: Sealing = NOT_SEALING,
     ) -> None:
         _check_url(url)
         self.store = PostgresStore(schema)
         self.url = url
         self.schema = schema
         self.notifier = notifier
+        self.sealing = sealing
         self._ring = notifier.publish if notifier else None
         self._pools = Pools(url, schema=schema, size=pool_size, ring=self._ring)
         self._pool = "own"

@@ -1,10 +1,11 @@
 """Read Tenure's part of the project's settings: TENURE and DATABASES."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from django.conf import settings
+from django.utils.module_loading import import_string
 
 # Options that Django passes to psycopg, not to libpq.
 _PYTHON_ONLY = frozenset(
@@ -23,6 +24,8 @@ class Settings:
     listen: bool = True
     program: str | None = None
     version: str | int | None = None
+    # A codec, or its dotted path.
+    codec: Any = None
 
 
 KEYS = frozenset(field.name.upper() for field in fields(Settings))
@@ -39,7 +42,12 @@ def read() -> Settings:
 
     Unknown keys are ignored here, because an error would stop the system checks that report them.
     """
-    return Settings(**{key.lower(): value for key, value in raw_settings().items() if key in KEYS})
+    options = Settings(
+        **{key.lower(): value for key, value in raw_settings().items() if key in KEYS}
+    )
+    if isinstance(options.codec, str):
+        return replace(options, codec=import_string(options.codec))
+    return options
 
 
 def address(connection: Any) -> str:

@@ -71,6 +71,7 @@ class DjangoTenure(Tenure):
             listen=options.listen,
             program=options.program,
             version=options.version,
+            codec=options.codec,
         )
         # Any module may be the first to use the app, so its name does not identify the project.
         self._module = (settings.SETTINGS_MODULE or "django").partition(".")[0]

@@ -143,7 +143,11 @@ class TenureBackend(WorkerBackend):
         job = admin.jobs.get(int(result_id))
         if job is None:
             raise TaskResultDoesNotExist(result_id)
-        return result_of(job, admin.jobs.attempts(job.id), self.alias)
+        sealing = app.engine.sealing
+        attempts = [
+            sealing.open_attempt(attempt, task=job.task) for attempt in admin.jobs.attempts(job.id)
+        ]
+        return result_of(sealing.open_job(job), attempts, self.alias)
 
     def check(self, **_other: Any) -> Iterable[CheckMessage]:
         """Check the TASKS setting."""
