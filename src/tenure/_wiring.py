@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
-from tenure._rules.sealing import Codec, Sealing
+from tenure._rules.sealing import NOT_SEALING, Codec, Sealing
 from tenure._store.engine import Engine, Notifier
 from tenure._store.port import Store
 from tenure.errors import ConfigError
@@ -29,8 +29,9 @@ def engine(
     with _loading():
         from tenure._store.postgres.engine import PostgresEngine
     notifier = _notifier(redis, schema) if redis else None
+    sealing = NOT_SEALING if codec is None else Sealing(codec)
     return PostgresEngine(
-        url, schema=schema, pool_size=pool_size, notifier=notifier, sealing=Sealing(codec)
+        url, schema=schema, pool_size=pool_size, notifier=notifier, sealing=sealing
     )
 
 

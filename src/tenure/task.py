@@ -191,7 +191,8 @@ class TaskCall(Generic[P, R]):
         engine = self._app.engine
         with bound.template.hooks.passage() as passage:
             jobs = passage.before(UniformBatch(bound.template.job, [bound.args]))
-            op = engine.store.jobs.enqueue(engine.sealing.jobs(jobs))
+            sealed = engine.sealing.jobs(jobs) if engine.sealing.has_codec else jobs
+            op = engine.store.jobs.enqueue(sealed)
             answers = engine.run(op, connection)
             passage.after(jobs, answers)
         [answer] = answers
@@ -212,7 +213,8 @@ class TaskCall(Generic[P, R]):
         engine = self._app.engine
         with bound.template.hooks.passage() as passage:
             jobs = passage.before(UniformBatch(bound.template.job, [bound.args]))
-            op = engine.store.jobs.enqueue(engine.sealing.jobs(jobs))
+            sealed = engine.sealing.jobs(jobs) if engine.sealing.has_codec else jobs
+            op = engine.store.jobs.enqueue(sealed)
             answers = await engine.arun(op, connection)
             passage.after(jobs, answers)
         [answer] = answers

@@ -11,7 +11,7 @@ import pytest
 from support.canaries import columns_with
 from support.processes import wait_for
 from support.workers import Worker
-from tenure import AsyncJob, Backoff, Job, Tenure
+from tenure import AsyncJob, Job, Retry, Tenure
 from tenure.admin import By
 from tenure.errors import CodecError, JobFailed, PayloadError
 from tenure.testing import RunRecord
@@ -64,12 +64,12 @@ def declare(app: Tenure) -> dict[str, Any]:
     def says(word: str) -> dict[str, str]:
         return {"said": word}
 
-    @app.task(name="reports", max_attempts=2, backoff=Backoff(base=0.1))
+    @app.task(name="reports", max_attempts=2)
     def reports(job: Job, word: str) -> str:
         logging.getLogger("shop").warning("log of %s", word)
         if job.attempt == 1:
             job.progress(cursor={"at": word}, items={"first": {"row": word}}, done=1)
-            raise ValueError(f"error about {word}")
+            raise Retry(f"error about {word}", after=0)
         assert job.cursor == {"at": word}
         return word
 

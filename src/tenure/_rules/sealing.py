@@ -69,10 +69,14 @@ def is_sealed(value: Json) -> bool:
 
 
 class Sealing:
-    """Seals and opens with a codec. Without one, everything stays as it is."""
+    """Seals and opens with a codec. Without one, everything stays as it is.
+
+    `has_codec` lets a caller on the hot path skip what would change nothing.
+    """
 
     def __init__(self, codec: Codec | None = None) -> None:
         self._codec = codec
+        self.has_codec: bool = codec is not None
 
     def jobs(self, jobs: Sequence[NewJob]) -> Sequence[NewJob]:
         """Seal the arguments of jobs about to be enqueued."""

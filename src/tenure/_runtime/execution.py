@@ -27,6 +27,7 @@ from tenure._model.outcome import (
 from tenure._rules import serialization
 from tenure._rules.payload import MAX_RESULT, encode
 from tenure._rules.sanitize import MAX_MESSAGE, MAX_TRACE
+from tenure._rules.sealing import SEALED_KEY
 from tenure._runtime.held_leases import HeldLease, RunningHandler, StopReason
 from tenure._runtime.log_capture import LogTail
 from tenure._services.base import log
@@ -172,7 +173,8 @@ class HandlerCall:
     def __init__(
         self, task: Definition, row: JobRow, lease_state: LeaseState, engine: Engine, hooks: Hooks
     ) -> None:
-        row = engine.sealing.open_claimed(row)
+        if row.cursor is not None or (isinstance(row.args, dict) and SEALED_KEY in row.args):
+            row = engine.sealing.open_claimed(row)
         try:
             positional, self.named = task.parameters.load(row.args)
         except PayloadError as error:

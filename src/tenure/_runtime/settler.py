@@ -230,7 +230,7 @@ class Settler(Service):
 
     def _sealed(self, item: _Item, ended: SettleRequest) -> SettleRequest:
         """Seal what the handler wrote. Only Tenure's own texts have no held lease."""
-        if item.held is None:
+        if item.held is None or not self._sealing.has_codec:
             return ended
         task = item.held.job.task
         try:
