@@ -10,6 +10,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from support.roles import NOT_A_PRODUCERS
 from support.store import lanes
 from tenure._model.audit import By
 from tenure._model.ids import WorkerId
@@ -18,7 +19,7 @@ from tenure._store.postgres.store import PostgresStore
 from tenure.admin import roles
 
 if TYPE_CHECKING:
-    from tests.roles.conftest import Parties
+    from support.roles import Parties
 
 STORE = PostgresStore()
 ME = WorkerId(UUID(int=0xB))
@@ -31,28 +32,6 @@ JOB = {
     "created_at": "now()",
     "max_attempts": "3",
     "max_losses": "3",
-}
-NOT_A_PRODUCERS = {
-    "id": "7",
-    "token": "1",
-    "state": "'running'",
-    "attempt": "32767",
-    "losses": "1",
-    "worker_losses": "1",
-    "deaths": "1",
-    "suspect": "true",
-    "returned": "true",
-    "limited": "true",
-    "awaited": "true",
-    "cancel_requested": "true",
-    "claimed_by": "gen_random_uuid()",
-    "claimed_at": "now()",
-    "renewed_at": "now()",
-    "lease_expires_at": "now() + interval '1 year'",
-    "renewals": "1",
-    "items": "1",
-    "cursor": "'{}'",
-    "progress": "'{}'",
 }
 AUDIT = {
     "actor": "'ana'",

@@ -36,9 +36,9 @@ from tenure.errors import Error, QueryFailed
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from support.roles import Parties
     from tenure._model.lease import Lease
     from tenure._store.steps import Op
-    from tests.roles.conftest import Parties
 
 STORE = PostgresStore()
 # When the schedule is due.
