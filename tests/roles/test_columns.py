@@ -140,6 +140,24 @@ def test_running_the_script_again_revokes_what_was_granted_more_widely(parties: 
     refused(parties, "server", b"UPDATE tenure.api_token SET scopes = '{admin}'")
 
 
+def test_the_grants_alone_add_rights_and_revoke_none(parties: Parties) -> None:
+    """In an upgrade: programs of the last release run, and those of the next need new tables."""
+    parties.execute(
+        "REVOKE ALL ON tenure.dashboard_session, tenure.sign_in_code FROM tenure_server; "
+        "GRANT INSERT ON tenure.job TO tenure_producer"
+    )
+    refused(parties, "server", b"SELECT * FROM tenure.sign_in_code")
+    grants = [line for line in roles("tenure").splitlines() if line.startswith("GRANT")]
+    with parties.connected("owner") as owner:
+        owner.execute("\n".join(grants).encode())
+    with parties.connected("server") as server:
+        server.execute("SELECT * FROM tenure.sign_in_code, tenure.dashboard_session")
+    with parties.connected("producer") as producer:
+        producer.execute(insert("job", {**JOB, "token": "1"}))
+    parties.execute(roles("tenure"))
+    refused(parties, "producer", insert("job", {**JOB, "token": "1"}))
+
+
 def keyed(key: str, **fields: Any) -> NewJob:
     return NewJob("work", queue="keyed", key=key, key_for=timedelta(hours=1), **fields)
 
