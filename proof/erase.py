@@ -6,24 +6,16 @@ any column of any table, and no other row that was there before has changed.
 from __future__ import annotations
 
 import argparse
-import tempfile
 import threading
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import psycopg
-from psycopg.rows import dict_row
-
+from proof.installation import installed
 from proof.report import Report
 from proof.second_try import tried
 from support.binaries import ROOT
 from support.canaries import columns_with
-from support.cluster import Cluster
-from support.databases import Databases
-from support.store import install
-from support.workers import Worker
 from tenure import Tenure
 from tenure.admin import By as Operator
 from tenure.admin import JobRequest, connect
@@ -32,7 +24,7 @@ from tenure.types import OperationState
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tenure.admin import Admin
+    from proof.installation import Installation
     from tenure.types import OperationRow
 
 app = Tenure()
@@ -48,7 +40,6 @@ _TAG = f"customer:{CANARY}"
 _BY = Operator("prover", source="proof", reason="ticket 12")
 _TARGET = "proof.erase:app"
 _FILE = ROOT / ".cache/proof/erase.json"
-_SETTINGS = {"max_connections": "100", "shared_buffers": "256MB"}
 _LOOK = 0.1
 _COME_BACK = 30.0
 _LOAD_PAUSE = 0.05
@@ -115,47 +106,40 @@ def send(to: str) -> None:
 
 @dataclass
 class Run:
-    """One database with one worker, which is replaced when it is killed."""
+    """The erasure of one person, and the load beside it."""
 
-    url: str
-    directory: Path
+    installation: Installation
     report: Report
-    admin: Admin
-    worker: Worker
     stop: threading.Event = field(default_factory=threading.Event)
     sent: int = 0
 
-    def rows(self, query: str, **parameters: object) -> list[dict[str, Any]]:
-        """What a query answers, over a connection of its own."""
-        with psycopg.connect(self.url, autocommit=True, row_factory=dict_row) as connection:
-            cursor = connection.execute(query.encode(), parameters)
-            return cursor.fetchall() if cursor.description else []
-
     def prints(self, count: int) -> dict[str, dict[str, Any]]:
         return {
-            table: self.rows(_PRINT.format(table=table, id=name), count=count, share=SHARE)[0]
+            table: self.installation.rows(
+                _PRINT.format(table=table, id=name), count=count, share=SHARE
+            )[0]
             for table, name in _TABLES.items()
         }
 
     def load(self) -> None:
         """Enqueue jobs of others until the end; the worker runs them."""
         requests = [JobRequest(task="send", args={"to": "other"}, queue="busy")] * 10
-        with connect(self.url) as admin:
+        with connect(self.installation.url) as admin:
             while not self.stop.wait(_LOAD_PAUSE):
                 admin.jobs.enqueue_many(requests, _BY)
                 self.sent += len(requests)
 
     def erase(self, count: int, rate: int) -> None:
         """Erase the person, with two kills on the way, beside the load."""
-        self.rows(_FILL, share=SHARE, count=count)
-        self.rows("SELECT setval('tenure.job_id_seq', %(count)s)", count=count)
-        self.rows("ANALYZE")
+        self.installation.rows(_FILL, share=SHARE, count=count)
+        self.installation.rows("SELECT setval('tenure.job_id_seq', %(count)s)", count=count)
+        self.installation.rows("ANALYZE")
         before, report = self.prints(count), self.report
         loading = threading.Thread(target=self.load)
         loading.start()
         try:
             began = time.monotonic()
-            started = self.admin.erase(f"tag:{_TAG}", _BY, rate=rate)
+            started = self.installation.admin.erase(f"tag:{_TAG}", _BY, rate=rate)
             report.note("seconds to find the jobs", time.monotonic() - began, " s")
             total = started.operation.total
             report.at_least("jobs of the person", total, count * 3 // SHARE)
@@ -166,9 +150,9 @@ class Run:
             self.stop.set()
             loading.join()
         report.jobs = count + self.sent
-        ended = self._read(started.operation)
+        ended = self.installation.operation(started.operation)
         report.at_most("jobs that are not erased", total - ended.outcomes.get("erased", 0), 0)  # type: ignore[call-overload]  # a name is equal to its enum
-        left = sorted(".".join(one) for one in columns_with(self.url, CANARY))
+        left = sorted(".".join(one) for one in columns_with(self.installation.url, CANARY))
         report.none("columns with the person's name", left)
         after = self.prints(count)
         report.none("tables with another changed row", [t for t in before if before[t] != after[t]])
@@ -178,46 +162,24 @@ class Run:
 
     def _killed(self, started: OperationRow, done: int) -> None:
         self._until(started, lambda row: row.done >= done)
-        self.worker.kill()
+        self.installation.worker.kill()
         self.report.fault("the worker that erases is killed")
-        left = self._read(started).done
-        self.worker = _worker(self.url, self.directory)
+        left = self.installation.operation(started).done
+        self.installation.replace_worker()
         self._until(started, lambda row: row.done > left or row.state.is_ended)
 
     def _until(self, started: OperationRow, there: Callable[[OperationRow], bool]) -> None:
-        deadline = time.monotonic() + _COME_BACK + started.total / started.rate * 3
-        while not there(self._read(started)):
-            if time.monotonic() > deadline:
-                raise RuntimeError(f"it does not continue; see {self.directory}")
-            time.sleep(_LOOK)
-
-    def _read(self, started: OperationRow) -> OperationRow:
-        row = self.admin.operations.get(started.id)
-        if row is None:
-            raise AssertionError("it was there")
-        return row
-
-
-def _worker(url: str, directory: Path) -> Worker:
-    return Worker(_TARGET, url, directory, None, queues="busy")
+        within = _COME_BACK + started.total / started.rate * 3
+        self.installation.wait_until(
+            lambda: there(self.installation.operation(started)), within, look=_LOOK
+        )
 
 
 def prove(*, count: int, rate: int) -> Report:
     """Run it on a private server."""
     report = Report({"jobs": count, "rate": rate, "kills": len(KILL_AT)})
-    with (
-        tempfile.TemporaryDirectory(prefix="tenure-erase-") as directory,
-        Cluster(15, settings=_SETTINGS) as cluster,
-    ):
-        databases = Databases(cluster)
-        url = databases.create(databases.template("tenure", install))
-        with connect(url) as admin:
-            place = Path(directory)
-            run = Run(url, place, report, admin, _worker(url, place))
-            try:
-                run.erase(count, rate)
-            finally:
-                run.worker.kill()
+    with installed(_TARGET, "busy") as installation:
+        Run(installation, report).erase(count, rate)
     return report
 
 

@@ -6,31 +6,23 @@ jobs are moved, and that is aborted.
 from __future__ import annotations
 
 import argparse
-import tempfile
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import psycopg
-from psycopg.rows import dict_row
-
+from proof.installation import installed
 from proof.report import Report
 from proof.second_try import tried
 from support.binaries import ROOT
-from support.cluster import Cluster
-from support.databases import Databases
-from support.store import install
-from support.workers import Worker
 from tenure import Tenure
 from tenure.admin import By as Operator
-from tenure.admin import Changes, Filter, connect
+from tenure.admin import Changes, Filter
 from tenure.types import OperationState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tenure.admin import Admin
+    from proof.installation import Installation
     from tenure.types import OperationRow
 
 app = Tenure()
@@ -47,7 +39,6 @@ _STRETCH = 5.0
 _BY = Operator("prover", source="proof", reason="the cause is fixed")
 _TARGET = "proof.operations:app"
 _FILE = ROOT / ".cache/proof/operations.json"
-_SETTINGS = {"max_connections": "100", "shared_buffers": "256MB"}
 _LETTERS = """
 INSERT INTO tenure.job_failed (id, token, run_at, created_at, ended_at, items, priority, attempt,
     max_attempts, losses, max_losses, queue, task, done_reason, error_signature, args)
@@ -79,27 +70,20 @@ def send(to: int) -> None:
 
 @dataclass
 class Run:
-    """One database with one worker, which is replaced when it is killed."""
+    """A retry and a move, and what was seen of them."""
 
-    url: str
-    directory: Path
+    installation: Installation
     report: Report
-    admin: Admin
-    worker: Worker
     untrue: list[dict[str, Any]] = field(default_factory=list)
     seen: list[tuple[float, int]] = field(default_factory=list)
 
-    def rows(self, query: str, **parameters: object) -> list[dict[str, Any]]:
-        """What a query answers, over a connection of its own."""
-        with psycopg.connect(self.url, autocommit=True, row_factory=dict_row) as connection:
-            cursor = connection.execute(query.encode(), parameters)
-            return cursor.fetchall() if cursor.description else []
-
     def retry(self, count: int) -> None:
         """Retry all dead letters, with two kills on the way."""
-        self.rows(_LETTERS, token=_TOKEN, count=count)
+        self.installation.rows(_LETTERS, token=_TOKEN, count=count)
         began = time.monotonic()
-        started = self.admin.operations.start("retry", Filter(queue="letters"), _BY, rate=RATE)
+        started = self.installation.admin.operations.start(
+            "retry", Filter(queue="letters"), _BY, rate=RATE
+        )
         self.report.note("seconds to freeze the members", time.monotonic() - began, " s")
         self.report.at_least("members", started.total, count)
         kills = [int(count * share) for share in KILL_AT]
@@ -110,23 +94,20 @@ class Run:
     def _killed(self, started: OperationRow, done: int) -> float:
         """Kill the worker once this many are done; return the seconds until a new one continues."""
         self._until(started, lambda truth: truth["done"] >= done)
-        self.worker.kill()
+        self.installation.worker.kill()
         self.report.fault("the worker that does an operation is killed")
         left, began = self._look(started)["done"], time.monotonic()
-        self.worker = _worker(self.url, self.directory)
+        self.installation.replace_worker()
         self._until(started, lambda truth: truth["done"] > left)
         return time.monotonic() - began
 
     def _until(self, started: OperationRow, there: Callable[[dict[str, Any]], bool]) -> None:
-        deadline = time.monotonic() + _COME_BACK + started.total / RATE * 2
-        while not there(self._look(started)):
-            if time.monotonic() > deadline:
-                raise RuntimeError(f"it does not continue; see {self.directory}")
-            time.sleep(_LOOK)
+        within = _COME_BACK + started.total / RATE * 2
+        self.installation.wait_until(lambda: there(self._look(started)), within, look=_LOOK)
 
     def _look(self, started: OperationRow) -> dict[str, Any]:
         """The progress now, which must be what can be counted."""
-        [truth] = self.rows(_TRUTH, id=started.id, token=_TOKEN)
+        [truth] = self.installation.rows(_TRUTH, id=started.id, token=_TOKEN)
         whole = truth["alive"] + truth["dead"] == truth["total"]
         if not whole or not truth["done"] == truth["reported"] == truth["alive"]:
             self.untrue.append(truth)
@@ -134,7 +115,7 @@ class Run:
         return truth
 
     def _judge(self, started: OperationRow, returned: list[float]) -> None:
-        report, ended = self.report, self.admin.operations.get(started.id)
+        report, ended = self.report, self.installation.admin.operations.get(started.id)
         if ended is None or ended.started_at is None or ended.ended_at is None:
             raise AssertionError("it has ended")
         seconds = (ended.ended_at - ended.started_at).total_seconds()
@@ -150,13 +131,15 @@ class Run:
             )
         report.at_least("looks at the progress", len(self.seen), 10)
         report.none("looks at which it was not what can be counted", self.untrue)
-        report.none("items not retried", self.rows(_OUTCOMES, id=started.id))
-        report.none("jobs retried twice, or not alive", self.rows(_TWICE, token=_TOKEN))
-        alive = self.rows("SELECT count(*) AS n FROM tenure.job")[0]["n"]
+        report.none("items not retried", self.installation.rows(_OUTCOMES, id=started.id))
+        report.none(
+            "jobs retried twice, or not alive", self.installation.rows(_TWICE, token=_TOKEN)
+        )
+        alive = self.installation.rows("SELECT count(*) AS n FROM tenure.job")[0]["n"]
         report.at_most("jobs more or fewer than dead letters", abs(alive - started.total), 0)
-        dead = self.rows("SELECT count(*) AS n FROM tenure.job_failed")[0]["n"]
+        dead = self.installation.rows("SELECT count(*) AS n FROM tenure.job_failed")[0]["n"]
         report.at_most("dead letters left", dead, 0)
-        audit = self.rows("SELECT count(*) AS n FROM tenure.audit")[0]["n"]
+        audit = self.installation.rows("SELECT count(*) AS n FROM tenure.audit")[0]["n"]
         report.at_most("rows in the audit beside that of the operation", audit - 1, 0)
 
     def _fastest(self) -> int:
@@ -172,51 +155,35 @@ class Run:
         """Move all jobs, and abort that in the middle."""
         changes = Changes(queue="elsewhere")
         answer = Filter(queue="letters")
-        started = self.admin.operations.start("move", answer, _BY, rate=RATE, changes=changes)
-        while self._read(started).done < RATE:
+        started = self.installation.admin.operations.start(
+            "move", answer, _BY, rate=RATE, changes=changes
+        )
+        while self.installation.operation(started).done < RATE:
             time.sleep(_LOOK)
         began = time.monotonic()
-        aborted = self.admin.operations.abort(started.id, _BY)
+        aborted = self.installation.admin.operations.abort(started.id, _BY)
         self.report.at_most(
             "seconds until an abort has answered", time.monotonic() - began, ABORT_WITHIN, " s"
         )
         time.sleep(_SETTLED)
-        after = self._read(started)
-        moved = self.rows("SELECT count(*) AS n FROM tenure.job WHERE queue = 'elsewhere'")[0]["n"]
+        after = self.installation.operation(started)
+        moved = self.installation.rows(
+            "SELECT count(*) AS n FROM tenure.job WHERE queue = 'elsewhere'"
+        )[0]["n"]
         self.report.note("jobs moved before it", moved)
         self.report.at_most("jobs moved after it", abs(moved - aborted.done), 0)
         self.report.at_most("items done after it", after.done - aborted.done, 0)
-
-    def _read(self, started: OperationRow) -> OperationRow:
-        row = self.admin.operations.get(started.id)
-        if row is None:
-            raise AssertionError("it was there")
-        return row
-
-
-def _worker(url: str, directory: Path) -> Worker:
-    return Worker(_TARGET, url, directory, None, queues="idle")
 
 
 def prove(*, count: int) -> Report:
     """Run it on a private server."""
     report = Report({"jobs": count, "rate": RATE, "kills": len(KILL_AT)})
-    with (
-        tempfile.TemporaryDirectory(prefix="tenure-operations-") as directory,
-        Cluster(15, settings=_SETTINGS) as cluster,
-    ):
-        databases = Databases(cluster)
-        url = databases.create(databases.template("tenure", install))
-        with connect(url) as admin:
-            place = Path(directory)
-            run = Run(url, place, report, admin, _worker(url, place))
-            try:
-                report.part("retry")
-                run.retry(count)
-                report.part("abort")
-                run.abort()
-            finally:
-                run.worker.kill()
+    with installed(_TARGET, "idle") as installation:
+        run = Run(installation, report)
+        report.part("retry")
+        run.retry(count)
+        report.part("abort")
+        run.abort()
     return report
 
 

@@ -97,7 +97,7 @@ def resolve(name: str, given: Any = None, *, built_in: Any = None) -> Any:
 
 def database_url(given: str | None = None) -> str:
     """Return the configured database URL, or that of the `tenure dev` running here."""
-    url: str | None = resolve("database_url", given or None) or _private_url()
+    url: str | None = resolve("database_url", given or None) or dev_url()
     if url is None:
         raise ConfigError(
             f"no database is configured, and no `tenure dev` runs in {project()}; start "
@@ -168,7 +168,8 @@ def run_directory() -> Path:
     return Path(f"/tmp/tenure-{os.getuid()}")  # noqa: S108 - both sides must find it
 
 
-def _private_url() -> str | None:
+def dev_url() -> str | None:
+    """Return the URL of the private PostgreSQL that `tenure dev` runs for this project, if any."""
     own = project() / DEV_DIRECTORY
     try:
         # Don't trust a parent directory that belongs to another user.

@@ -120,6 +120,9 @@ def test_without_a_database_one_is_started_and_ends_with_it(developer: Developer
         developer.hears(READY)
         assert "a private PostgreSQL in" in developer.printed()
         assert "migrated: 001_" in developer.printed()
+        # The database is its own: the link's token is too.
+        assert "/sign-in#" in developer.printed()
+        assert tokens(developer) == ["active"]
         assert "worker: jobs:app, 10 slots, queues default, mail" in developer.printed()
         assert developer.python(HELLO) == "Hello Ada\n"
         assert developer.python(HELLO, under="deep/er") == "Hello Ada\n"
@@ -139,7 +142,7 @@ def test_without_a_database_one_is_started_and_ends_with_it(developer: Developer
 @pytest.mark.timeout(300)
 def test_the_dashboard_is_there_and_signs_in_by_its_address(settled: Developer) -> None:
     """Shows R35. On loopback alone, once, with a token that is revoked at the end."""
-    with settled.dev() as process:
+    with settled.dev("--sign-in-link") as process:
         settled.hears(READY)
         found = re.search(r"dashboard: (http://127\.0\.0\.1:\d+)/sign-in#(\S+)", settled.printed())
         assert found is not None
@@ -157,10 +160,44 @@ def test_the_dashboard_is_there_and_signs_in_by_its_address(settled: Developer) 
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE) == Exit.DONE
     assert not any(alive(pid) for pid in everyone)
-    with settled.dev():
+    assert tokens(settled) == ["revoked"]
+    with settled.dev("--sign-in-link") as process:
         settled.hears(READY)
-        tokens = settled.command("token", "list", "--json").out
-        assert [each["state"] for each in json.loads(tokens)["tokens"]] == ["active", "revoked"]
+        assert tokens(settled) == ["active", "revoked"]
+        process.kill()
+        assert wait_for(lambda: tokens(settled) == ["revoked", "revoked"], PATIENCE)
+
+
+@pytest.mark.timeout(300)
+def test_in_a_database_of_others_no_token_is_created_and_the_reason_is_printed(
+    settled: Developer,
+) -> None:
+    """The database is configured, so others may use it: they did not ask for an admin token."""
+    with settled.dev() as process:
+        settled.hears(READY)
+        found = re.search(
+            r"dashboard: (http://127\.0\.0\.1:\d+), sign in with an access token\n"
+            r"\s*no link: a link needs an admin token, and this database is not tenure dev's own\n"
+            r"\s*create a token: tenure token create NAME --role admin; "
+            r"or run tenure dev --sign-in-link\n",
+            settled.printed(),
+        )
+        assert found is not None, settled.printed()
+        assert "sign-in#" not in settled.printed()
+        assert tokens(settled) == []
+        sessions = settled.command("session", "list", "--json").out
+        assert json.loads(sessions)["sessions"] == []
+        made = settled.command("token", "create", "ana", "--role", "admin").out.strip()
+        assert httpx.post(f"{found[1]}/sign-in", data={"token": made}).status_code == 303
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == Exit.DONE
+    assert tokens(settled) == ["active"]
+
+
+def tokens(developer: Developer) -> list[str]:
+    """The states of all access tokens, the newest first."""
+    listed = json.loads(developer.command("token", "list", "--json").out)
+    return [each["state"] for each in listed["tokens"]]
 
 
 @pytest.mark.timeout(300)

@@ -45,8 +45,8 @@ PAGES = [
 ]
 RUN = {"python", "sh", "sql", "toml", "ini", "yaml", "py"}
 SPHINX_DIRECTIVE = {"{toctree}", "{eval-rst}"}
-# A proxy's configuration: tests/server/test_proxy.py runs it.
-ELSEWHERE = {"cfg"}
+# A file of the repository: tests/server/test_proxy.py runs it.
+ELSEWHERE = {"{literalinclude} ../../deploy/haproxy/haproxy.cfg"}
 COMMANDS = ("tenure ", "python ", "sleep ", "kill ")
 STAYING = ("tenure worker", "tenure dev", "tenure demo", "tenure server")
 READY = "Press Ctrl-C to stop"

@@ -2,61 +2,20 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-import psycopg
 import pytest
 
-from support.store import install
-from tenure._store.postgres.connections import connect
-from tenure._store.postgres.roles import ROLES
-from tenure._store.postgres.sessions import Session
-from tenure.admin import roles
+from support.roles import database_with_roles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from support.databases import Databases
-    from tenure._store.steps import Op
-
-T = TypeVar("T")
-
-
-class Parties:
-    """One database, and a connection for each of the roles."""
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-
-    def as_role(self, role: str) -> str:
-        """The database's URL for this role."""
-        scheme, _, rest = self.url.partition("://")
-        return f"{scheme}://tenure_{role}@{rest.rpartition('@')[2]}"
-
-    def run(self, role: str, op: Op[T]) -> T:
-        """Perform an operation as this role, on a connection as the store makes its own."""
-        with connect(self.as_role(role)) as connection:
-            return Session(connection).run(op)
-
-    @contextmanager
-    def connected(self, role: str) -> Iterator[psycopg.Connection]:
-        """A plain connection as this role."""
-        with psycopg.connect(self.as_role(role), autocommit=True) as connection:
-            yield connection
-
-    def execute(self, text: str) -> None:
-        """Run statements as the superuser."""
-        with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute(text.encode())
+    from support.roles import Parties
 
 
 @pytest.fixture(scope="module")
 def parties(databases: Databases) -> Iterator[Parties]:
-    parties = Parties(databases.create(databases.template("tenure", install)))
-    parties.execute(roles("tenure"))
-    yield parties
-    for role in ROLES:
-        parties.execute(f"DROP OWNED BY tenure_{role} CASCADE")
-        parties.execute(f"DROP ROLE tenure_{role}")
-    databases.drop(parties.url)
+    with database_with_roles(databases) as parties:
+        yield parties

@@ -10,6 +10,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from support.roles import NOT_A_PRODUCERS
 from support.store import lanes
 from tenure._model.audit import By
 from tenure._model.ids import WorkerId
@@ -18,7 +19,7 @@ from tenure._store.postgres.store import PostgresStore
 from tenure.admin import roles
 
 if TYPE_CHECKING:
-    from tests.roles.conftest import Parties
+    from support.roles import Parties
 
 STORE = PostgresStore()
 ME = WorkerId(UUID(int=0xB))
@@ -31,28 +32,6 @@ JOB = {
     "created_at": "now()",
     "max_attempts": "3",
     "max_losses": "3",
-}
-NOT_A_PRODUCERS = {
-    "id": "7",
-    "token": "1",
-    "state": "'running'",
-    "attempt": "32767",
-    "losses": "1",
-    "worker_losses": "1",
-    "deaths": "1",
-    "suspect": "true",
-    "returned": "true",
-    "limited": "true",
-    "awaited": "true",
-    "cancel_requested": "true",
-    "claimed_by": "gen_random_uuid()",
-    "claimed_at": "now()",
-    "renewed_at": "now()",
-    "lease_expires_at": "now() + interval '1 year'",
-    "renewals": "1",
-    "items": "1",
-    "cursor": "'{}'",
-    "progress": "'{}'",
 }
 AUDIT = {
     "actor": "'ana'",
@@ -159,6 +138,24 @@ def test_running_the_script_again_revokes_what_was_granted_more_widely(parties: 
     refused(parties, "worker", insert("audit", {**AUDIT, "id": "7"}, "OVERRIDING SYSTEM VALUE"))
     refused(parties, "worker", insert("audit", {**AUDIT, "source": "'cli'"}))
     refused(parties, "server", b"UPDATE tenure.api_token SET scopes = '{admin}'")
+
+
+def test_the_grants_alone_add_rights_and_revoke_none(parties: Parties) -> None:
+    """In an upgrade: programs of the last release run, and those of the next need new tables."""
+    parties.execute(
+        "REVOKE ALL ON tenure.dashboard_session, tenure.sign_in_code FROM tenure_server; "
+        "GRANT INSERT ON tenure.job TO tenure_producer"
+    )
+    refused(parties, "server", b"SELECT * FROM tenure.sign_in_code")
+    grants = [line for line in roles("tenure").splitlines() if line.startswith("GRANT")]
+    with parties.connected("owner") as owner:
+        owner.execute("\n".join(grants).encode())
+    with parties.connected("server") as server:
+        server.execute("SELECT * FROM tenure.sign_in_code, tenure.dashboard_session")
+    with parties.connected("producer") as producer:
+        producer.execute(insert("job", {**JOB, "token": "1"}))
+    parties.execute(roles("tenure"))
+    refused(parties, "producer", insert("job", {**JOB, "token": "1"}))
 
 
 def keyed(key: str, **fields: Any) -> NewJob:

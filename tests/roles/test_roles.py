@@ -36,9 +36,9 @@ from tenure.errors import Error, QueryFailed
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from support.roles import Parties
     from tenure._model.lease import Lease
     from tenure._store.steps import Op
-    from tests.roles.conftest import Parties
 
 STORE = PostgresStore()
 # When the schedule is due.
@@ -298,6 +298,9 @@ def test_the_owner_alone_migrates_and_keeps_the_tables(parties: Parties) -> None
         ("worker", "BEGIN; LOCK TABLE tenure.audit IN EXCLUSIVE MODE"),
         ("reader", "SELECT hash FROM tenure.api_token"),
         ("reader", "SELECT FROM tenure.idempotency"),
+        ("reader", "SELECT hash FROM tenure.dashboard_session"),
+        *((role, "SELECT FROM tenure.sign_in_code") for role in ("worker", "producer", "reader")),
+        *((role, "SELECT FROM tenure.dashboard_session") for role in ("worker", "producer")),
         ("reader", "SELECT nextval('tenure.job_id_seq')"),
         ("server", "UPDATE tenure.audit SET actor = 'x'"),
         ("server", "DELETE FROM tenure.audit"),

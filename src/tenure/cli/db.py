@@ -139,8 +139,9 @@ def roles(*, as_json: AsJson = False, schema: SchemaName = None) -> int:
     """Print the SQL that creates database roles and their privileges.
 
     Doesn't connect to a database. The roles are owner, server, worker, producer and reader,
-    prefixed with the schema's name. Run the SQL as a superuser once the schema exists. Run it
-    again, as a superuser or the owner, after an upgrade that added tables.
+    prefixed with the schema's name. Run the SQL as a superuser once the schema exists. After an
+    upgrade, run it again, as a superuser or the owner, once every program runs the new release.
+    Before that, run only its lines that begin with GRANT, which add rights and revoke none.
 
     JSON: `sql`.
     """

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Self
 
+import typer
+
 from tenure import _settings
 from tenure.cli.dev_children import DevDashboard
 from tenure.cli.errors import CommandError, Exit
@@ -35,6 +37,10 @@ if TYPE_CHECKING:
 _TRIES = 10
 _PAUSE = 0.02
 _ELSEWHERE = Path("/var/lib/tenure")
+SignInLink = Annotated[
+    bool,
+    typer.Option("--sign-in-link", help="Print a sign-in link for a configured database too."),
+]
 Grace = Annotated[float | None, grace_option("Give running jobs this long at reload or exit.")]
 
 
@@ -146,6 +152,7 @@ def dev(
     processes: Processes = None,
     grace: Grace = None,
     log_level: LogLevel = None,
+    sign_in_link: SignInLink = False,
 ) -> int:
     """Run a worker with reload, and the dashboard.
 
@@ -154,7 +161,9 @@ def dev(
     the nearest directory with `tenure.toml` (default: the current directory).
 
     The dashboard needs the extra `tenure[server]`. The printed link signs you in once, within a
-    minute. `tenure session link dev` prints a new one.
+    minute. `tenure session link dev` prints a new one. The link needs an access token with all
+    rights, which is revoked at the end. If a database is configured, others may use it too. Then
+    `tenure dev` creates no token and prints no link, unless you add `--sign-in-link`.
 
     If no database is configured, `tenure dev` starts a private PostgreSQL, which must be installed
     (15 or newer). It opens no port. Its data is kept in `.tenure/postgres`. To start over, delete
@@ -185,7 +194,7 @@ def dev(
                 served_by = ", ".join(_settings.resolve("queues", served) or prepared.queues)
                 print_note(f"worker:   {app}, {slots} slots, queues {served_by}")
                 if own.is_first:
-                    dashboard.start(app)
+                    dashboard.start(app, sign_in_link=sign_in_link)
                 print_note("Edit a .py file to reload. Press Ctrl-C to stop.")
                 code = main(
                     app,
@@ -203,6 +212,6 @@ def dev(
 
 
 def _described(own: DevDirectory, prepared: "PreparedApp") -> str:
-    if own.where is None:
+    if own.where is None or not prepared.is_private:
         return prepared.database
     return f"a private PostgreSQL in {own.where}, for all programs in this directory"

@@ -36,6 +36,7 @@ class PreparedApp(NamedTuple):
     """A loaded app's database, schema and queues."""
 
     database: str
+    is_private: bool
     schema: str
     migrated: str
     queues: Sequence[str]
@@ -111,6 +112,7 @@ def _prepared(target: str, channel: socket.socket) -> PreparedApp:
         raise failure(error, url=url) from error
     return PreparedApp(
         database=hidden(url, url),
+        is_private=url == _settings.dev_url(),
         schema=engine.schema,
         migrated=f"migrated: {', '.join(applied)}" if applied else "up to date",
         queues=app.tasks.queues,
@@ -121,6 +123,10 @@ _SHOW = "from tenure.cli.dev_children import show_main; show_main()"
 _HOST = "127.0.0.1"
 _LASTS = 24 * 3600
 _NEEDS = ("fastapi", "jinja2", "uvicorn")
+_NO_LINK = (
+    "no link: a link needs an admin token, and this database is not tenure dev's own",
+    "create a token: tenure token create NAME --role admin; or run tenure dev --sign-in-link",
+)
 _READY_WITHIN = 30.0
 _ENDS_WITHIN = 5.0
 
@@ -149,8 +155,12 @@ class DevDashboard:
             self._process.kill()
             self._process.wait()
 
-    def start(self, target: str) -> None:
-        """Start the server for this app's database, unless it's running, and print its address."""
+    def start(self, target: str, *, sign_in_link: bool) -> None:
+        """Start the server for this app's database, unless it's running, and print its address.
+
+        The server creates an access token for a link to sign in only in a private database, or if
+        `sign_in_link` asks for it: others who use a shared database did not.
+        """
         if self._process is not None and self._process.poll() is None:
             return
         if any(find_spec(name) is None for name in _NEEDS):
@@ -162,7 +172,7 @@ class DevDashboard:
             self._process = subprocess.Popen(  # noqa: S603 - this Python
                 [
                     *(sys.executable, "-c", _SHOW, target, str(os.getpid())),
-                    *(str(on.fileno()), str(theirs.fileno())),
+                    *(str(on.fileno()), str(theirs.fileno()), "link" if sign_in_link else ""),
                 ],
                 pass_fds=[on.fileno(), theirs.fileno()],
                 stdin=subprocess.DEVNULL,
@@ -171,12 +181,17 @@ class DevDashboard:
         with ours, ours.makefile() as channel:
             ours.settimeout(_READY_WITHIN)
             answer = channel.readline()
-        if answer:
-            url, code = f"http://{_HOST}:{port}", json.loads(answer)["code"]
+        if not answer:
+            print_note("dashboard: did not start; see the lines above")
+            return
+        url, code = f"http://{_HOST}:{port}", json.loads(answer)["code"]
+        if code is None:
+            print_note(f"dashboard: {url}, sign in with an access token")
+            for line in _NO_LINK:
+                print_note(f"           {line}")
+        else:
             print_note(f"dashboard: {url}/sign-in#{code}")
             print_note(f"           works once, for a minute; again: {again(url)}")
-        else:
-            print_note("dashboard: did not start; see the lines above")
 
 
 def again(url: str) -> str:
@@ -205,15 +220,22 @@ def show_main() -> None:
     from tenure.worker.loader import load
     from tenure.worker.processes import die_with_parent
 
-    target, parent, on, fd = sys.argv[1:]
+    target, parent, on, fd, link = sys.argv[1:]
     die_with_parent(int(parent))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     app = load(target)
     by = By("tenure dev", "cli")
-    token = app.admin.tokens.create("dev", by, scopes=list(Scope), expires_in=_LASTS).token
-    code = app.admin.sessions.create_code(token.id, by)
+    token = code = None
+    # The app's database as it is now: its code may have changed since `prepare`.
+    is_private = app.engine.url == _settings.dev_url()
+    if link and not is_private:
+        # A token in a database of others is revoked even if `tenure dev` is killed.
+        die_with_parent(int(parent), by=signal.SIGTERM)
+    if link or is_private:
+        token = app.admin.tokens.create("dev", by, scopes=list(Scope), expires_in=_LASTS).token
+        code = app.admin.sessions.create_code(token.id, by).secret
     with socket.socket(fileno=int(fd)) as channel:
-        channel.sendall(json.dumps({"code": code.secret}).encode() + b"\n")
+        channel.sendall(json.dumps({"code": code}).encode() + b"\n")
     day = timedelta(seconds=_LASTS)
     options = ServerOptions(allowed_hosts=(), session_idle=day, session_lifetime=day)
     try:
@@ -225,6 +247,7 @@ def show_main() -> None:
             options=options,
         )
     finally:
-        with suppress(TenureError):
-            app.admin.tokens.revoke([token.id], by)
+        if token is not None:
+            with suppress(TenureError):
+                app.admin.tokens.revoke([token.id], by)
         app.close()

@@ -26,12 +26,12 @@ _ORPHANS_AT_ONCE = 1000
 _is_handler_process = False
 
 
-def die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when its parent dies.
+def die_with_parent(parent: int, *, by: signal.Signals = signal.SIGKILL) -> None:
+    """Have the kernel send this process a signal when its parent dies (default: SIGKILL).
 
     Exit if the parent is already gone.
     """
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, by, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
 
