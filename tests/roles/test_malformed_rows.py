@@ -152,6 +152,24 @@ def test_malformed_rows_are_refused_or_dead_letters_while_good_jobs_complete(
     assert len(bad) < 40
 
 
+@pytest.mark.parametrize("at", ["0002-01-01", "1969-12-31", "9999-12-31"])
+def test_a_remote_worker_runs_a_job_of_any_year(
+    parties: Parties, secret: str, tmp_path: Path, at: str
+) -> None:
+    """Every time that the table accepts can be read, also one before 1970."""
+    with (
+        serving(parties.as_role("server"), tmp_path) as service,
+        httpx.Client(base_url=service.url, timeout=30) as caller,
+        parties.connected("producer") as producer,
+    ):
+        caller.headers["Authorization"] = f"Bearer {secret}"
+        job_id = insert(producer, {"queue": "years", "created_at": at})
+        wanted = {"queues": ["years"], "worker": {"name": "w"}, "count": 1, "wait": 0}
+        [work] = caller.post("/v1/leases:acquire", json=wanted).json()["jobs"]
+        assert work["id"] == str(job_id)
+        caller.post("/v1/leases:complete", json={"lease": work["lease"]}).raise_for_status()
+
+
 def _live(parties: Parties) -> list[Any]:
     with parties.connected("reader") as reader:
         return reader.execute("SELECT id FROM tenure.job WHERE queue = 'poisoned'").fetchall()
