@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import httpx
+import pytest
 
 from support.malformed_rows import (
     PATHS,
@@ -74,3 +75,20 @@ async def test_malformed_rows_are_refused_or_dead_letters_while_good_jobs_comple
     read_ends(parties, found)
     assert found.not_completed == set()
     assert found.not_dead_letters == {}
+
+
+@pytest.mark.parametrize("at", ["0002-01-01", "1969-12-31", "9999-12-31"])
+async def test_a_remote_worker_runs_a_job_of_any_year(parties: Parties, at: str) -> None:
+    """Every time that the table accepts can be read, also one before 1970."""
+    with parties.connected("producer") as producer:
+        producer.execute(
+            "INSERT INTO tenure.job (queue, task, args, created_at)"
+            " VALUES ('years', 't', '{}', %s)",
+            [at],
+        )
+    async with signed_in(parties) as caller:
+        wanted = {"queues": ["years"], "worker": {"name": "w"}, "count": 1, "wait": 0}
+        answer = await caller.post("/v1/leases:acquire", json=wanted)
+        [work] = answer.json()["jobs"]
+        done = await caller.post("/v1/leases:complete", json={"lease": work["lease"]})
+        done.raise_for_status()

@@ -55,3 +55,17 @@ def test_a_jobs_key_elsewhere_has_the_microsecond_of_its_enqueue() -> None:
     assert key("tenure", job) == f"tenure-7-{KEYED}"
     assert key("tenure", job) != key("tenure", other) != key("tenants", other)
     assert int(key("tenure", other).rpartition("-")[2], 36) - int(KEYED, 36) == 1
+
+
+@pytest.mark.parametrize(
+    ("at", "digits"),
+    [
+        (datetime(1970, 1, 1, tzinfo=UTC), "0"),
+        (datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC), "-1"),
+        (datetime(2, 1, 1, tzinfo=UTC), "-gzi1vo0zk00"),
+    ],
+)
+def test_a_job_from_before_1970_has_a_key_too(at: datetime, digits: str) -> None:
+    """A producer of another language writes the time itself."""
+    job = JobRow(JobId(7), State.RUNNING, "q", "t", {}, 5, 1, 3, 0, Token(1), at, at)
+    assert key("tenure", job) == f"tenure-7-{digits}"

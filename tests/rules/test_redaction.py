@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 
 from support.secret_shapes import texts
 from support.secret_shapes import values as shapes
+from tenure._model.ids import JobId, Token
+from tenure._model.job import JobRow, State
 from tenure._rules import access
 from tenure._rules.redaction import HIDDEN, Redactor
 from tests.timing import median, seconds
@@ -279,3 +282,12 @@ def test_no_payload_costs_much_more_than_an_ordinary_one(name: str) -> None:
 def test_no_text_takes_long(text: str) -> None:
     """A cost that grows with the square of the text would be minutes."""
     assert median(lambda: seconds(lambda: PLAIN.text(text), time.process_time)) < 1
+
+
+def test_a_key_of_an_item_does_not_show_a_hidden_value() -> None:
+    """An item's key is the job's own text: it may be what a hidden field holds."""
+    at = datetime(2026, 11, 18, tzinfo=UTC)
+    args = {"password": CANARY}
+    job = JobRow(JobId(7), State.RUNNING, "q", "t", args, 5, 1, 3, 0, Token(1), at, at)
+    shown = PLAIN.items({f"login {CANARY}": {"n": 1}, "plain": {"n": 2}}, of=job)
+    assert shown == {"login <redacted>": {"n": 1}, "plain": {"n": 2}}

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from support.databases import Databases
     from tests.server.conftest import Service
 
+LARGE = b"x" * 32 * 1024 * 1024
 HALF = b"GET /live HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
 
 
@@ -56,18 +57,25 @@ def is_closed(waiting: socket.socket) -> bool:
     return True
 
 
-async def refusing(_scope: Scope, _receive: Receive, send: Send) -> None:
-    """An app that answers without reading a body."""
+async def refusing(scope: Scope, _receive: Receive, send: Send) -> None:
+    """An app that answers without reading a body; on /large, with more than buffers hold."""
+    body = LARGE if scope["path"] == "/large" else b"no"
     await send({"type": "http.response.start", "status": 401, "headers": []})
-    await send({"type": "http.response.body", "body": b"no"})
+    await send({"type": "http.response.body", "body": body})
 
 
 @pytest.fixture
-def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """A server in this process, whose clients have a second for their headers."""
+def table() -> ConnectionTable:
+    return ConnectionTable(most=9, most_per_address=9)
+
+
+@pytest.fixture
+def port(monkeypatch: pytest.MonkeyPatch, table: ConnectionTable) -> Iterator[int]:
+    """A server in this process, whose clients have a second for their headers and to read."""
     monkeypatch.setattr(connections, "HEADERS_WITHIN", 1.0)
+    monkeypatch.setattr(connections, "READ_WITHIN", 1.0, raising=False)
     config = uvicorn.Config(refusing, log_config=None, lifespan="off", timeout_keep_alive=60)
-    config.http = connections.protocol(ConnectionTable(most=9, most_per_address=9))
+    config.http = connections.protocol(table)
     server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as on:
         serving = threading.Thread(target=server.run, kwargs={"sockets": [on]})
@@ -97,6 +105,18 @@ def test_a_client_has_a_time_for_its_headers_and_for_a_body_that_is_not_needed(p
             time.sleep(0.1)
         assert all(is_closed(waiting) for waiting in (silent, dripping, second, refused))
         assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("header", ["", "Connection: close\r\n"])
+def test_a_client_that_does_not_read_is_not_waited_for(
+    port: int, table: ConnectionTable, header: str
+) -> None:
+    """Its request would be in progress forever, so its connection would not make room."""
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as unread:
+        request = f"GET /large HTTP/1.1\r\nHost: 127.0.0.1\r\n{header}\r\n"
+        unread.sendall(request.encode() * 3)
+        assert wait_for(lambda: len(table) == 1, 10)
+        assert wait_for(lambda: len(table) == 0, 10)
 
 
 @pytest.fixture(scope="module")

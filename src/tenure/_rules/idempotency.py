@@ -42,11 +42,13 @@ def key(schema: str, job: JobRow) -> str:
 
 
 def _base36(number: int) -> str:
-    digits = ""
-    while number:
-        number, digit = divmod(number, 36)
+    # A program that writes the table may give any time, also one before 1970. Dividing a negative
+    # number never reaches 0.
+    sign, rest, digits = "-" if number < 0 else "", abs(number), ""
+    while rest:
+        rest, digit = divmod(rest, 36)
         digits = _DIGITS[digit] + digits
-    return digits
+    return sign + (digits or "0")
 
 
 _LONGEST = 19

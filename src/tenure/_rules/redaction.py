@@ -120,9 +120,13 @@ class Redactor:
         )
 
     def items(self, items: Mapping[str, Json], *, of: JobRow | None = None) -> dict[str, Json]:
-        """Redact a job's items; their keys are the job's own, not field names."""
-        known = _pattern(() if of is None else self._known(of), [*items.values()])
-        return {key: self._value(data, (), known, 0) for key, data in items.items()}
+        """Redact a job's items. Their keys are the job's own, not field names, but a key may hold
+        a secret, too.
+        """
+        known = _pattern(() if of is None else self._known(of), [items])
+        return {
+            self._key(key, known): self._value(data, (), known, 0) for key, data in items.items()
+        }
 
     def schedule(self, schedule: ScheduleRow) -> ScheduleRow:
         """Redact the arguments and notes that a schedule gives to its jobs."""

@@ -1,4 +1,5 @@
-"""Limit connections: how many may be open, and how long a client may take to send its headers.
+"""Limit connections: how many may be open, and how long a client may take to send its headers and
+to read a response.
 
 At a limit, the connection that has waited longest for its client is closed, so clients that send
 nothing only displace each other.
@@ -23,6 +24,8 @@ log: logging.Logger = logging.getLogger("tenure")
 # The time from the connection, or from the previous response, to the end of the headers. A client
 # that was answered before it sent its whole body has this long for the rest.
 HEADERS_WITHIN = 10.0
+# The time in which a client reads what fills the connection's buffer of 64 KiB.
+READ_WITHIN = 20.0
 # Open files that are not clients' connections: the database, the log, and those just accepted.
 _OTHER_FILES = 256
 _FEWEST = 64
@@ -149,6 +152,7 @@ class BoundedProtocol(H11Protocol):
     limited_address: str | None = None
 
     _timer: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
     _owed: str | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # uvicorn's
@@ -183,16 +187,35 @@ class BoundedProtocol(H11Protocol):
         super().on_response_complete()
         self._review()
 
+    def pause_writing(self) -> None:
+        """Wait for the client to read. Without a limit, its request would be in progress forever,
+        and its connection would never make room for another.
+        """
+        super().pause_writing()
+        if self._unread is None:
+            self._unread = self.loop.call_later(READ_WITHIN, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Continue with the response."""
+        self._stop_waiting()
+        super().resume_writing()
+
+    def _stop_waiting(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the client."""
         self._expect(None)
+        self._stop_waiting()
         self.table.discard(self)
         super().connection_lost(exc)
 
     def _review(self) -> None:
         """Start or stop the timer, depending on what the client has to send next."""
         if self.transport.is_closing():
-            self._expect(None)
+            self._expect("to read the rest", READ_WITHIN)
         elif self.conn.their_state is h11.IDLE:
             self.table.rest(self)
             self._expect("headers")
@@ -203,16 +226,15 @@ class BoundedProtocol(H11Protocol):
             self.table.work(self)
             self._expect(None)
 
-    def _expect(self, owed: str | None) -> None:
+    def _expect(self, owed: str | None, within: float | None = None) -> None:
         """Set what the client owes. More bytes of the same don't extend its time."""
         if owed == self._owed:
             return
         self._owed = owed
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = (
-            None if owed is None else self.loop.call_later(HEADERS_WITHIN, self.transport.abort)
-        )
+        within = HEADERS_WITHIN if within is None else within
+        self._timer = None if owed is None else self.loop.call_later(within, self.transport.abort)
 
 
 def protocol(table: ConnectionTable) -> type[BoundedProtocol]:
