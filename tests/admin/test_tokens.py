@@ -42,6 +42,20 @@ async def test_both_faces_let_in(admin: Admin) -> None:
     assert row.state is TokenState.REVOKED
 
 
+def test_a_child_ends_with_its_parent(admin: Admin) -> None:
+    parent = admin.tokens.create("parent", ANA, scopes=["admin"], expires_in=600).token
+    child = admin.tokens.create("c", ANA, scopes=["read"], expires_in=None, parent=parent.id)
+    assert child.token.expires_at == parent.expires_at
+
+
+def test_a_revoked_token_takes_its_descendants_with_it(admin: Admin) -> None:
+    parent = admin.tokens.create("parent", ANA, scopes=["admin"]).token
+    child = admin.tokens.create("child", ANA, scopes=["admin"], parent=parent.id).token
+    grandchild = admin.tokens.create("grandchild", ANA, scopes=["read"], parent=child.id)
+    admin.tokens.revoke([parent.id], ANA)
+    assert refused(admin, grandchild.secret) == "revoked"
+
+
 def test_no_two_secrets_are_the_same(admin: Admin) -> None:
     made = {admin.tokens.create("ci", ANA, scopes=["read"]).secret for _ in range(5)}
     assert len(made) == 5

@@ -15,6 +15,7 @@ from support.secret_shapes import texts
 from support.secret_shapes import values as shapes
 from tenure._model.ids import JobId, Token
 from tenure._model.job import JobRow, State
+from tenure._model.stats import Count, FailedGroup
 from tenure._rules import access
 from tenure._rules.redaction import HIDDEN, Redactor
 from tests.timing import median, seconds
@@ -129,6 +130,18 @@ def test_hidden_field_is_hidden_on_every_surface() -> None:
     assert known == ("hunter2", "123456")
     output = "cannot log in with hunter2 as Ada; pin 123456; ab"
     assert PLAIN.text(output, known) == f"cannot log in with {HIDDEN} as Ada; pin {HIDDEN}; ab"
+
+
+def test_items_and_groups_hide_the_values_of_their_jobs_hidden_fields() -> None:
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    job = JobRow(
+        JobId(1), State.FAILED, "q", "t", {"password": "hunter2"}, 5, 1, 1, 0, Token(1), at, at
+    )
+    text, hidden = "no login with hunter2", f"no login with {HIDDEN}"
+    assert PLAIN.items({"1": {"note": text}}, of=job) == {"1": {"note": hidden}}
+    group = FailedGroup("t", f"E: {text}", Count(1), at, at, [1], job.id, "E", text)
+    shown = PLAIN.group(group, of=job)
+    assert (shown.signature, shown.error_message) == (f"E: {hidden}", hidden)
 
 
 @given(values, st.lists(st.sampled_from(["ssn", "iban", "customer.iban"])))

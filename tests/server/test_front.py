@@ -95,6 +95,19 @@ def test_one_job_may_be_as_large_as_its_arguments_written_with_escapes(service: 
     assert answer.status_code == 201, answer.text
 
 
+def test_a_list_does_not_read_large_arguments(service: Service) -> None:
+    """Before, one look at a list redacted up to 200 times 256 KiB."""
+    small = service.enqueue("large", args={"s": "x" * 100})
+    large = service.enqueue("large", args={"s": "x" * 10_000})
+    with service.caller() as caller:
+        for params in ({"state": "queued", "queue": "large"}, {"filter": "queue:large"}):
+            jobs = caller.get("/v1/jobs", params=params).json()["jobs"]
+            listed = {one["id"]: one["args"] for one in jobs}
+            assert listed[large] is None
+            assert listed[small] == {"s": "x" * 100}
+        assert caller.get(f"/v1/jobs/{large}").json()["args"] == {"s": "x" * 10_000}
+
+
 def test_answers_are_not_stored_nor_guessed(service: Service) -> None:
     with service.caller() as caller:
         for path in ("/live", "/ready", "/metrics", "/v1/queues", "/v1/jobs/0", "/openapi.json"):
@@ -175,6 +188,8 @@ async def test_equal_tokens_share_a_query_and_strangers_have_two_connections(
     with locked(service, "api_token") as watching:
         equal = [asyncio.create_task(tokens.find(made.secret)) for _ in range(50)]
         await until_waiting(watching, 1)
+        await asyncio.sleep(0.2)
+        assert waiting(watching) == 1
         others = [asyncio.create_task(tokens.find(made_up())) for _ in range(50)]
         await until_waiting(watching, 2)
         await asyncio.sleep(0.2)
