@@ -23,6 +23,7 @@ from support.secret_shapes import texts, values
 from tenure.admin import By, selector_text
 from tenure.cli.commands import app as command_line
 from tenure.contrib.otel.spans import Spans
+from tenure.server.access_log import AccessLog
 from tenure.types import Selector
 from tenure.worker.log_format import JsonFormatter, TextFormatter
 from tests.server import edges
@@ -199,6 +200,16 @@ def test_no_line_of_a_log_has_a_canary(formatter: logging.Formatter) -> None:
         record.__dict__ |= {"note": text, "password": OWN, "all": {"a": [text]}}
         line = formatter.format(record)
         assert [one for one in CANARIES if one in line] == [], name
+
+
+def test_a_line_of_the_log_names_who_read_a_payload(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "tenure")
+    by = By("token:7:ana", "http", address="192.0.2.1")
+    AccessLog(service.admin, name="s").read(by, "job 7")
+    line = TextFormatter("%(message)s").format(caplog.records[-1])
+    assert line == "server: payload.read by token 7 ana, target=job 7 address=192.0.2.1"
 
 
 def test_no_span_has_a_canary() -> None:

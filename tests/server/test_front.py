@@ -19,11 +19,14 @@ from support.processes import wait_for
 from support.serving import OPS
 from tenure import Tenure
 from tenure._rules import access
+from tenure.admin import SessionTerms
 from tenure.errors import TokenRefused
 from tenure.server import auth, create
 from tenure.server.auth import TokenCache
 from tenure.server.problems import ProblemError
 from tenure.server.request_limits import MAX_BODY, MAX_FORM, MAX_JOB_BODY, MAX_OPEN_BODY
+from tenure.server.session_cache import SessionCache
+from tenure.server.strangers import Strangers
 from tenure.server.throttle import Buckets
 from tests.server.test_hostile import answered, connect
 
@@ -157,7 +160,7 @@ def waiting(watching: psycopg.Connection[tuple[int]]) -> int:
 async def tokens(service: Service) -> AsyncIterator[TokenCache]:
     """A cache of its own in this process, on the database of the server."""
     app = Tenure(service.database)
-    yield TokenCache(app)
+    yield TokenCache(Strangers(app), app.admin)
     await app.aclose()
 
 
@@ -204,7 +207,7 @@ async def test_an_address_has_a_number_of_tries_and_a_known_token_needs_none(
 ) -> None:
     monkeypatch.setattr(auth, "FRESH", 0.0)
     monkeypatch.setattr(auth, "SLOWED", 0.3)
-    tokens._tries = Buckets(burst=3, per_second=0.001)
+    tokens._strangers._tries = Buckets(burst=3, per_second=0.001)
     tokens._refusals = Buckets(burst=3, per_second=0.001)
     made = service.admin.tokens.create("known", OPS, scopes=["read"])
     for _ in range(5):
@@ -222,6 +225,32 @@ async def test_an_address_has_a_number_of_tries_and_a_known_token_needs_none(
     assert (await tokens.find(made.secret, address="a")).id == made.token.id
     with pytest.raises(TokenRefused):
         await tokens.find(made_up(), address="b")
+
+
+def unknown_session() -> str:
+    return access.SESSION_PREFIX + secrets.token_urlsafe(access.ENTROPY)
+
+
+async def test_an_address_has_as_many_tries_with_made_up_sessions(
+    service: Service,
+) -> None:
+    app = Tenure(service.database)
+    strangers = Strangers(app)
+    strangers._tries = Buckets(burst=3, per_second=0.001)
+    sessions = SessionCache(strangers, app.admin)
+    made = service.admin.tokens.create("visitor", OPS, scopes=["read"])
+    opened = service.admin.sessions.sign_in(made.secret, SessionTerms())
+    for _ in range(5):
+        await sessions.find(opened.secret, in_use=True, address="a")
+    for _ in range(3):
+        with pytest.raises(TokenRefused):
+            await sessions.find(unknown_session(), in_use=True, address="a")
+    with pytest.raises(ProblemError) as refused:
+        await sessions.find(unknown_session(), in_use=True, address="a")
+    assert refused.value.code == "too-many-requests"
+    row, _ = await sessions.find(opened.secret, in_use=True, address="a")
+    assert row.id == opened.session.id
+    await app.aclose()
 
 
 def lease(caller: httpx.Client, service: Service, queue: str) -> str:

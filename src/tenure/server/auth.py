@@ -20,10 +20,10 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from tenure.admin import Admin, By, allows, allows_task
 from tenure.admin.tokens import Tokens
-from tenure.app import Tenure
 from tenure.errors import StoreError, TokenRefused
 from tenure.server.front import address_of
 from tenure.server.problems import ProblemError
+from tenure.server.strangers import TRIES, TRIES_PER_SECOND, Strangers
 from tenure.server.throttle import Buckets
 from tenure.types import EVERY_QUEUE, Grant, KnownToken, Scope, Selector, TokenRow
 
@@ -41,9 +41,6 @@ REFUSED_FOR = 10.0
 SLOWED = 1.0
 _MOST = 10_000
 _NOTE_EVERY = 60.0
-# Tokens that no query has found yet: their connections, and how many each address may try.
-_STRANGERS, _WAITING = 2, 200
-_TRIES, _TRIES_PER_SECOND = 200, 20.0
 
 
 class TokenCache:
@@ -53,20 +50,17 @@ class TokenCache:
     the same token share one query, and tokens not seen before have connections of their own.
 
     Args:
-        app: The app whose tokens are accepted.
-        known: Looks up tokens that were valid before (default: the app's connections).
+        strangers: Looks up tokens that were not seen before.
+        known: Looks up tokens that were valid before.
     """
 
-    def __init__(self, app: Tenure, *, known: Admin | None = None) -> None:
-        self._strangers = app.engine.reserve_pool(
-            "strangers", connections=_STRANGERS, waiting=_WAITING
-        )
-        self._tokens = (known or app.admin).tokens
+    def __init__(self, strangers: Strangers, known: Admin) -> None:
+        self._strangers = strangers
+        self._tokens = known.tokens
         self._known: OrderedDict[bytes, tuple[float, TokenRow]] = OrderedDict()
         self._refused: OrderedDict[bytes, tuple[float, TokenRefused]] = OrderedDict()
         self._queries: dict[bytes, asyncio.Task[TokenRow]] = {}
-        self._tries = Buckets(burst=_TRIES, per_second=_TRIES_PER_SECOND)
-        self._refusals = Buckets(burst=_TRIES, per_second=_TRIES_PER_SECOND)
+        self._refusals = Buckets(burst=TRIES, per_second=TRIES_PER_SECOND)
         self._used: set[int] = set()
 
     async def find(self, secret: str, *, address: str = "") -> TokenRow:
@@ -109,7 +103,9 @@ class TokenCache:
             if name in self._known:
                 row = await self._tokens.aauthenticate(secret)
             else:
-                row = await self._first_look_up(secret, address)
+                # Raises if it is malformed, which costs no try.
+                query = Tokens.authenticate.describe(self._tokens, secret)
+                row = await self._strangers.look_up(query, address=address, what="access tokens")
         except TokenRefused as error:
             self._known.pop(name, None)
             if error.why != "malformed":
@@ -117,23 +113,6 @@ class TokenCache:
             raise
         _keep(self._known, name, (monotonic(), row))
         return row
-
-    async def _first_look_up(self, secret: str, address: str) -> TokenRow:
-        """Look up a token not seen before. Only those that are refused count as tries."""
-        query = Tokens.authenticate.describe(self._tokens, secret)  # Raises if it is malformed.
-        if not self._tries.take(address):
-            raise ProblemError(
-                "too-many-requests", "this address has sent too many unknown access tokens"
-            )
-        is_refused = False
-        try:
-            return await self._strangers.arun(query)
-        except TokenRefused:
-            is_refused = True
-            raise
-        finally:
-            if not is_refused:
-                self._tries.refund(address)
 
     def remembered(self, secret: str) -> TokenRow | None:
         """Return the access token if it was recently valid. Only for callers that are told nothing

@@ -4,9 +4,10 @@ import hashlib
 from collections import OrderedDict
 from time import monotonic
 
-from tenure.admin import Admin
+from tenure.admin import Admin, Sessions
 from tenure.errors import TokenRefused
 from tenure.server.auth import FRESH
+from tenure.server.strangers import Strangers
 from tenure.types import SessionRow, TokenRow
 
 _MOST = 10_000
@@ -17,22 +18,29 @@ SessionAndToken = tuple[SessionRow, TokenRow | None]
 
 
 class SessionCache:
-    """Finds sessions. One that was ended is refused within two seconds."""
+    """Finds sessions. One that was ended is refused within two seconds.
 
-    def __init__(self, admin: Admin) -> None:
+    Args:
+        strangers: Looks up sessions that were not seen before.
+        admin: Looks up the others.
+    """
+
+    def __init__(self, strangers: Strangers, admin: Admin) -> None:
+        self._strangers = strangers
         self._sessions = admin.sessions
         self._known: OrderedDict[bytes, tuple[float, SessionAndToken]] = OrderedDict()
         self._touched: OrderedDict[int, float] = OrderedDict()
 
-    async def find(self, secret: str, *, in_use: bool) -> SessionAndToken:
+    async def find(self, secret: str, *, in_use: bool, address: str) -> SessionAndToken:
         """Return the session and its token, or raise TokenRefused. `in_use` is False for requests
-        that the page makes by itself: these do not keep an idle session alive.
+        that the page makes by itself: these do not keep an idle session alive. `address` is the
+        client's, which has a limited number of tries.
         """
         name = _name(secret)
         seen_at, found = self._known.get(name, (0.0, None))
         if found is None or monotonic() - seen_at > FRESH:
             try:
-                found = await self._sessions.aauthenticate(secret)
+                found = await self._look_up(name, secret, address)
             except TokenRefused:
                 self._known.pop(name, None)
                 raise
@@ -43,6 +51,12 @@ class SessionCache:
         if in_use:
             await self._touch(found[0])
         return found
+
+    async def _look_up(self, name: bytes, secret: str, address: str) -> SessionAndToken:
+        if name in self._known:
+            return await self._sessions.aauthenticate(secret)
+        query = Sessions.authenticate.describe(self._sessions, secret)
+        return await self._strangers.look_up(query, address=address, what="sessions")
 
     def forget(self, secret: str) -> None:
         """Ask the database at the next request."""

@@ -71,10 +71,10 @@ async def current_user(request: Request) -> Caller:
 async def find_user(request: Request, *, in_use: bool) -> Caller:
     """Return the owner of the cookie's session, or fail with 401."""
     sessions: SessionCache = request.app.state.sessions
-    row, token = await sessions.find(secret_of(request), in_use=in_use)
+    address, access = address_of(request.scope), request.app.state.access
+    row, token = await sessions.find(secret_of(request), in_use=in_use, address=address or "")
     if row.provider == PROXY and request.scope.get(PROXY_USER) != row.name:
         raise ProblemError("unauthenticated", "the proxy no longer names this user. Sign in again")
-    address, access = address_of(request.scope), request.app.state.access
     if token is not None:
         return Caller.of(token, source="page", address=address, session=row.id, access=access)
     return Caller(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from tenure.admin import OpenedSession, SignInCode
+from tenure.admin import OpenedSession, Sessions, SignInCode
 from tenure.errors import TenureError, TokenRefused
 from tenure.server.dashboard import forms, session
 from tenure.server.dashboard.rendering import back, render
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tenure.server.auth import TokenCache
     from tenure.server.front import ServerOptions
     from tenure.server.session_cache import SessionCache
+    from tenure.server.strangers import Strangers
 
 log: logging.Logger = logging.getLogger("tenure")
 router: APIRouter = APIRouter()
@@ -56,10 +57,15 @@ async def sign_in(request: Request, admin: AdminDep) -> Response:
     fields = await session.read_form(request)
     secret, to = fields.get("token", "").strip(), forms.to(fields, "/")
     keys: TokenCache = request.app.state.keys
+    strangers: Strangers = request.app.state.strangers
     try:
-        if not SignInCode.matches(secret):
-            await keys.find(secret, address=address_of(request.scope) or "")
-        opened = await admin.sessions.asign_in(secret, session.terms(request))
+        terms, address = session.terms(request), address_of(request.scope) or ""
+        if SignInCode.matches(secret):
+            query = Sessions.sign_in.describe(admin.sessions, secret, terms)
+            opened = await strangers.look_up(query, address=address, what="sign-in codes")
+        else:
+            await keys.find(secret, address=address)
+            opened = await admin.sessions.asign_in(secret, terms)
     except TokenRefused as error:
         return render(request, None, "sign-in.html", status=401, to=to, refused=str(error))
     return _signed_in(request, opened, to)
