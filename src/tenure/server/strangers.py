@@ -1,7 +1,7 @@
 """Queries for secrets that no query has found yet: access tokens, sessions and sign-in codes.
 
 A flood of made-up secrets must not delay others. So these queries have connections of their own,
-and each address has only so many tries.
+and each address has a limited number of tries.
 """
 
 from collections.abc import Generator
