@@ -47,6 +47,10 @@ def ignore_extension(sent_at: float) -> None:
     """Do nothing: the default callback for an extended lease."""
 
 
+def do_nothing() -> None:
+    """Do nothing: the default check for a stop."""
+
+
 class LeaseState:
     """One lease's state, written by the worker's services and by the handle."""
 
@@ -57,6 +61,7 @@ class LeaseState:
         "extended",
         "follow_ups",
         "interrupt",
+        "interrupt_here",
         "lease",
         "log",
         "lost",
@@ -77,6 +82,8 @@ class LeaseState:
         self.log: Callable[[], str | None] = lambda: None
         # Raises `Stopped` if the handler's thread should stop.
         self.interrupt: Callable[[], None] | None = None
+        # The same, for places that release what they hold: it ignores the handler's stack.
+        self.interrupt_here: Callable[[], None] = do_nothing
 
     def check(self, job_id: JobId) -> None:
         """Raise LeaseLost if the lease is lost, or Stopped if the handler must stop."""
@@ -332,8 +339,10 @@ class Job(_Handle):
         with _uncharged_conflicts(), self._engine.transaction() as connection:
             runner = self._engine.on(connection)
             runner.run(self._store.settlement.check(self._grip.lease))
+            # A stop shuts this connection down, or it came before this line and is raised here.
             self._grip.connection = connection
             try:
+                self._grip.interrupt_here()
                 yield connection
                 if not self._grip.completed_in_caller_transaction:
                     runner.run(self._completion(None, "worker_done"))

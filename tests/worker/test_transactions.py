@@ -10,6 +10,7 @@ from support.store import Database
 from tenure import AsyncJob, Job, Tenure
 from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import State
+from tenure._runtime import thread_interrupt
 from tenure.errors import InvalidValue, LeaseLost
 from tests.worker.acts import BY, attempts, end, entries, ledger, periods, row, set_off
 
@@ -264,6 +265,35 @@ async def test_a_result_that_cannot_be_stored_takes_the_transaction_with_it(
         ended = await end(await charge.aenqueue())
 
     assert (ended.state, await entries(db)) == (State.FAILED, [])
+
+
+async def test_a_handler_that_is_stopped_while_its_transaction_opens_ends_there(
+    app: Tenure, db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stop finds no connection to shut down, and no moment when it is safe to raise."""
+    monkeypatch.setattr(thread_interrupt, "is_safe", lambda _frame: False)
+    begun = asyncio.Event()
+    locked = threading.Event()
+    loop = asyncio.get_running_loop()
+
+    @app.task(timeout=1, max_attempts=1)
+    def slow(job: Job) -> None:
+        loop.call_soon_threadsafe(begun.set)
+        locked.wait(5)
+        with job.transaction() as connection:
+            connection.execute("SELECT pg_sleep(30)")
+
+    async with app.run():
+        handle = await slow.aenqueue()
+        await set_off(begun)
+        async with await psycopg.AsyncConnection.connect(db.url) as other:
+            await other.execute("LOCK TABLE tenure.job")
+            locked.set()
+            await asyncio.sleep(1.5)
+        ended = await end(handle, within=5)
+        [only] = await attempts(app, handle)
+
+    assert (ended.state, only.outcome) == (State.FAILED, AttemptOutcome.TIMED_OUT)
 
 
 async def test_a_handler_that_is_stopped_inside_its_transaction_writes_nothing(

@@ -76,6 +76,7 @@ class ThreadExecutor:
             CURRENT.set(call.handle)
             log_capture.CURRENT.set(call.excerpt)
             call.excerpt.check = held.lease_state.interrupt = running.interrupt.check
+            held.lease_state.interrupt_here = running.interrupt.check_here
             try:
                 running.enter()
                 outcome = execution.outcome_of_return(call())

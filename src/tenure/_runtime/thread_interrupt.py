@@ -154,9 +154,15 @@ class Interrupt:
         ):
             frame = frame.f_back
         if is_safe(frame):
-            with self._lock:
-                self._raised = True
-            raise Stopped
+            self.check_here()
+
+    def check_here(self) -> None:
+        """Raise here if requested, whatever the handler's stack holds."""
+        with self._lock:
+            if not self._wanted or self._raised or threading.get_ident() != self._thread:
+                return
+            self._raised = True
+        raise Stopped
 
 
 class _Raiser:
