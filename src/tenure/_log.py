@@ -321,8 +321,7 @@ def write_at_last(record: logging.LogRecord) -> None:
 
 
 def shut_down(within: float) -> None:
-    """Flush all log handlers, or give up after this long: a user's handler may be locked forever.
-    """
+    """Flush all log handlers, or give up after this long, as a user's handler may be locked."""
     if _process is not None:
         _process.forwarder.flush(within / 2)
         _process.writer.flush(within / 2)

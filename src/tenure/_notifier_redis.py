@@ -27,8 +27,7 @@ _SHAPES = (
 
 @dataclass(frozen=True, slots=True)
 class RedisAddress:
-    """The Redis address: a `url` for redis-py and, for Sentinel, the hosts and service name.
-    """
+    """The Redis address: a `url` for redis-py and, for Sentinel, the hosts and service name."""
 
     url: str = field(repr=False)
     db: int
@@ -179,8 +178,7 @@ class PublisherThread:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Let the thread end. Wait for pending wakeups only if Redis ever responded.
-        """
+        """Let the thread end. Wait for pending wakeups only if Redis ever responded."""
         atexit.unregister(self.close)
         until = monotonic() + _CLOSE_WITHIN
         with self._changed:

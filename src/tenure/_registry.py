@@ -34,8 +34,7 @@ class Registry:
 
     @property
     def queues(self) -> Sequence[str]:
-        """Return the queues to serve: the tasks' queues, any added ones, and `default`.
-        """
+        """Return the queues to serve: the tasks' queues, any added ones, and `default`."""
         named = {task.queue for task in self._tasks.values()}
         return sorted({"default"} | named | self._served)
 

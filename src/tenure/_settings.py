@@ -80,8 +80,7 @@ PROGRAM_SETTINGS: Mapping[str, SettingSpec] = {
 
 
 def resolve(name: str, given: Any = None, *, built_in: Any = None) -> Any:
-    """Return a setting from the argument, the environment, tenure.toml or its default.
-    """
+    """Return a setting from the argument, the environment, tenure.toml or its default."""
     if given is not None:
         return given
     source = PROGRAM_SETTINGS[name]
@@ -97,8 +96,7 @@ def resolve(name: str, given: Any = None, *, built_in: Any = None) -> Any:
 
 
 def database_url(given: str | None = None) -> str:
-    """Return the configured database URL, or the URL of this project's running `tenure dev`.
-    """
+    """Return the configured database URL, or the URL of this project's running `tenure dev`."""
     url: str | None = resolve("database_url", given or None) or dev_url()
     if url is None:
         raise ConfigError(
@@ -224,8 +222,7 @@ def _file() -> Path | None:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """Read the file. Only this user or root may write it, and all names in it must be settings.
-    """
+    """Read the file. Only this user or root may write it, and all names in it must be settings."""
     import tomllib  # noqa: PLC0415 - only where there is such a file
 
     try:

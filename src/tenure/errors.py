@@ -196,8 +196,7 @@ class Unreachable(StoreError):
 
 
 class Overloaded(Unreachable):
-    """Too many operations are waiting for a connection. Nothing changed. Try again later.
-    """
+    """Too many operations are waiting for a connection. Nothing changed. Try again later."""
 
 
 class QueryFailed(StoreError):

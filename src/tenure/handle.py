@@ -120,8 +120,7 @@ class Handle(Generic[R_co]):
         return self._row
 
     def _learn(self) -> None:
-        """Read the last attempt's error now, because `result` can't query the database.
-        """
+        """Read the last attempt's error now, because `result` can't query the database."""
         if self.state is State.FAILED:
             self._error = self._engine.run(self._last_error())
 

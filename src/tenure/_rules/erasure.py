@@ -27,8 +27,7 @@ _ALLOWED = (*_PERSON, "queue", "task")
 
 
 def check(selector: Selector, by: By) -> None:
-    """Refuse a selector that doesn't identify a person, and a reason that is missing or quotes it.
-    """
+    """Refuse a selector that identifies no person, and a reason that is missing or quotes it."""
     other = [
         one.name
         for one in fields(Selector)
@@ -77,8 +76,7 @@ def stored_filter(selector: Selector) -> Filter:
 
 
 def digest(selector: Selector, salt: bytes) -> str:
-    """Return the selector's salted digest. The hash is slow, so guessing the values is slow too.
-    """
+    """Return the selector's salted digest. The hash is slow, so guessing the values is slow too."""
     text = selector_syntax.text(selector).encode()
     value = hashlib.pbkdf2_hmac("sha256", text, salt, _ROUNDS)
     return f"{_ALGORITHM}:{_ROUNDS}:{salt.hex()}:{value.hex()}"
@@ -93,8 +91,7 @@ def is_digest_of(stored: str, selector: Selector) -> bool:
 def masked_filter(
     stored: Mapping[str, Json], tags: Sequence[str], schedules: Sequence[str]
 ) -> Mapping[str, Json] | None:
-    """Mask these tags and schedules in an older operation's filter. Return None if it has none.
-    """
+    """Mask these tags and schedules in an older operation's filter. Return None if it has none."""
     if stored.get("schedule") in schedules:
         return {**stored, "schedule": MASK}
     if "selector" not in stored:

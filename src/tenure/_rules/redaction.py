@@ -199,8 +199,7 @@ class Redactor:
                 return value
 
     def _key(self, name: str, known: _Pattern) -> str:
-        """Return a field's name without secrets. The name itself may be a token or a URL.
-        """
+        """Return a field's name without secrets. The name itself may be a token or a URL."""
         if len(name) < _SHORTEST or (known is None and len(name) < 16):
             return name
         return self._texts.hidden(name, known) if len(name) >= 16 else _without(known, name)
@@ -261,8 +260,7 @@ class Redactor:
 
 @lru_cache(maxsize=16)
 def _compiled(names: tuple[str, ...]) -> tuple[SecretNames, SecretText]:
-    """Return the matchers for these names, cached because every request uses the same ones.
-    """
+    """Return the matchers for these names, cached because every request uses the same ones."""
     of = SecretNames(names)
     return of, SecretText(of)
 

@@ -292,8 +292,7 @@ class _Pass:
         return (at, at) if found is None else found.span()
 
     def _value(self, at: int, name: str) -> tuple[int, int]:
-        """Return the span of the value, which may be quoted, in brackets, a header, or bare.
-        """
+        """Return the span of the value, which may be quoted, in brackets, a header, or bare."""
         text = self.text
         if text.startswith(("b'", 'b"'), at):
             at += 1

@@ -56,8 +56,9 @@ def moved(
     whole: bool,
     again: datetime | None,
 ) -> tuple[RollupProgress, bool]:
-    """Return the progress after folding `folded` and, if `whole`, `again`. Also return whether to
-    mark.
+    """Return the progress after folding `folded` and, if `whole`, `again`.
+
+    Also return whether to mark.
     """
     folding = replace(folding, counted_until=closed_to if folded is None else folded + MINUTE)
     if whole:

@@ -261,8 +261,7 @@ class FailedGroups:
 
 
 class Jobs(EnqueueCommands, SearchCommands):
-    """Job commands: `app.admin.jobs`. Those that change jobs take many ids, and keep their order.
-    """
+    """Job commands: `app.admin.jobs`. Commands that change jobs return results in the order of the ids."""
 
     @AdminCommand
     def get(self, job_id: int | str) -> Op[JobRow | None]:

@@ -73,8 +73,7 @@ class ConnectionTable:
         return len(self._open)
 
     def admit(self, connection: "BoundedProtocol") -> bool:
-        """Count a new connection. At a limit, close another one. Return False if all are busy.
-        """
+        """Count a new connection. At a limit, close another one. Return False if all are busy."""
         address = connection.limited_address
         if address is not None:
             neighbors = self._by_address.get(address, {})
@@ -90,8 +89,7 @@ class ConnectionTable:
         return True
 
     def refused(self, connection: "BoundedProtocol") -> bool:
-        """Record a connection that was turned away. Return False if there are too many.
-        """
+        """Record a connection that was turned away. Return False if there are too many."""
         if len(self._refused) < _MOST_REFUSED:
             self._refused[connection] = None
         return self.is_refused(connection)
@@ -132,8 +130,7 @@ class ConnectionTable:
         return any(parsed in network for network in self._proxies)
 
     def _close_first(self, connections: "dict[BoundedProtocol, None]") -> bool:
-        """Close the first connection without an active request. Return False if all are busy.
-        """
+        """Close the first connection without an active request. Return False if all are busy."""
         waiting = (one for one in connections if one in self._new or one in self._idle)
         connection = next(waiting, None)
         if connection is None:
@@ -238,8 +235,7 @@ class BoundedProtocol(H11Protocol):
             self._expect(None)
 
     def _expect(self, owed: str | None, within: float | None = None) -> None:
-        """Set what the client must send next. Sending part of it doesn't extend the deadline.
-        """
+        """Set what the client must send next. Sending part of it doesn't extend the deadline."""
         if owed == self._owed:
             return
         self._owed = owed

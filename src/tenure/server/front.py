@@ -181,8 +181,7 @@ class Front:
         await problem.answer(scope, receive, answer)
 
     def _believe(self, scope: "Scope", headers: Mapping[bytes, str]) -> "Scope":
-        """Return the scope as a trusted proxy describes it, or unchanged without one.
-        """
+        """Return the scope as a trusted proxy describes it, or unchanged without one."""
         peer = address_of(scope)
         if peer is None or not self._is_trusted(peer):
             return scope

@@ -60,8 +60,7 @@ def _without_payload(row: JobRow) -> JobRow:
 
 
 def failing(rows: Sequence[JobRow]) -> list[int]:
-    """Return the jobs whose last error is shown: attempted ones that haven't succeeded.
-    """
+    """Return the jobs whose last error is shown: attempted ones that haven't succeeded."""
     states = (State.QUEUED, State.RUNNING, State.FAILED)
     return [row.id for row in rows if row.state in states and (row.attempt or row.deaths)]
 

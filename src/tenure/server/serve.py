@@ -104,8 +104,7 @@ class _Server(uvicorn.Server):
         self._api = api
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start listening, with a kernel backlog longer than one accept round of the event loop.
-        """
+        """Start listening, with a kernel backlog longer than one accept round of the event loop."""
         asyncio.get_running_loop().set_exception_handler(connections.AcceptErrors())
         await super().startup(sockets)
         for listening in sockets or []:

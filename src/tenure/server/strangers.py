@@ -31,8 +31,7 @@ class Strangers:
         self._tries = Buckets(burst=TRIES, per_second=TRIES_PER_SECOND)
 
     async def look_up(self, query: Generator[Any, Any, T], *, address: str, what: str) -> T:
-        """Run a query that raises TokenRefused for an unknown secret. Only refusals are counted.
-        """
+        """Run a query that raises TokenRefused for an unknown secret. Only refusals are counted."""
         if not self._tries.take(address):
             raise ProblemError(
                 "too-many-requests", f"this address has sent too many unknown {what}"

@@ -45,8 +45,7 @@ class Turns:
 
 
 class Buckets:
-    """Token buckets by address. If there are too many, the least recently used one is dropped.
-    """
+    """Token buckets by address. If there are too many, the least recently used one is dropped."""
 
     _MOST = 10_000
 

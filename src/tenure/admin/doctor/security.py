@@ -11,8 +11,7 @@ _SUBJECT = "security"
 
 
 def security(server: ServerInfo) -> Findings:
-    """Run these checks. Findings are only warnings, because a private network may mitigate them.
-    """
+    """Run these checks. Findings are only warnings, because a private network may mitigate them."""
     findings = [*connection(server), *server_log(server), *settings_file()]
     yield from findings or [fine(_SUBJECT, "the connection, the log and tenure.toml keep secrets")]
 

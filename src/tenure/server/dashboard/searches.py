@@ -1,5 +1,4 @@
-"""Commands for search pages, with their own connections and a concurrency limit per visitor.
-"""
+"""Commands for search pages, with their own connections and a concurrency limit per visitor."""
 
 from collections.abc import AsyncIterator
 from typing import Annotated

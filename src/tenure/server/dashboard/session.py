@@ -104,8 +104,7 @@ def terms(request: Request) -> SessionTerms:
 
 
 def start(request: Request, response: Response, opened: OpenedSession) -> None:
-    """Store the session's id in a cookie that scripts can't read. The server ends the session.
-    """
+    """Store the session's id in a cookie that scripts can't read. The server ends the session."""
     cookie = _cookie(request)
     response.set_cookie(
         cookie.name,

@@ -45,8 +45,7 @@ def _remote(request: Request) -> Remote:
 async def _in_turn(
     request: Request, worker: Worker, remote: Annotated[Remote, Depends(_remote)]
 ) -> AsyncIterator[Remote]:
-    """Return the protocol when it is this token's turn. No token may use all connections.
-    """
+    """Return the protocol when it is this token's turn. No token may use all connections."""
     turns: Turns = request.app.state.lease_turns
     async with turns.turn(worker.id):
         yield remote
