@@ -26,7 +26,7 @@ class OperationKind(StrEnum):
 
 
 class OperationState(StrEnum):
-    """An operation's state. `pending`: not started. `aborted`: the rest will never be done."""
+    """An operation's state. `pending` hasn't started. `aborted` won't process any more items."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -42,7 +42,7 @@ class OperationState(StrEnum):
 class ItemOutcome(StrEnum):
     """An item's outcome: the action's result, `busy` (row locked) or `refused` (by PostgreSQL).
 
-    `waiting`: the job runs or its row is locked, and is erased after that.
+    `waiting` means that the job is running or its row is locked. It is erased after that.
     """
 
     RETRIED = "retried"
@@ -66,7 +66,7 @@ class ItemOutcome(StrEnum):
 
     @property
     def is_done(self) -> bool:
-        """Return whether the job was changed or created. If not, nothing changed."""
+        """Return whether the job was changed or created. Otherwise, nothing happened."""
         return self in _DONE
 
 
@@ -140,7 +140,7 @@ class NewBackfill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewErasure:
-    """A request to erase the jobs that a selector names. `rate` is in jobs per second."""
+    """A request to erase the jobs that match a selector. `rate` is in jobs per second."""
 
     selector: Selector
     salt: bytes

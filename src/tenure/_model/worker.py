@@ -17,7 +17,7 @@ class WorkerState(StrEnum):
 
 
 class Health(StrEnum):
-    """A worker's state as others see it. `stale`: no recent heartbeat. `idle`: no running jobs."""
+    """A worker's state as others see it. `stale` has no recent heartbeat. `idle` runs no jobs."""
 
     ACTIVE = "active"
     IDLE = "idle"
@@ -28,8 +28,9 @@ class Health(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NewWorker:
-    """A worker to register. `listed` are its queues that are known without a job in them (`None`:
-    all).
+    """A worker to register.
+
+    `listed` are its queues that are listed even if they contain no jobs (`None`: all).
     """
 
     id: WorkerId

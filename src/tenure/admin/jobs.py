@@ -261,7 +261,7 @@ class FailedGroups:
 
 
 class Jobs(EnqueueCommands, SearchCommands):
-    """Job commands: `app.admin.jobs`. Commands that change jobs return results in the order of the ids."""
+    """Job commands: `app.admin.jobs`. Changes take many ids and return results in the same order."""
 
     @AdminCommand
     def get(self, job_id: int | str) -> Op[JobRow | None]:

@@ -42,7 +42,7 @@ _BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 # Worker losses, deaths, suspect, and a nonzero max_losses.
 _NEVER_LOST = (0, 0, 0, 1)
-# After this many unreadable jobs and no other, a claim leaves the rest to the next one.
+# After finding this many unreadable jobs and no others, a claim leaves the rest to the next one.
 _MOST_UNREADABLE = 100
 
 
@@ -91,7 +91,7 @@ class LeaseQueries(QueryBase):
             rescued += claims.rescued
             unreadable += claims.unreadable
             yield from self._fail_unreadable(claims.unreadable)
-            # Jobs that can't be read must not keep the ones behind them from being claimed.
+            # Unreadable jobs must not keep the ones behind them from being claimed.
             if claims.jobs or not claims.unreadable or len(unreadable) >= _MOST_UNREADABLE:
                 return replace(claims, rescued=rescued, unreadable=unreadable)
             limited = claims.limited
@@ -121,7 +121,7 @@ class LeaseQueries(QueryBase):
         )
 
     def _fail_unreadable(self, claims: Sequence[UnreadableClaim]) -> Op[None]:
-        """Make dead letters of claimed jobs that can't be read, each under its own lease."""
+        """Turn claimed jobs that can't be read into dead letters, each under its own lease."""
         if not claims:
             return
         try:
@@ -140,7 +140,8 @@ class LeaseQueries(QueryBase):
                 ]
             )
         except StoreError:
-            # The jobs that were claimed with them must start. These are rescued and claimed again.
+            # The jobs that were claimed along with these must start. These will be rescued and
+            # claimed again.
             return
 
     def confirm(
@@ -418,19 +419,20 @@ def _timed(within: timedelta | None, op: Op[T]) -> Op[T]:
 
 
 def _claimed(row: tuple[Any, ...], worker: WorkerId) -> ClaimedJob | UnreadableClaim:
-    """Read a claimed job by position: using column names takes a third of a worker's time."""
+    """Read a claimed job by position, because using names takes a third of a worker's time."""
     (
         job_id, token, queue, task, key, args, priority, attempt, max_attempts, losses,
         run_at, created_at, claimed_at, expires_at, cursor, progress, items, meta,
         lost, returned, _now, _found, _unread,
     ) = row  # fmt: skip
-    # Truncate to milliseconds: the statement reads the clock once for each end of the lease.
+    # Truncate to milliseconds, because the statement reads the clock once for each end of the
+    # lease.
     ttl = expires_at - claimed_at
     ttl = timedelta(ttl.days, ttl.seconds, ttl.microseconds // 1000 * 1000)
     lease = Lease(job_id, token, worker, ttl)
     if why := job_problem(args, meta, cursor, progress, run_at, created_at):
         return UnreadableClaim(lease, queue, task, why)
-    # A fresh job has no array and needs no extra statement: only jobs that were lost before, or
+    # A fresh job has no array and needs no extra statement. Only jobs that were lost before, or
     # that fail on loss, must be confirmed.
     worker_losses, deaths, suspect, max_losses = lost or _NEVER_LOST
     job = JobRow(

@@ -122,7 +122,7 @@ class SessionBase:
 
     @contextmanager
     def _translating_errors(self) -> Iterator[None]:
-        """After an error, leave no transaction open; report a missing table as SchemaTooOld."""
+        """After an error, leave no transaction open. Report a missing table as SchemaTooOld."""
         self._marks.clear()
         try:
             yield
