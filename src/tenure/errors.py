@@ -246,8 +246,8 @@ class QueryFailed(StoreError):
     def is_temporary(self) -> bool:
         """Whether the same statement may succeed later.
 
-        True for a full disk, low memory, too many connections, a lock or statement timeout, a
-        deadlock, and a server that is temporarily read-only.
+        This is true for a full disk, low memory, too many connections, a lock or statement timeout,
+        a deadlock, and a server that is temporarily read-only.
         """
         return (
             self.is_conflict

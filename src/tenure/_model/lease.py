@@ -68,7 +68,7 @@ class ClaimResult:
 
 
 class RenewStatus(StrEnum):
-    """The result of a renewal. Stop work only on `lost`. Retry `busy` immediately."""
+    """The result of a renewal. Stop working only on `lost`. Retry `busy` immediately."""
 
     RENEWED = "renewed"
     BUSY = "busy"

@@ -159,7 +159,7 @@ def is_whole(text: str) -> bool:
 
 
 def digest(text: str) -> str:
-    """Return what is stored instead of the secret: its SHA-256, in hexadecimal."""
+    """Return the digest to store instead of the secret: its SHA-256, in hexadecimal."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -40,7 +40,8 @@ SUSPECT_FROM = 2
 # nothing else is held.
 ALONE_FROM = 3
 # Moving its cursor resets a job's worker losses, even if the job then takes down its worker. After
-# this many deaths it runs alone anyway, or it could take its neighbors down 100 times.
+# this many deaths, it runs alone anyway, because it could otherwise take its neighbors down 100
+# times.
 ALONE_DEATHS = 20
 
 

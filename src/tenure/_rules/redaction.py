@@ -124,7 +124,7 @@ class Redactor:
     def items(self, items: Mapping[str, Json], *, of: JobRow | None = None) -> dict[str, Json]:
         """Redact a job's items.
 
-        The keys are chosen by the job and aren't field names, but a key may contain a secret, too.
+        The keys are chosen by the job and aren't field names, but a key may also contain a secret.
         """
         known = _pattern(() if of is None else self._known(of), [items])
         return {

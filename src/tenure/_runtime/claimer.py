@@ -211,7 +211,7 @@ class Claimer(Service):
         """Leave the rows that a claim couldn't get past to a scan, and return the next lanes."""
         _, now = await link.run(self._store.leases.next_due(lanes))
         self._lanes.skip(lanes, now)
-        # Log this only once: it may recur until the scans are done.
+        # Log this only once, because it may recur until the scans are done.
         level = logging.DEBUG if self._has_warned else logging.WARNING
         self._has_warned = True
         log.log(

@@ -195,7 +195,7 @@ class ProcessExecutor:
 
         If a job is a suspect for the second time, it never gets a process that the previous job may
         still kill, because that death would be blamed on the suspect. A first-time suspect can get
-        any process: there may be many of them, and most are innocent.
+        any process, because there may be many such jobs, and most are innocent.
         """
         for dead in [process for process in self._idle if process.gone]:
             self._idle.remove(dead)

@@ -261,7 +261,7 @@ class FailedGroups:
 
 
 class Jobs(EnqueueCommands, SearchCommands):
-    """Job commands: `app.admin.jobs`. Changes take many ids and return results in the same order."""
+    """Job commands: `app.admin.jobs`. Changes take many ids and return results in order."""
 
     @AdminCommand
     def get(self, job_id: int | str) -> Op[JobRow | None]:

@@ -154,7 +154,7 @@ class LongPoll(Service):
         """Leave the rows that a claim couldn't get past to a scan, and return the next lanes."""
         _, now = await self._engine.arun(self._engine.store.leases.next_due(lanes))
         self._book.skip(lanes, now)
-        # Log this only once: it may recur until the scans are done.
+        # Log this only once, because it may recur until the scans are done.
         level = logging.DEBUG if self._has_warned else logging.WARNING
         self._has_warned = True
         log.log(

@@ -69,9 +69,9 @@ class LeaseQueries(QueryBase):
         If a queue has a limit, the claim is a transaction that locks the queues' rows. `limited` is
         a hint from the last result that this may be the case. `patient` allows a slow scan from
         zero, while `within` sets a timeout. Tasks in `unknown_tasks` are left to other workers.
-        `suspects` sets how many worker losses a suspect may have: it must have fewer than this, so
-        0 excludes all suspects. Suspects that must run alone are claimed only if the value is above
-        `ALONE_FROM`. `kept` lists the caller's own leases, which claims never rescue.
+        A suspect is claimed only if it has fewer worker losses than `suspects`, so 0 excludes all
+        suspects. Suspects that must run alone are claimed only if the value is above `ALONE_FROM`.
+        `kept` lists the caller's own leases, which claims never rescue.
         """
         params = _lanes(lanes) | {
             "names": sorted({lane.queue for lane in lanes} | {EVERY_QUEUE}),
@@ -150,12 +150,13 @@ class LeaseQueries(QueryBase):
         """Confirm that these jobs are about to start, and renew their leases.
 
         Results are in the order of the request. False means that the lease has expired and the job
-        must not start. `fail_on_loss` lists the jobs that must end after any loss: if a job was
-        enqueued by name, its row doesn't have that option yet.
+        must not start. `fail_on_loss` lists the jobs that must end after any loss, because the row
+        of a job that was enqueued by name doesn't have that option yet.
 
-        From this point on, a loss counts. Without a confirmation, it wouldn't: the claim's commit
-        may have waited for a standby until the lease expired, and its response may never have
-        arrived, so no handler started (docs/design/leases.md, "Confirming a claim").
+        From this point on, a loss counts. A loss without a confirmation doesn't count, because the
+        handler may never have started. The claim's commit may have waited for a standby until the
+        lease expired, and its response may never have arrived (docs/design/leases.md, "Confirming a
+        claim").
         """
         fails = [False] * len(leases) if fail_on_loss is None else fail_on_loss
         ordered = sorted(zip(leases, fails, strict=True), key=lambda pair: pair[0].job_id)
