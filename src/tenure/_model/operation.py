@@ -26,7 +26,7 @@ class OperationKind(StrEnum):
 
 
 class OperationState(StrEnum):
-    """An operation's state. `pending` hasn't started. `aborted` won't process any more items."""
+    """An operation's state. `pending`: not started. `aborted`: the rest will never be done."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -42,7 +42,7 @@ class OperationState(StrEnum):
 class ItemOutcome(StrEnum):
     """An item's outcome: the action's result, `busy` (row locked) or `refused` (by PostgreSQL).
 
-    `waiting` means that the job is running or its row is locked. It is erased after that.
+    `waiting`: the job runs or its row is locked, and is erased after that.
     """
 
     RETRIED = "retried"

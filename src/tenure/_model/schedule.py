@@ -43,7 +43,7 @@ class TickReason(StrEnum):
 
 
 class ScheduleState(StrEnum):
-    """A schedule's state. `done` has no more ticks. `retired` is no longer declared in code."""
+    """A schedule's state. `done`: no more ticks. `retired`: its program no longer declares it."""
 
     ACTIVE = "active"
     PAUSED = "paused"

@@ -17,7 +17,7 @@ class WorkerState(StrEnum):
 
 
 class Health(StrEnum):
-    """A worker's state as others see it. `stale` has no recent heartbeat. `idle` runs no jobs."""
+    """A worker's state as others see it. `stale`: no recent heartbeat. `idle`: no running jobs."""
 
     ACTIVE = "active"
     IDLE = "idle"

@@ -234,7 +234,7 @@ class Parent:
             await asyncio.sleep(max(min(nearest - boottime(), _LOOK), 0.001))
 
     def _replace_limited(self) -> None:
-        """Replace a child whose lowered file limit keeps it from connecting or starting processes."""
+        """Replace a child with a lowered open file limit: it can't connect or start processes."""
         for child in [child for child in self.children if not child.draining]:
             if (files := child.lowered_files()) is not None:
                 self._drain_and_replace(child)
