@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from support.malformed_rows import Outcome
 
 ROWS = 100
-# So many are not refused by the database today. More would be a check that is missing.
+# How many the database accepts today. If it accepts more, a check is missing.
 ACCEPTED = 39
 _WITHIN = 120.0
 _FILE = ROOT / ".cache/proof/malformed.json"
@@ -51,7 +51,7 @@ def judge(found: Outcome, report: Report) -> None:
     accepted = len(found.accepted)
     report.at_least("malformed rows that the database accepts", accepted, 1)
     report.at_most("malformed rows that the database accepts at most", accepted, ACCEPTED)
-    report.none("accepted rows that are no dead letter", found.not_dead_letters.values())
+    report.none("accepted rows that did not become dead letters", found.not_dead_letters.values())
     report.none("first reasons that the API does not show", {found.shown} - {UNREADABLE})
     report.at_least("good jobs", len(found.good), 1)
     report.none("good jobs that are not completed", found.not_completed)

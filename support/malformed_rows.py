@@ -93,7 +93,7 @@ def kinds() -> Mapping[str, list[Columns]]:
             *_each("task", "", "t" * 201, "t" * 9000, None),
             *_each("key", "", "k" * 401),
         ],
-        "values that are no object": [
+        "values that are not objects": [
             *_each("args", *_NOT_OBJECTS, None),
             *_each("meta", *_NOT_OBJECTS),
         ],
@@ -135,7 +135,7 @@ def _deep(levels: int) -> str:
 
 @dataclass
 class Outcome:
-    """What became of the malformed rows and of the good jobs between them."""
+    """How the malformed rows ended, and the good jobs between them."""
 
     accepted: dict[int, Columns] = field(default_factory=dict)
     good: set[int] = field(default_factory=set)
@@ -169,9 +169,9 @@ def insert(parties: Parties, rows: Iterable[Columns]) -> Outcome:
     found = Outcome()
     with parties.connected("producer") as producer:
         for nth, columns in enumerate(rows):
-            if (job_id := _insert(producer, columns)) is not None:
+            if (job_id := insert_one(producer, columns)) is not None:
                 found.accepted[job_id] = columns
-            if nth % 5 == 0 and (job_id := _insert(producer, {"priority": 5})) is not None:
+            if nth % 5 == 0 and (job_id := insert_one(producer, {"priority": 5})) is not None:
                 found.good.add(job_id)
     return found
 
@@ -206,7 +206,7 @@ def read_ends(parties: Parties, found: Outcome) -> None:
         found.failed = dict(ends.fetchall())
 
 
-def _insert(connection: psycopg.Connection, columns: Columns) -> int | None:
+def insert_one(connection: psycopg.Connection, columns: Columns) -> int | None:
     """The row's id, or None if it is refused."""
     row = {**_GOOD, **columns}
     names, places = ", ".join(row), ", ".join("%s" for _ in row)

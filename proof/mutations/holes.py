@@ -299,7 +299,7 @@ _OF_CLIENTS = (
         "HTTP/1.1 408",
         (
             Edit(_LIMITS, "most = await _authenticated(scope)", "most = MAX_BODY"),
-            # Only for the test's sake: the body that it never sends is not waited for so long.
+            # For the test, which never sends the body and would wait 10 s.
             Edit(_LIMITS, "BODY_WITHIN = 10.0", "BODY_WITHIN = 1.0"),
         ),
     ),

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.store import SECOND
+from tenure._model.ids import JobId
 from tenure._model.job import EnqueueResult, State
 from tenure._model.outcome import Cancelled, Failed, Released, Snoozed, Succeeded
+from tenure._model.results import FreeResult, FreeStatus
 from tests.conformance.acts import (
     BY,
     ERROR,
@@ -25,7 +27,6 @@ from tests.conformance.acts import (
 
 if TYPE_CHECKING:
     from support.store import Database
-    from tenure._model.ids import JobId
     from tenure._model.outcome import Outcome
 
 
@@ -164,3 +165,24 @@ async def test_the_end_of_an_older_job_does_not_free_the_key_of_a_younger_one(
 
     assert await again(db) == EnqueueResult(young.id, created=False)
     assert (await get(db, young.id)).state is State.QUEUED
+
+
+async def test_a_key_of_a_job_that_does_not_exist_can_be_freed(db: Database) -> None:
+    """A producer's role may write such a row. Enqueues with the key then create no job."""
+    job = await enqueue(db, key="k")
+    await db.fetch("UPDATE tenure.job_key SET job_id = job_id + 1000")
+    assert await again(db) == EnqueueResult(JobId(job + 1000), created=False)
+
+    freed = await db.run(db.store.job_commands.free_key(a_job().task, "k", BY))
+
+    assert freed == FreeResult(FreeStatus.FREED, JobId(job + 1000))
+    assert (await again(db)).created
+
+
+async def test_a_key_of_a_live_job_stays(db: Database) -> None:
+    job = await enqueue(db, key="k")
+
+    kept = await db.run(db.store.job_commands.free_key(a_job().task, "k", BY))
+
+    assert kept == FreeResult(FreeStatus.LIVE, job)
+    assert await again(db) == EnqueueResult(job, created=False)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 BREAKS: dict[str, Callable[[Outcome], object]] = {
     "accepts": lambda found: found.accepted.clear(),
     "accepts at most": lambda found: found.accepted.update({n: {} for n in range(1, ACCEPTED + 2)}),
-    "no dead letter": lambda found: found.failed.update({1: "attempts"}),
+    "not become dead letters": lambda found: found.failed.update({1: "attempts"}),
     "reasons": lambda found: setattr(found, "shown", None),
     "good jobs": lambda found: found.good.clear(),
     "not completed": lambda found: found.completed.clear(),

@@ -328,6 +328,11 @@ OWN: Mapping[str, Query] = {
     "touch_tokens": sent(STORE.tokens.touch([1, 2]), "touch_tokens"),
     "set_token_quotas": sent(STORE.tokens.set_quotas(1, {"live_jobs": 1}, BY), "set_token_quotas"),
     "free_key": sent(STORE.job_commands.free_key("send", "k", BY), "free_key"),
+    "free_orphaned_key": sent(
+        STORE.job_commands.free_key("send", "k", BY),
+        "free_orphaned_key",
+        free_key=[{"job_id": 1, "freed": False}],
+    ),
     "revoke_tokens": sent(STORE.tokens.revoke([1, 2], BY), "revoke_tokens"),
     "find_session": sent(STORE.sign_ins.find("ab" * 32), "find_session"),
     "list_sessions": sent(STORE.sign_ins.list(active=True), "list_sessions"),

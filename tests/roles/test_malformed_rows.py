@@ -16,6 +16,7 @@ from support.malformed_rows import (
     UNREADABLE,
     create_app,
     insert,
+    insert_one,
     kinds,
     live,
     read_ends,
@@ -81,14 +82,11 @@ async def test_malformed_rows_are_refused_or_dead_letters_while_good_jobs_comple
 async def test_a_remote_worker_runs_a_job_of_any_year(parties: Parties, at: str) -> None:
     """Every time that the table accepts can be read, also one before 1970."""
     with parties.connected("producer") as producer:
-        producer.execute(
-            "INSERT INTO tenure.job (queue, task, args, created_at)"
-            " VALUES ('years', 't', '{}', %s)",
-            [at],
-        )
+        job_id = insert_one(producer, {"queue": "years", "created_at": at})
     async with signed_in(parties) as caller:
         wanted = {"queues": ["years"], "worker": {"name": "w"}, "count": 1, "wait": 0}
         answer = await caller.post("/v1/leases:acquire", json=wanted)
         [work] = answer.json()["jobs"]
+        assert work["id"] == str(job_id)
         done = await caller.post("/v1/leases:complete", json={"lease": work["lease"]})
         done.raise_for_status()

@@ -130,13 +130,18 @@ class JobCommandQueries(QueryBase):
 
     @atomic
     def free_key(self, task: str, key: str, by: By) -> Op[FreeResult]:
-        """Free a deduplication key whose job has ended. A live job keeps its key."""
+        """Free a deduplication key whose job has ended or never existed.
+
+        A live job keeps its key.
+        """
         rows = yield self._query("free_key", task=task, key=key)
         if not rows:
             return FreeResult(FreeStatus.NOT_FOUND)
         holder = JobId(rows[0]["job_id"])
         if not rows[0]["freed"]:
-            return FreeResult(FreeStatus.LIVE, holder)
+            orphan = yield self._query("free_orphaned_key", task=task, key=key, job_id=holder)
+            if not orphan:
+                return FreeResult(FreeStatus.LIVE, holder)
         before = {"key": key, "job": holder}
         yield from self._audit(by, "key.free", [f"task:{task}"], before=before)
         return FreeResult(FreeStatus.FREED, holder)
