@@ -23,7 +23,7 @@ class Action:
     """An operator command. Sentences can use `{subject}` and the facts passed to `outcome`."""
 
     target: str  # what it acts on, such as "job"
-    name: str  # the command, the last part of the route, the button's value: "retry"
+    name: str  # the command, the route's last segment and the button's value, such as "retry"
     summary: str  # the help text and the OpenAPI description
     done: Mapping[str, str]  # a sentence for each success status
     refusals: Mapping[str, str] = field(default_factory=dict)  # the same for each refusal
@@ -44,8 +44,8 @@ class Action:
     def outcome(self, target: object, result: object = True, **facts: Any) -> Outcome:
         """Return the outcome for one result of `tenure.admin`.
 
-        A result is a status, a bool, or an object that has a status and the id of the job that
-        holds the key.
+        A result is a status, a bool, or an object with a status and the id of the job that holds
+        the key.
         """
         holder: int | None = getattr(result, "holder", None)
         status = str(getattr(result, "answer", result))

@@ -14,7 +14,8 @@ from tenure.task import BoundCall
 
 R = TypeVar("R")
 _BATCH = 1000
-# Batches in flight at a time. More would barely be faster, and all of them stay in memory.
+# How many batches are in flight at a time. All of them are kept in memory, and more would hardly be
+# any faster.
 _PIPELINE = 16
 
 
@@ -48,7 +49,8 @@ def enqueue_all(
 class _PipelinedBatch(Generic[R]):
     """Batches that the store can pipeline: calls that share one template and have no key.
 
-    Iteration stops before the first batch of another kind, which is then available as `left`.
+    Iteration stops before the first batch that can't be pipelined, which is then available as
+    `left`.
     """
 
     def __init__(self, batches: Iterator[list[BoundCall[R]]]) -> None:

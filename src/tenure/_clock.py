@@ -4,5 +4,6 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-# This clock keeps counting while the machine sleeps. A partial is fast: each job calls it often.
+# This clock keeps running while the machine is suspended. It's a partial because each job calls it
+# often, and a partial is fast.
 boottime: Callable[[], float] = partial(time.clock_gettime, time.CLOCK_BOOTTIME)

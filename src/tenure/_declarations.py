@@ -38,7 +38,8 @@ class DeclaredSchedules(Mapping[str, "NewSchedule"]):
         cron: str | None,
         fields: "DeclaredFields",
     ) -> None:
-        # Imported here: programs without schedules don't need cron expressions or time zones.
+        # Imported here because programs without schedules don't need cron expressions or time
+        # zones.
         from tenure._schedule_spec import DeclaredFields, ScheduleSpec  # noqa: PLC0415
 
         definition = _definition(task, app)
@@ -46,7 +47,7 @@ class DeclaredSchedules(Mapping[str, "NewSchedule"]):
         job = new_job(definition, {}, _arguments(definition, known_as, fields.get("args")))
         spec = ScheduleSpec({**fields, "cron": cron}, DeclaredFields.__optional_keys__ | {"cron"})
         new = spec.declared(known_as, job)
-        # Repeating a declaration changes nothing, as when a module is loaded under two names.
+        # Repeating a declaration is harmless. It happens when a module is loaded under two names.
         if self._schedules.setdefault(known_as, new) != new:
             raise InvalidValue(
                 f"two schedules are named {known_as!r}, of {self[known_as].job.task} and of "
@@ -80,7 +81,8 @@ def _arguments(definition: Definition, name: str, args: Mapping[str, Any] | None
         raise InvalidValue(
             f"args must be a dict of names and values, got {args!r}; write args={{…}}"
         )
-    # Not the task's own: names defined later in the file aren't known yet, and would stay unknown.
+    # Don't use the task's own: names defined later in the file aren't known yet, and would stay
+    # unresolved.
     parameters = Parameters(definition.function, skip=int(definition.takes_job))
     try:
         return parameters.dump((), args or {})

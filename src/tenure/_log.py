@@ -1,9 +1,9 @@
-"""Tenure's log, with writer threads for processes that must not wait for their log.
+"""Tenure's log, with writer threads for processes that must never block on logging.
 
 In a user's program, records go straight to Python's `logging`, as in any library. A worker's
 processes never wait for stderr or for a lock that other code can hold. One thread writes lines to
-stderr, and another passes records to the log handlers that the user installed. If there are too
-many records, some are dropped and counted.
+stderr, and another passes records to the log handlers that the user installed. If records arrive
+too quickly, some are dropped, and the dropped ones are counted.
 """
 
 import atexit
@@ -30,7 +30,7 @@ _AT_EXIT = 1.0
 
 
 class _Own(NamedTuple):
-    """One of Tenure's records with its context, which a user's log handler may read."""
+    """One of Tenure's own log records, with context that a user's log handler can read."""
 
     record: logging.LogRecord
     context: contextvars.Context
@@ -45,8 +45,8 @@ class _Last(NamedTuple):
 class LogWriter:
     """The thread that writes lines to stderr.
 
-    Its queue needs no lock that other code can hold. So a log call never waits, and if an exception
-    is raised in the middle of one, no lock stays held.
+    Its queue needs no lock that other code can hold. A log call therefore never waits, and an
+    exception raised in the middle of one leaves no lock held.
     """
 
     def __init__(self, fd: int) -> None:
@@ -60,7 +60,7 @@ class LogWriter:
         os.register_at_fork(after_in_child=self._forked)
 
     def _forked(self) -> None:
-        """Write directly after a fork, because the child process has no such thread."""
+        """After a fork, write directly, because the child process doesn't have this thread."""
         self._is_copy = True
 
     def put(self, line: str, *, own: bool) -> None:
@@ -138,7 +138,7 @@ class _Forwarder:
         return True
 
     def flush(self, within: float) -> bool:
-        """Wait up to this long for the handlers, and flush them as `logging` does at exit."""
+        """Wait up to this long for the handlers, then flush them as `logging` does at exit."""
         last = _Last(threading.Event())
         if not self._is_copy:
             self._queue.put(last)
@@ -171,7 +171,7 @@ class StderrHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             line = f"{self.format(record)}\n"
-        except Exception:  # noqa: BLE001 - an argument that does not fit its format, mostly
+        except Exception:  # noqa: BLE001 - mostly an argument that doesn't match its format string
             self.handleError(record)
             return
         if _process is not None:
@@ -264,7 +264,7 @@ def _handlers(logger: logging.Logger | None, level: int) -> Iterator[logging.Han
 
 
 def _forward(record: logging.LogRecord) -> None:
-    """Pass a record to handlers that may wait, or to all handlers if its logger has a filter."""
+    """Pass a record to handlers that may block, or to all handlers if its logger has a filter."""
     logger = logging.getLogger(record.name)
     try:
         if logging.getLogRecordFactory() is not logging.LogRecord:
@@ -287,7 +287,7 @@ _process: _LogProcess | None = None
 
 
 def write_to_stderr(level: str, formatter: logging.Formatter) -> None:
-    """Log to stderr at this level and above, without ever waiting for it."""
+    """Log to stderr at this level and above, without ever blocking on it."""
     global _process  # noqa: PLW0603 - a process has one stderr
     handler = StderrHandler()
     handler.setFormatter(formatter)
@@ -321,7 +321,7 @@ def write_at_last(record: logging.LogRecord) -> None:
 
 
 def shut_down(within: float) -> None:
-    """Flush all log handlers within this time: a user's handler may be locked forever."""
+    """Flush all log handlers, or give up after this long, as a user's handler may be locked."""
     if _process is not None:
         _process.forwarder.flush(within / 2)
         _process.writer.flush(within / 2)

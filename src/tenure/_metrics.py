@@ -40,7 +40,7 @@ class MetricsPage:
         total: float,
         *labels: str,
     ) -> None:
-        """Add a histogram: the counts up to each bound and beyond the last, and the sum."""
+        """Add a histogram: the count up to each bound and beyond the last one, and the sum."""
         pairs = [_pair(*pair) for pair in zip(metric.labels, labels, strict=True)]
         below = list(accumulate(counts))
         for bound, count in zip([*map(_number, bounds), "+Inf"], below, strict=True):

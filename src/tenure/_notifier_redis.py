@@ -27,7 +27,7 @@ _SHAPES = (
 
 @dataclass(frozen=True, slots=True)
 class RedisAddress:
-    """Where Redis is: `url` for redis-py and, with Sentinel, the Sentinels and the service."""
+    """The Redis address: a `url` for redis-py and, for Sentinel, the hosts and service name."""
 
     url: str = field(repr=False)
     db: int
@@ -72,7 +72,7 @@ def _sentinels(scheme: str, rest: str) -> RedisAddress:
     ]
     kept = urlencode([(k, v) for k, v in options if not k.startswith("sentinel_")])
     db = _db(number)
-    # The host is only a placeholder for the parser. The Sentinels name the master.
+    # The host is only a placeholder for the parser. The Sentinels report the actual master.
     url = f"{scheme}://{credentials}{at}master/{db}{'?' if kept else ''}{kept}"
     return RedisAddress(url, db, sentinels, unquote(service), tuple(sentinel_options))
 
@@ -110,7 +110,7 @@ async def async_client(place: RedisAddress) -> AsyncIterator[Any]:
 
 
 def _connect(place: RedisAddress, module: str) -> tuple[Any, list[Any]]:
-    """Return a client and its Sentinels' clients. Tries once and leaves retries to the caller."""
+    """Return a client and its Sentinels' clients. They try once and leave retries to the caller."""
     kind = importlib.import_module(module).Redis
     retry = importlib.import_module(f"{module}.retry").Retry
     backoff = importlib.import_module("redis.backoff").NoBackoff
@@ -152,7 +152,7 @@ _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
 _CLOSE_WITHIN = 0.5
 _BATCH_PAUSE = 0.005
-# The first connection may have broken while idle. The next one is new.
+# The first connection may have broken while it was idle. The second attempt uses a new one.
 _TRIED_AT_ONCE = 2
 
 
@@ -178,7 +178,7 @@ class PublisherThread:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Let the thread end. Wait for pending wakeups only if Redis has ever responded."""
+        """Let the thread end. Wait for pending wakeups only if Redis ever responded."""
         atexit.unregister(self.close)
         until = monotonic() + _CLOSE_WITHIN
         with self._changed:
@@ -235,7 +235,7 @@ class PublisherThread:
             log.info("redis: responding again")
         self._failures = 0
         self._proven = True
-        # Wakeups from this pause are sent together, so a burst costs little.
+        # Wakeups that arrive during this pause are sent together, so a burst costs little.
         self._closing.wait(_BATCH_PAUSE)
 
 
@@ -288,7 +288,7 @@ class RedisNotifier:
             connected.publish(self._channel, "")
 
     def close(self) -> None:
-        """Publish pending wakeups if that doesn't mean waiting, and end the thread."""
+        """Publish pending wakeups if that doesn't require waiting, then end the thread."""
         with self._lock:
             publisher, self._publisher = self._publisher, None
         if publisher is not None and publisher.pid == os.getpid():

@@ -1,4 +1,4 @@
-"""An app's tasks by name: validated when declared, looked up when a job is claimed."""
+"""An app's tasks by name. They are validated when declared and looked up when a job is claimed."""
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
@@ -34,7 +34,7 @@ class Registry:
 
     @property
     def queues(self) -> Sequence[str]:
-        """Return the tasks' queues and any other queues to serve, including `default`."""
+        """Return the queues to serve: the tasks' queues, any added ones, and `default`."""
         named = {task.queue for task in self._tasks.values()}
         return sorted({"default"} | named | self._served)
 
@@ -122,7 +122,7 @@ class Registry:
 
 
 def require_sequence(texts: Sequence[str], what: str) -> Sequence[str]:
-    """Return the strings. Reject a single string, which would be read letter by letter."""
+    """Return the strings. Reject a single string, which would be iterated letter by letter."""
     if isinstance(texts, str):
         raise InvalidValue(
             f"{what} must be a list, got the string {texts!r}; write {what}=[{texts!r}]"
@@ -131,7 +131,7 @@ def require_sequence(texts: Sequence[str], what: str) -> Sequence[str]:
 
 
 def _exceptions(kinds: object) -> tuple[type[BaseException], ...]:
-    """Return the `give_up_on` classes. Invalid ones are rejected now, not when a job fails."""
+    """Return the `give_up_on` classes. Reject invalid ones now rather than when a job fails."""
     if isinstance(kinds, type):
         raise InvalidValue(
             f"give_up_on must be a tuple, got {kinds.__name__}; write ({kinds.__name__},)"
@@ -146,7 +146,7 @@ def _exceptions(kinds: object) -> tuple[type[BaseException], ...]:
 
 
 def _takes_job(function: Callable[..., Any]) -> bool:
-    """Return whether the first parameter is the handle. Reject the wrong kind of handle."""
+    """Return whether the first parameter is the job's handle. Reject the wrong kind of handle."""
     parameters = list(inspect.signature(function).parameters.values())
     kind = _resolved(parameters[0].annotation, function) if parameters else None
     if kind not in (Job, AsyncJob):
@@ -167,7 +167,7 @@ def _takes_job(function: Callable[..., Any]) -> bool:
 
 
 def _resolved(annotation: Any, function: Callable[..., Any]) -> Any:
-    """Resolve an annotation, including a string whose names only the type checker knows."""
+    """Resolve an annotation, even a string with names that exist only for the type checker."""
     if not isinstance(annotation, str):
         return annotation
     names = {"Job": Job, "AsyncJob": AsyncJob}

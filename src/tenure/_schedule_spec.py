@@ -176,7 +176,7 @@ class ScheduleSpec:
             raise InvalidValue(f"no change given for schedule {name!r}; pass at least one field")
 
     def _timing(self, was: Timing) -> Timing:
-        """Return the timing: the new times if any are given, else the old ones."""
+        """Return the timing: the new times if any are given, otherwise the old ones."""
         times = {name: self._given.get(name) for name in _TIMES}
         if any(value is not None for value in times.values()):
             every = times["every"]
@@ -221,7 +221,7 @@ def _job(task: AnyTask, args: Mapping[str, object], options: EnqueueOptions) -> 
 
 
 def _utc(at: datetime | None) -> datetime | None:
-    """Convert to UTC. A naive datetime is returned unchanged, and rejected later by the rules."""
+    """Convert to UTC. Return a naive datetime unchanged, because the rules reject it later."""
     if isinstance(at, datetime) and at.tzinfo is not None:
         return at.astimezone(UTC)
     return at

@@ -27,7 +27,7 @@ _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
 class SettingSpec(NamedTuple):
-    """One setting: NAME in tenure.toml, TENURE_NAME in the environment, and an argument."""
+    """One setting: NAME in tenure.toml, TENURE_NAME in the environment, or an argument."""
 
     kind: type
     built_in: Any
@@ -80,7 +80,7 @@ PROGRAM_SETTINGS: Mapping[str, SettingSpec] = {
 
 
 def resolve(name: str, given: Any = None, *, built_in: Any = None) -> Any:
-    """Return a setting: the given value, or from the environment, tenure.toml, or the default."""
+    """Return a setting from the argument, the environment, tenure.toml or its default."""
     if given is not None:
         return given
     source = PROGRAM_SETTINGS[name]
@@ -96,7 +96,7 @@ def resolve(name: str, given: Any = None, *, built_in: Any = None) -> Any:
 
 
 def database_url(given: str | None = None) -> str:
-    """Return the configured database URL, or that of the `tenure dev` running here."""
+    """Return the configured database URL, or the URL of this project's running `tenure dev`."""
     url: str | None = resolve("database_url", given or None) or dev_url()
     if url is None:
         raise ConfigError(
@@ -141,7 +141,8 @@ def project() -> Path:
 def running(own: Path) -> int | None:
     """Return the pid of the `tenure dev` that uses this directory, if one is running.
 
-    It holds a lock on the file. Without the lock, the pid could belong to another process by now.
+    A running `tenure dev` holds a lock on the file. If the file isn't locked, its pid may belong to
+    another process by now.
     """
     try:
         with (own / "pid").open() as file:
@@ -157,7 +158,7 @@ def running(own: Path) -> int | None:
 def run_directory() -> Path:
     """Return the directory for the state files of this user's workers.
 
-    That's TENURE_RUN_DIR, the user's runtime directory, or a directory in /tmp. The first worker
+    This is TENURE_RUN_DIR, the user's runtime directory, or a directory in /tmp. The first worker
     creates it.
     """
     if given := os.environ.get("TENURE_RUN_DIR"):
@@ -181,10 +182,10 @@ def dev_url() -> str | None:
 
 
 def _upwards() -> Iterator[Path]:
-    """Yield the current directory and its parents, as far up as the same project can reach.
+    """Yield the current directory and its parents, as far up as the project may extend.
 
-    The home directory, a directory with .git, and a mount point are the last ones: other users may
-    own what is above them.
+    Stop at the home directory, a directory with .git, or a mount point, because other users may own
+    the directories above.
     """
     here, home = Path.cwd(), os.environ.get("HOME")
     last = Path(home).resolve() if home else None
@@ -221,12 +222,13 @@ def _file() -> Path | None:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """Read the file. Only this user or root may write it, and every name in it is a setting."""
+    """Read the file. Only this user or root may write it, and all names in it must be settings."""
     import tomllib  # noqa: PLC0415 - only where there is such a file
 
     try:
         with file.open(encoding="utf-8") as opened:
-            # The link, if it is one, and the file that was opened: a path can change meanwhile.
+            # Check both the link, if there is one, and the file that was opened, because the path
+            # can change in between.
             status = os.fstat(opened.fileno())
             _refuse_foreign(file, file.lstat(), status)
             values = tomllib.loads(opened.read())
@@ -248,7 +250,8 @@ def _read(file: Path) -> dict[str, Any]:
 def _refuse_foreign(file: Path, link: os.stat_result, opened: os.stat_result) -> None:
     """Raise ConfigError for a file that another user owns or may write.
 
-    It names the database and the code that the program loads.
+    The file names the database and the code that the program loads, so another user must not
+    control it.
     """
     user = os.geteuid()
     for owner in (link.st_uid, opened.st_uid):
@@ -310,7 +313,7 @@ _KINDS = {
 
 
 def _checked(name: str, value: Any, raw: Any, file: Path | None) -> Any:
-    """Return the value if it is valid for the setting. `file` is where the value came from."""
+    """Return the value if it is valid for the setting. `file` is the file that it came from."""
     source = PROGRAM_SETTINGS[name]
     least, among = source.least, source.among
     if among and isinstance(value, str):
@@ -343,7 +346,7 @@ _LARGEST = 2**63 - 1
 
 
 def module_name(name: str) -> str:
-    """Return the name that other modules import a module by, even for `__main__`."""
+    """Return the name under which other modules import this one, even for `__main__`."""
     if name != "__main__":
         return name
     main = sys.modules["__main__"]

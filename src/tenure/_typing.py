@@ -10,7 +10,8 @@ from tenure.task import JobTask, Registered, Task
 
 P = ParamSpec("P")
 R = TypeVar("R")
-# A bound, not the class itself: a first parameter of any type must not count as a handle.
+# This is a bound rather than the class itself, so that a first parameter which accepts any type
+# doesn't count as a handle.
 J = TypeVar("J", bound=Job)
 AJ = TypeVar("AJ", bound=AsyncJob)
 T = TypeVar("T", bound=Registered[..., Any])

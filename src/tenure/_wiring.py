@@ -20,7 +20,7 @@ def engine(
 ) -> Engine:
     """Return the engine for a database URL. If a Redis URL is given, wakeups also use Redis."""
     if not url.startswith(("postgresql://", "postgres://")) and "=" not in url:
-        # Without a scheme, the URL may start with anything, even a password.
+        # Don't quote a URL without a scheme: it may start with anything, even a password.
         scheme, separator, _ = url.partition("://")
         what = f"{scheme[:40]!r} is not supported" if separator else "it has no scheme"
         raise ConfigError(

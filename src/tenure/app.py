@@ -49,9 +49,9 @@ class Tenure:
         program: The program that owns the schedules in this code (default: the calling module).
         version: The program's release, such as `"2026.11.15"`. An older release doesn't undo a
             newer one's schedules.
-        codec: Seals what jobs hold before it is stored, and opens it again, for example with
+        codec: Encodes a job's data before it is stored and decodes it again, for example with
             encryption. See the how-to guide "Encrypt payloads".
-        defaults: The lease protocol's built-in values. Scale them only in test suites.
+        defaults: The built-in values of the lease protocol. Scale them only in test suites.
 
     Raises:
         InvalidValue: An argument is out of range.
@@ -117,7 +117,7 @@ class Tenure:
 
     @contextmanager
     def with_engine(self, engine: Engine) -> Iterator[None]:
-        """Send everything to another engine inside the block. Only for Tenure's own modules.
+        """Route all operations to another engine inside the block. Only for Tenure's own modules.
 
         Args:
             engine: The engine to use.
@@ -365,10 +365,10 @@ class Tenure:
     @overload
     def on(self, *events: WorkerEventName) -> Callable[[W], W]: ...
     def on(self, *events: str) -> Any:
-        """Register a listener for events.
+        """Register an event listener.
 
-        Events are delivered after the fact, at most once. Listeners run one at a time on their own
-        thread. Put work that must not be lost in the job's transaction or in a task.
+        Each event is delivered after the fact and at most once. Listeners run one at a time on
+        their own thread. If work must not be lost, do it in the job's transaction or in a task.
 
         Args:
             *events: Names of job or worker events.

@@ -8,7 +8,7 @@ from typing import Literal, TypedDict
 from tenure._model.ids import duration as duration  # noqa: PLC0414 - other modules import it from here
 from tenure.errors import InvalidValue
 
-# What to do with a job if an attempt is lost after it started.
+# What happens to a job if one of its attempts is lost after it started.
 OnLoss = Literal["retry", "fail"]
 LONGEST_LEASE = timedelta(days=1)
 # Durations are added to datetimes. Within this limit, no sum overflows.
@@ -99,7 +99,8 @@ class Defaults:
     margin: timedelta = timedelta(seconds=1)
     renewal_window: timedelta = timedelta(seconds=1)
     late_commit_window: timedelta = timedelta(seconds=2)
-    # How long a lane's first claim may scan dead index entries: about a million of them.
+    # How long a lane's first claim may scan dead index entries, which is enough for about a
+    # million.
     first_claim: timedelta = timedelta(seconds=1)
     poll: timedelta = timedelta(seconds=1)
     rescue_interval: timedelta = timedelta(seconds=5)
@@ -122,14 +123,14 @@ class Defaults:
 
     @property
     def forced_lease(self) -> timedelta | None:
-        """The lease for every claim if a test suite scaled it, or None."""
+        """The lease for every claim if a test suite has scaled it, otherwise None."""
         return None if self.lease == DEFAULTS.lease else self.lease
 
     def scaled(self, factor: float) -> "Defaults":
         """Return a copy with the lease protocol's durations scaled, for tests with short leases.
 
         Args:
-            factor: What to multiply the durations by.
+            factor: The number to multiply the durations by.
 
         Returns:
             The scaled copy.

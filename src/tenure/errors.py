@@ -42,7 +42,7 @@ class PayloadError(TenureError):
 class CodecError(TenureError):
     """The app's codec could not seal or open a value, or the app has no codec.
 
-    A job whose arguments can't be opened is retried: another worker may have the key.
+    A job whose arguments can't be opened is retried, because another worker may have the key.
     """
 
 
@@ -53,8 +53,8 @@ class InvalidValue(TenureError, ValueError):
 class LeaseLost(TenureError):
     """This attempt no longer holds the job: its lease expired, or was revoked or released.
 
-    Let it end the handler. Writes through the job's transaction are rolled back. Another attempt
-    may already be running.
+    Let the exception end the handler. Writes through the job's transaction are rolled back. Another
+    attempt may already be running.
     """
 
 
@@ -139,10 +139,10 @@ class QuotaExceeded(TenureError):
 
     Args:
         message: The error message.
-        retry_after: After how many seconds to try again.
+        retry_after: How many seconds to wait before trying again.
 
     Attributes:
-        retry_after: After how many seconds to try again.
+        retry_after: How many seconds to wait before trying again.
     """
 
     def __init__(self, message: str, retry_after: float = 1.0) -> None:
@@ -186,7 +186,8 @@ class StoreError(TenureError):
 class OutcomeUnknown(StoreError):
     """A write may or may not be durable, because the connection broke before the response.
 
-    Repeating it is safe: an enqueue with the same key, or a completion with the same lease.
+    Repeating the write is safe if it is an enqueue with the same key or a completion with the same
+    lease.
     """
 
 
@@ -195,7 +196,7 @@ class Unreachable(StoreError):
 
 
 class Overloaded(Unreachable):
-    """Too many operations wait for a connection already. Nothing changed. Try again later."""
+    """Too many operations are waiting for a connection. Nothing changed. Try again later."""
 
 
 class QueryFailed(StoreError):
@@ -233,7 +234,7 @@ class QueryFailed(StoreError):
 
     @property
     def is_data_error(self) -> bool:
-        """Whether a value in the statement is invalid, so other values may work."""
+        """Whether a value in the statement is invalid, in which case other values may work."""
         return self.sqlstate[:2] in {"22", "54"} and not self._is_notify_queue_full
 
     @property
@@ -245,8 +246,8 @@ class QueryFailed(StoreError):
     def is_temporary(self) -> bool:
         """Whether the same statement may succeed later.
 
-        True for a full disk, low memory, too many connections, a lock or statement timeout, a
-        deadlock, and a server that is temporarily read-only.
+        This is true for a full disk, low memory, too many connections, a lock or statement timeout,
+        a deadlock, and a server that is temporarily read-only.
         """
         return (
             self.is_conflict
@@ -274,7 +275,7 @@ class QueryFailed(StoreError):
     def is_missing_partition(self) -> bool:
         """Whether the row's day has no partition.
 
-        A failed check constraint is named in the error. A missing partition isn't.
+        PostgreSQL names a failed check constraint in its error, but not a missing partition.
         """
         return self.sqlstate == "23514" and self.constraint is None
 
@@ -282,9 +283,9 @@ class QueryFailed(StoreError):
 class Stopped(BaseException):
     """Raised inside a `def` handler that must stop now.
 
-    Causes: a timeout, a cancel request, a lease at risk, or a worker shutdown. It is not an
-    `Exception`, so `except Exception` does not catch it. Clean up and re-raise. You no longer hold
-    the job, so any further write through it is rejected.
+    The cause can be a timeout, a cancel request, a lease at risk, or a worker shutdown. The class
+    is not an `Exception`, so `except Exception` does not catch it. Clean up and re-raise. You no
+    longer hold the job, so any further write through it is rejected.
     """
 
 
@@ -296,7 +297,7 @@ class Error:
         type: The exception's class name.
         message: The exception's text.
         trace: The traceback.
-        signature: Identifies similar errors, to group them.
+        signature: Identifies similar errors so that they can be grouped.
     """
 
     type: str

@@ -1,4 +1,4 @@
-"""The handle that enqueue returns, to read the job or wait for it."""
+"""The handle that enqueue returns. Use it to read the job or wait for it to end."""
 
 from collections.abc import Container
 from datetime import timedelta
@@ -17,7 +17,7 @@ _HINT = "call wait() or get() first, and check the state"
 
 
 class Handle(Generic[R_co]):
-    """An enqueued job: read its state, wait for it to end, get its result.
+    """An enqueued job. Use it to read the job's state, wait for its end, and get its result.
 
     `enqueue` and `task.handle` create handles. A handle cannot change the job.
 
@@ -81,7 +81,7 @@ class Handle(Generic[R_co]):
         return row
 
     def wait(self, timeout: float | timedelta | None = None) -> "Handle[R_co]":
-        """Wait until the job ends. The database wakes the caller.
+        """Wait until the job ends. The database notifies this handle when it does.
 
         Args:
             timeout: How long to wait (default: forever).

@@ -52,7 +52,7 @@ def do_nothing() -> None:
 
 
 class LeaseState:
-    """One lease's state, written by the worker's services and by the handle."""
+    """One lease's state, updated by the worker's services and by the job's handle."""
 
     __slots__ = (
         "cancel_requested",
@@ -98,7 +98,7 @@ class LeaseState:
 
 
 class _Handle:
-    """The base of `Job` and `AsyncJob`: everything that doesn't need a query."""
+    """The base class of `Job` and `AsyncJob`, with everything that doesn't need a query."""
 
     def __init__(self, row: JobRow, grip: LeaseState, engine: Engine) -> None:
         self._row = row
@@ -223,7 +223,7 @@ class _Handle:
         return Finished(reason, result)
 
     def enqueue(self, *calls: Enqueueable) -> None:
-        """Enqueue other jobs when this job completes: both happen, or neither.
+        """Enqueue other jobs when this job completes, in the same transaction.
 
         Args:
             *calls: Calls made with `task.bind(…)`.
@@ -268,7 +268,7 @@ class _Handle:
 class Job(_Handle):
     """The running job in a `def` handler.
 
-    Annotate the handler's first parameter with it.
+    To receive it, annotate the handler's first parameter with `Job`.
 
     Example::
 

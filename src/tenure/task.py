@@ -37,7 +37,7 @@ Seconds = float | timedelta
 
 
 class JobOptions(TypedDict, total=False):
-    """Job options. Omitted or None: use the task's value, then the queue's, then the setting.
+    """Job options. If one is omitted or None, the task's, queue's or setting's value applies.
 
     Attributes:
         queue: The queue for the job.
@@ -426,7 +426,7 @@ def unregistered_task(name: str) -> Definition:
     """Return the definition of a task that only another program registers."""
 
     def unknown() -> None:
-        """Stand in for the function, which exists only in the other program."""
+        """Stand in for a function that exists only in another program."""
 
     return Definition(
         name=name,
@@ -440,7 +440,7 @@ def unregistered_task(name: str) -> Definition:
 
 
 def time_limit(task: Definition, meta: Json) -> timedelta | None:
-    """Return the call's timeout, else the task's, or None for no limit."""
+    """Return the call's timeout if it has one, otherwise the task's. None means no limit."""
     options = meta or {}
     if "timeout" not in options:
         return task.timeout
@@ -462,7 +462,7 @@ def _check(task: Definition, options: EnqueueOptions) -> None:
 
 
 def _check_in_time(run_at: datetime | None, expires_in: timedelta | None) -> None:
-    """Reject a `run_at` after the job expires. The store's rules check its type and zone."""
+    """Reject a `run_at` after the job's expiry. The store's rules check its type and time zone."""
     if expires_in is None or not isinstance(run_at, datetime) or run_at.tzinfo is None:
         return
     if run_at - datetime.now(UTC) >= expires_in:

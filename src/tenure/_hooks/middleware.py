@@ -76,7 +76,8 @@ class Draft:
 
 
 class EnqueueScope:
-    # All middleware sees a store error, and the caller gets the error even if one swallows it.
+    # All middleware sees a store error, and the caller gets the error even if a middleware swallows
+    # it.
 
     def __init__(
         self,

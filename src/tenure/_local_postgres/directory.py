@@ -1,10 +1,11 @@
 """A private server's directory: its owner, its locks and the server's own files.
 
 `gate` is locked while the server starts, stops or loses a user. `users` is a lock shared by all
-users. `kept` is locked by the daemon and holds the server's pid. `log` is what the server printed.
+users. `kept` is locked by the daemon and contains the server's pid. `log` contains the server's
+output.
 
-As root, the server runs as another user. That user owns `data` and `sockets`. Root owns the
-directory and the rest, so the server's user cannot replace a file that root opens.
+If we are root, the server runs as another user, who owns `data` and `sockets`. Root owns the
+directory and everything else in it, so the server's user can't replace a file that root opens.
 """
 
 import errno
@@ -66,7 +67,7 @@ def locked(path: Path) -> bool:
 
 def server_status(directory: Path) -> list[str]:
     """Read postmaster.pid: pid, data, start, port, socket directory, address, key, status."""
-    # As root, this file is another user's: don't follow a link or wait for a pipe.
+    # If we are root, this file belongs to another user, so don't follow a link or wait for a pipe.
     flags = os.O_RDONLY | os.O_NONBLOCK
     with suppress(FileNotFoundError):
         file = open_file(directory / "data/postmaster.pid", create=False, flags=flags)

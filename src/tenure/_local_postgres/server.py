@@ -90,7 +90,7 @@ _SETTINGS = {
     "max_connections": "200",
     "timezone": "UTC",
 }
-# With these, a machine crash loses data. Killing the server loses nothing.
+# With these settings, a machine crash loses data, but killing the server doesn't.
 _NOT_DURABLE = {"fsync": "off", "full_page_writes": "off"}
 
 
@@ -144,7 +144,7 @@ class PrivatePostgres:
         return f"postgresql://postgres@/{quote(database)}?host={quote(status[4], safe='')}"
 
     def stop(self) -> None:
-        """Leave the server. Wait until it has stopped, unless others are still using it."""
+        """Stop using the server. Wait until it has stopped, unless others are still using it."""
         if self._used is None:
             return
         self._leave()
@@ -199,7 +199,7 @@ class PrivatePostgres:
         draft.rename(data)
 
     def _sockets(self, user: tuple[int, int] | None) -> Path:
-        """Return the socket's directory: this one, one in it, or one with a shorter path."""
+        """Return the socket's directory: this one, a subdirectory, or one with a shorter path."""
         own = self._directory if user is None else self._directory / "sockets"
         if len(os.fsencode(own)) <= _LONGEST_PATH:
             return give(own, user)

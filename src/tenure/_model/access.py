@@ -30,7 +30,7 @@ class TokenState(StrEnum):
 class Grant:
     """Grants each scope in every queue that matches one of the patterns.
 
-    `tasks` are patterns for the tasks that it may enqueue.
+    `tasks` are patterns for the tasks that may be enqueued.
     """
 
     scopes: tuple[Scope, ...]
@@ -72,7 +72,7 @@ class TokenRow:
 
 @dataclass(frozen=True, slots=True)
 class KnownToken(TokenRow):
-    """An access token found by its secret. Its page tokens are sealed with `page_key`."""
+    """An access token that was found by its secret. `page_key` seals its page tokens."""
 
     page_key: UUID = field(default=UUID(int=0), repr=False)
 
@@ -95,8 +95,10 @@ class SessionState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    """A dashboard session to store, without its id's text. `token_id` is None for a user that
-    another system signed in: then the grant is the session's own.
+    """A dashboard session to store, without the text of its id.
+
+    `token_id` is None for a user who was signed in by another system. In that case, the session has
+    its own grant.
     """
 
     digest: str
@@ -112,7 +114,7 @@ class NewSession:
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """A stored dashboard session. `ends_at` is when it ends if it isn't used until then."""
+    """A stored dashboard session. `ends_at` is when it ends if it isn't used before then."""
 
     id: int
     state: SessionState

@@ -20,7 +20,10 @@ class AttemptOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AttemptRow:
-    """An ended attempt, identified by job and token. `refused_result` arrived too late."""
+    """An ended attempt, identified by job and token.
+
+    `refused_result` is a result that arrived too late.
+    """
 
     job_id: JobId
     token: Token

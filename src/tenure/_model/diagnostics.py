@@ -65,6 +65,7 @@ class FindingCode(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A finding: what was found (`what`), why it matters (`why`), and how to fix it (`todo`).
+
     `fault` is its code.
     """
 
@@ -78,7 +79,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class RoleSetting:
-    """A setting that sessions of a role start with: in this database, or in every one."""
+    """A setting that a role's sessions start with, in this database or in all databases."""
 
     role: str
     name: str
@@ -98,7 +99,7 @@ class ServerSetting:
 class ServerInfo:
     """The server's version, clock and settings, and the connection to it.
 
-    `role` and `database` are quoted for SQL. A connection by a socket or the loopback address is
+    `role` and `database` are quoted for SQL. A connection over a socket or the loopback address is
     local.
     """
 

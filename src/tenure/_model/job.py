@@ -85,7 +85,7 @@ class EnqueueResult:
     created: bool
 
 
-# Nothing changes it, but it isn't frozen: freezing would make creating one ten times slower.
+# It is never modified, but it isn't frozen, because that would make creating one ten times slower.
 @dataclass(slots=True)
 class JobRow:
     """A stored job: live, a dead letter, or archived."""

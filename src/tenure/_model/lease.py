@@ -35,7 +35,7 @@ class ClaimedJob(NamedTuple):
 
 
 class UnreadableClaim(NamedTuple):
-    """A claimed job that can't be read, and why. The claim itself fails it under its lease."""
+    """A claimed job that can't be read, and the reason. The claim fails it under its lease."""
 
     lease: Lease
     queue: str
@@ -68,7 +68,7 @@ class ClaimResult:
 
 
 class RenewStatus(StrEnum):
-    """The result of a renewal. Stop work only on `lost`. Retry `busy` immediately."""
+    """The result of a renewal. Stop working only on `lost`. Retry `busy` immediately."""
 
     RENEWED = "renewed"
     BUSY = "busy"
@@ -94,9 +94,10 @@ class ProgressResult:
 class SettleStatus(StrEnum):
     """The result of settling one lease.
 
-    `repeated`: this lease was already settled the same way, which is harmless. `refused`: the
-    attempt had already ended differently. Nothing changed, and the refused result is kept with the
-    attempt as evidence. `busy`: another transaction has locked the row, so try again.
+    `repeated` means that this lease was already settled the same way, which is harmless. `refused`
+    means that the attempt had already ended differently. Nothing changed, and the refused result is
+    kept with the attempt as evidence. `busy` means that another transaction has locked the row, so
+    try again.
     """
 
     SETTLED = "settled"

@@ -66,7 +66,7 @@ class ItemOutcome(StrEnum):
 
     @property
     def is_done(self) -> bool:
-        """Return whether the job was changed or created. If not, nothing changed."""
+        """Return whether the job was changed or created. Otherwise, nothing happened."""
         return self in _DONE
 
 
@@ -140,7 +140,7 @@ class NewBackfill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewErasure:
-    """A request to erase the jobs that a selector names. `rate` is in jobs per second."""
+    """A request to erase the jobs that match a selector. `rate` is in jobs per second."""
 
     selector: Selector
     salt: bytes

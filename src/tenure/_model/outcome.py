@@ -48,9 +48,9 @@ class Released:
 class Loss(StrEnum):
     """What a job is charged if something other than its handler ended the attempt (rule 8).
 
-    `own`: the job's own process died, which counts as a loss. `shared`: a process that it shared,
-    or its worker, died, which counts as a worker loss. `begun`: the holder released a job that had
-    started, which costs nothing unless `on_loss="fail"`.
+    `own` means that the job's own process died, which counts as a loss. `shared` means that a
+    process it shared, or its worker, died, which counts as a worker loss. `begun` means that the
+    holder released a job that had started, which costs nothing unless `on_loss="fail"`.
     """
 
     OWN = "own"

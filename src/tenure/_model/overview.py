@@ -158,7 +158,10 @@ class OverviewCounts:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """An installation at a glance. `attention` is sorted worst first. `more` counts the rest."""
+    """An installation at a glance.
+
+    `attention` lists the worst alerts first, and `more` counts the rest.
+    """
 
     now: datetime
     words: str

@@ -27,7 +27,7 @@ class QueueRow:
 
 @dataclass(frozen=True, slots=True)
 class QueueUsage:
-    """An estimate: live jobs up to a bound, and their payload bytes by a sample."""
+    """An estimate of the live jobs, up to a bound, and of their payload bytes, from a sample."""
 
     jobs: int
     payload_bytes: int
@@ -43,8 +43,9 @@ class Floor:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One queue and priority, read upward from a floor. Returned jobs are read first, even below
-    the floor.
+    """One queue and priority, read upward from a floor.
+
+    Returned jobs are read first, even below the floor.
     """
 
     queue: str

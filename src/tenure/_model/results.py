@@ -10,8 +10,9 @@ from tenure._model.job import JobRow
 
 
 class CancelStatus(StrEnum):
-    """The result of a cancel: the job ended, its holder was asked to stop, or no live job exists
-    with that id.
+    """The result of a cancel.
+
+    The job ended, its holder was asked to stop, or no live job exists with that id.
     """
 
     CANCELLED = "cancelled"
@@ -67,8 +68,9 @@ class PageCursor:
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
-    """A page of jobs, newest first. It may be shorter than requested. `next` is `None` only on the
-    last page.
+    """A page of jobs, newest first, which may be shorter than requested.
+
+    `next` is `None` only on the last page.
     """
 
     jobs: Sequence[JobRow]

@@ -77,7 +77,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyChange:
-    """An operator's overrides to a schedule's policy. None keeps the schedule's own."""
+    """An operator's overrides of a schedule's policy. None keeps the schedule's own value."""
 
     missed: Missed | None = None
     missed_within: timedelta | None = None
@@ -154,8 +154,9 @@ class TickRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FireResult:
-    """The result of one pass. `skipped_queues` maps each schedule that couldn't be read here to the
-    reason.
+    """The result of one pass.
+
+    `skipped_queues` maps each schedule that couldn't be read here to the reason.
     """
 
     ticks: int
@@ -188,7 +189,7 @@ class ClockChange:
 
     @property
     def by(self) -> timedelta:
-        """Return how far the clocks are set forward, negative if set back."""
+        """Return how far the clocks are set forward. The value is negative if they are set back."""
         return self.becomes - self.shown
 
     @property

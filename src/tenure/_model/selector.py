@@ -57,8 +57,9 @@ class Argument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selector:
-    """Selects jobs. A job must match one of the values in every field. `id` can't be combined with
-    other fields.
+    """Selects jobs. A job must match one of the values in every field that is set.
+
+    `id` can't be combined with other fields.
     """
 
     state: tuple[JobView, ...] = ()
@@ -77,7 +78,8 @@ class Selector:
 
     @property
     def names_payload(self) -> bool:
-        """Return whether the selector names arguments, keys or errors, which need the payload:read
-        scope.
+        """Return whether the selector filters by data that needs the payload:read scope.
+
+        That data is arguments, keys and errors.
         """
         return bool(self.key or self.error or self.args)

@@ -28,8 +28,9 @@ class Health(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NewWorker:
-    """A worker to register. `listed` are its queues that are known without a job in them (`None`:
-    all).
+    """A worker to register.
+
+    `listed` are its queues that are listed even if they contain no jobs (`None`: all).
     """
 
     id: WorkerId

@@ -19,7 +19,7 @@ from tenure.errors import InvalidValue
 _PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/<>@-]*\*?|\*")
 
 
-# What each role allows. A viewer sees no arguments, results or error texts.
+# What each role allows. A viewer can't see arguments, results or error texts.
 ROLES: Mapping[Role, tuple[Scope, ...]] = {
     Role.VIEWER: (Scope.READ,),
     Role.OPERATOR: (Scope.READ, Scope.PAYLOAD_READ, Scope.OPERATE),
@@ -40,7 +40,7 @@ def role_scopes(role: str) -> tuple[Scope, ...]:
 def grant(
     scopes: Iterable[str], queues: Iterable[str], tasks: Iterable[str] = (EVERY_QUEUE,)
 ) -> Grant:
-    """Return a grant for these scopes and patterns; raise InvalidValue if one is invalid."""
+    """Return a grant for these scopes and patterns. Raise InvalidValue if one is invalid."""
     named = {_scope(word) for word in listed(scopes, "scopes")}
     wanted = tuple(scope for scope in Scope if scope in named)
     patterns, names = _patterns(queues, "queue"), _patterns(tasks, "task")
@@ -78,12 +78,12 @@ def allows_task(grant: Grant, task: str) -> bool:
 
 
 def matches(patterns: Iterable[str], name: str) -> bool:
-    """Return whether one of the patterns matches a name, or all names of a pattern."""
+    """Return whether one of the patterns matches a name, or every name that a pattern matches."""
     return any(_matches(pattern, name) for pattern in patterns)
 
 
 def like_patterns(patterns: Sequence[str] | None) -> list[str] | None:
-    """Return a grant's patterns as those of LIKE, for statements; None means all queues."""
+    """Return a grant's patterns in the form that LIKE takes. None means all queues."""
     if patterns is None or EVERY_QUEUE in patterns:
         return None
     return [
@@ -98,7 +98,7 @@ def visible(grant: Grant, scope: Scope, queues: Iterable[str]) -> list[str]:
 
 
 def covers(grant: Grant, other: Grant) -> bool:
-    """Return whether the grant allows all that the other does. A token can't create a wider one."""
+    """Return whether a grant covers everything in another. A token can't create a wider one."""
     return all(
         allows(grant, scope, queue) for scope in other.scopes for queue in other.queues
     ) and all(allows_task(grant, task) for task in other.tasks)
@@ -107,7 +107,7 @@ def covers(grant: Grant, other: Grant) -> bool:
 def _matches(pattern: str, queue: str) -> bool:
     """Return whether a pattern matches a queue.
 
-    If `queue` is a pattern too, all of its queues must match.
+    If `queue` is itself a pattern, all queues that it covers must match.
     """
     if pattern.endswith("*"):
         return queue.startswith(pattern[:-1])
@@ -115,7 +115,7 @@ def _matches(pattern: str, queue: str) -> bool:
 
 
 def listed(words: Iterable[str], name: str) -> list[str]:
-    """Return the words as a list; raise InvalidValue for a single string."""
+    """Return the strings as a list. Raise InvalidValue for a single string."""
     if isinstance(words, str):
         raise InvalidValue(f"{name} must be a list, got the string {words!r}; write [{words!r}]")
     return list(words)
@@ -131,7 +131,8 @@ def _scope(word: str) -> Scope:
 
 
 PREFIX = "tnr_"
-# A dashboard session's id in the cookie, and a code that signs a browser in once.
+# The prefixes for a dashboard session's id in the cookie, and for a code that signs a browser in
+# once.
 SESSION_PREFIX = "tns_"
 CODE_PREFIX = "tnc_"
 ENTROPY = 32
@@ -158,7 +159,7 @@ def is_whole(text: str) -> bool:
 
 
 def digest(text: str) -> str:
-    """Return what is stored instead of the secret: its SHA-256, in hexadecimal."""
+    """Return the digest to store instead of the secret: its SHA-256, in hexadecimal."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -30,7 +30,8 @@ from tenure._rules.formatting import counted, span
 from tenure._rules.liveness import is_paused, live
 from tenure.config import DEFAULTS
 
-# A dump or a report may take a while. Until it ends, dead rows remain and the job table grows.
+# A dump or a report may take a while. Until it ends, dead rows can't be removed and the job table
+# grows.
 HELD_FOR = timedelta(minutes=10)
 # For holders without a visible age.
 HELD_TRANSACTIONS = 1_000_000
@@ -83,11 +84,11 @@ def dead_rows(holder: HorizonHolder) -> DeadRows:
 
 # How long a due job may wait before its queue is considered behind.
 DUE_WITHIN = timedelta(minutes=5)
-# Workers take over expired leases every few seconds, and fire schedules within one.
+# Workers take over expired leases every few seconds, and fire schedules within a second.
 RESCUED_WITHIN = DEFAULTS.lease
 FIRED_WITHIN = timedelta(minutes=1)
-# A failure rate has jumped if this share of at least this many attempts failed, and that's twice
-# the share in the hour before.
+# A failure rate has jumped if at least this share of at least this many attempts failed, and the
+# share is twice that of the hour before.
 _ATTEMPTS = 20
 _SHARE = 0.1
 _JUMP = 2
@@ -98,9 +99,10 @@ _OF_A_KIND = 3
 
 @dataclass(frozen=True, slots=True)
 class AlertInputs:
-    """The inputs of the rules. `overdue`, `late_schedules` and `holders` contain only entries past
-    their threshold, worst first. `unknown_tasks` are tasks with queued jobs that no live worker
-    knows.
+    """The inputs of the rules.
+
+    `overdue`, `late_schedules` and `holders` contain only entries past their threshold, worst
+    first. `unknown_tasks` are tasks that have queued jobs but that no live worker knows.
     """
 
     now: datetime
@@ -119,7 +121,7 @@ Alerts = Iterator[Alert]
 
 
 def find_alerts(figures: AlertInputs) -> tuple[Sequence[Alert], int]:
-    """Return what needs attention, worst first, and how many alerts are left out."""
+    """Return what needs attention, worst first, and how many alerts were omitted."""
     rules = (
         *(_leases, _served, _unknown, _schedules, _late),
         *(_failing, _paused, _missed, _dead, _horizon),

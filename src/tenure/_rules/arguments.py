@@ -1,4 +1,4 @@
-"""A task's parameters: check arguments on enqueue, rebuild them for the handler."""
+"""A task's parameters. They check arguments on enqueue and rebuild them for the handler."""
 
 import inspect
 import types
@@ -40,7 +40,7 @@ class Parameters:
         }
 
     def dump(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, Json]:
-        """Return the arguments by name in JSON form; raise InvalidValue if they don't fit."""
+        """Return the arguments by name in JSON form. Raise InvalidValue if they don't fit."""
         hints = self._annotations()
         named: dict[str, Json] = {}
         for name, value in self._bound(args, kwargs).items():
@@ -67,7 +67,7 @@ class Parameters:
         return named
 
     def _bound(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Mapping[str, Any]:
-        """Return arguments by name; those that clearly fit skip `inspect`, which is slow."""
+        """Return arguments by name. If they clearly fit, skip `inspect`, which is slow."""
         if self._is_simple and len(args) <= len(self._places):
             named = dict(zip(self._places, args, strict=False))
             fits = kwargs.keys() <= self._names and named.keys().isdisjoint(kwargs)
@@ -85,13 +85,13 @@ class Parameters:
             ) from None
 
     def _unknown(self, kwargs: Mapping[Any, Any]) -> list[str]:
-        """Return misspelled names: Python would only report the correct ones as missing."""
+        """Return misspelled names, because Python would only report the correct ones as missing."""
         if not self._is_simple:
             return []
         return [key for key in kwargs if isinstance(key, str) and key not in self._names]
 
     def load(self, args: Json) -> tuple[list[Any], dict[str, Any]]:
-        """Return the call's arguments; raise PayloadError if they no longer fit the handler."""
+        """Return the call's arguments. Raise PayloadError if they no longer fit the handler."""
         if not isinstance(args, dict):
             raise PayloadError("the arguments must be an object of names and values")
         hints = self._annotations()
@@ -142,7 +142,7 @@ class Parameters:
         return self._annotations().get("return")
 
     def _annotations(self) -> Mapping[str, Any]:
-        """Resolve annotations on first use: a name may be defined below the function."""
+        """Resolve annotations on first use, because a name may be defined below the function."""
         if self._types is None:
             self._types = _hints(self._function)
             self._fitting = {
@@ -152,7 +152,7 @@ class Parameters:
 
 
 def _loaded(name: str, stored: Json, hint: Any) -> Any:
-    """Rebuild an argument using its annotation; raise PayloadError if it doesn't fit."""
+    """Rebuild an argument using its annotation. Raise PayloadError if it doesn't fit."""
     value = serialization.load(stored, hint, what=f"argument {name!r}")
     if refusal := serialization.mismatch(value, stored, hint):
         raise PayloadError(f"argument {name!r} is {refusal}; enqueue it again with one that fits")

@@ -33,7 +33,7 @@ RECENT = timedelta(minutes=1)
 
 @dataclass(slots=True)
 class _LaneState:
-    """A lane's state; `skipped`: the rows below its floor were never read."""
+    """A lane's state. If `skipped`, the rows below its floor were never read."""
 
     floor: Floor | None = None
     last: Floor | None = None
@@ -100,9 +100,9 @@ class LaneTracker:
     ) -> list[Lane]:
         """Return the next claim's lanes: by priority, then by queue in turn.
 
-        Lanes found empty are left out, except at every fourth claim. `woken` brings them all back
-        until they are exhausted again: after a wakeup, and before going to sleep. `among` limits
-        the lanes to these queues, and the cost to their number.
+        Lanes that were found empty are skipped, except in every fourth claim. `woken`, which is set
+        after a wakeup and before going to sleep, brings them all back until they are exhausted
+        again. `among` limits the lanes to these queues, and the cost to their number.
         """
         queues = list(self._queues if among is None else filter(self._queues.__contains__, among))
         if woken:
@@ -131,7 +131,7 @@ class LaneTracker:
             if not returned:
                 rows[job.queue, job.priority].append((job.run_at, job.id))
         furthest = {place: Floor(*max(there)) for place, there in rows.items()}
-        # A suspect that was claimed alone or skipped left due rows behind.
+        # If a suspect was claimed alone or skipped, there are still due rows.
         whole = claims.found == len(claims.jobs)
         recent = Floor(claims.now - self._lag, JobId(0))
         for lane in lanes:
@@ -141,8 +141,8 @@ class LaneTracker:
             memory = self._lanes[place]
             memory.tried = True
             if lane.floor is not None and memory.is_below(lane.floor):
-                # A scan has since lowered the floor: this claim says nothing about the rows below
-                # it.
+                # A scan has since lowered the floor, so this claim says nothing about the rows
+                # below it.
                 continue
             known = whole and claims.skipped_queues.isdisjoint((lane.queue, EVERY_QUEUE))
             exhausted = known and claims.found < wanted
@@ -156,7 +156,7 @@ class LaneTracker:
                 memory.move(recent, reached=None if exhausted else furthest[place])
 
     def has_untried(self, lanes: Sequence[Lane]) -> bool:
-        """Return whether any lane was never read: a claim from zero may hit many dead entries."""
+        """Return whether any lane was never read. A claim from zero may hit many dead entries."""
         states = (self._lanes.get((lane.queue, lane.priority)) for lane in lanes)
         return any(state is None or not state.tried for state in states)
 
@@ -181,7 +181,7 @@ class LaneTracker:
         return any(memory.skipped for memory in self._lanes.values())
 
     def next_scan_lanes(self, among: Collection[str] | None = None) -> list[Lane]:
-        """Return one queue's lanes to scan from zero; queues take turns, skipped ones first."""
+        """Return one queue's lanes to scan from zero. Queues take turns, skipped ones first."""
         known = list(self._queues if among is None else filter(self._queues.__contains__, among))
         skipped = [q for q in known if any(self._lanes[q, p].skipped for p in PRIORITIES)]
         queues = skipped or [q for q in known if any(self._lanes[q, p].floor for p in PRIORITIES)]
@@ -233,7 +233,7 @@ def scan_delay(took: timedelta, *, processes: int, behind: bool = False) -> time
 
 LONGEST_WAIT = 0.1
 MAX_PREFETCH = 1000
-# A larger claim is hardly cheaper, and no job starts while it is in flight.
+# A larger claim is hardly cheaper per job, and no job starts while it is in flight.
 MAX_CLAIM = 250
 
 
@@ -243,7 +243,10 @@ def prefetch_limit(rate: float) -> int:
 
 
 def refill_at(allowed: int) -> int:
-    """Return how few waiting jobs trigger another claim: half, or all but one claim's worth."""
+    """Return the number of waiting jobs at which to claim more.
+
+    This is half of those allowed, or all but one claim's worth if that is more.
+    """
     return max(allowed // 2, allowed - MAX_CLAIM)
 
 

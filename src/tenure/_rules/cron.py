@@ -40,7 +40,7 @@ _FIRST, _LAST = datetime(3, 1, 1, tzinfo=UTC), datetime(9997, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """A parsed expression. `fixed`: it specifies times of day, not a rhythm."""
+    """A parsed expression. If `fixed`, it specifies times of day rather than a rhythm."""
 
     fixed: bool
     hours: Sequence[int]
@@ -64,7 +64,7 @@ class Cron:
         day = end if back else start
         while start <= day <= end:
             if day.month not in self.rule.months:
-                # To the last day of the previous month, or the first of the next.
+                # Jump to the last day of the previous month, or to the first day of the next.
                 day = day.replace(day=1) - _DAY if back else _next_month(day)
             elif self.rule.match_day(day):
                 return day
@@ -102,7 +102,7 @@ def _next_month(day: date) -> date:
 
 @lru_cache(maxsize=1024)
 def read(expression: str) -> Cron:
-    """Parse an expression; raise InvalidValue if it is invalid or matches no day."""
+    """Parse an expression. Raise InvalidValue if it is invalid or matches no day."""
     if len(expression) > LONGEST:
         raise InvalidValue(f"cron must have at most {LONGEST} characters, got {len(expression):,}")
     words = expression.split()
@@ -140,7 +140,7 @@ def _check_fields(expression: str, words: Sequence[str]) -> None:
     for number, (name, allowed) in enumerate(FIELDS.items()):
         alone = ["*"] * 5
         alone[number] = words[number]
-        # With the other fields open, only this field's own error is found.
+        # With a wildcard in the other fields, only this field's own error is reported.
         try:
             CronSim(" ".join(alone), datetime(2000, 1, 1))  # noqa: DTZ001 - it only reads
         except (CronSimError, ValueError):
@@ -168,7 +168,7 @@ def forward(cron: Cron, zone: tzinfo, after: datetime) -> Iterator[datetime]:
     """Yield a cron's ticks after an instant, until none follow for fifty years."""
     start = max(after.replace(microsecond=0), _FIRST)
     while start < _LAST:
-        # A local day begins and ends within a day of that date in UTC.
+        # A local day begins and ends within one day of the same date in UTC.
         horizon = date(min(start.year + _YEARS, _LAST.year), 1, 1)
         day = cron.day(start.date() - _DAY, horizon)
         if day is None:
@@ -236,8 +236,8 @@ def shift_on(zone: str, fire_at: datetime) -> ClockChange | None:
     """Return the clock change on a tick's local day, if there is one."""
     tz = zone_named(zone)
     day = fire_at.astimezone(tz).date()
-    # The earlier reading of this midnight and the later one of the next: changes at both ends
-    # count.
+    # Use the earlier reading of this midnight and the later reading of the next one, so that
+    # changes at both ends count.
     begin = datetime.combine(day, time_of_day(), tzinfo=tz)
     end = datetime.combine(day + timedelta(days=1), time_of_day(fold=1), tzinfo=tz)
     change = change_within(tz, begin.astimezone(UTC) - _SECOND, end.astimezone(UTC) - _SECOND)

@@ -1,7 +1,7 @@
-"""Erasure: which selectors name a person's jobs, and what is kept of the request itself.
+"""Erasure: which selectors identify a person's jobs, and what is kept of the request itself.
 
-The values of a request are personal data. An operation and its audit row store a masked selector
-and a salted digest, by which a later request can be compared with it.
+The values in a request are personal data. An operation and its audit row therefore store only a
+masked selector and a salted digest, with which a later request can be compared.
 """
 
 import hashlib
@@ -21,13 +21,13 @@ from tenure.errors import InvalidValue
 SALT = 16
 _ROUNDS = 20_000
 _ALGORITHM = "pbkdf2-sha256"
-# A selector must name a person by one of these. The queue and task narrow it down.
+# A selector must identify a person by one of these fields. The queue and task can narrow it down.
 _PERSON = ("tag", "key", "id", "args")
 _ALLOWED = (*_PERSON, "queue", "task")
 
 
 def check(selector: Selector, by: By) -> None:
-    """Refuse a selector that names no person's jobs, and a reason that is missing or names one."""
+    """Refuse a selector that identifies no person, and a reason that is missing or quotes it."""
     other = [
         one.name
         for one in fields(Selector)
@@ -63,12 +63,12 @@ def _values(selector: Selector) -> Iterator[str]:
 
 
 def names_schedules(selector: Selector) -> bool:
-    """Return whether schedules can match: they have tags and arguments, but no key and no id."""
+    """Return whether schedules can match. They have tags and arguments, but no key or job id."""
     return bool(selector.tag or selector.args) and not selector.key and not selector.id
 
 
 def stored_filter(selector: Selector) -> Filter:
-    """Return what the operation's row stores: no value of a tag, key or argument."""
+    """Return what to store in the operation's row, without values of tags, keys or arguments."""
     if selector.id:
         return Filter(ids=selector.id)
     hidden = replace(selector_syntax.masked(selector), tag=selector.tag and (MASK,))
@@ -76,7 +76,7 @@ def stored_filter(selector: Selector) -> Filter:
 
 
 def digest(selector: Selector, salt: bytes) -> str:
-    """Return the selector's salted digest. It is slow, so that a search for the values is, too."""
+    """Return the selector's salted digest. The hash is slow, so guessing the values is slow too."""
     text = selector_syntax.text(selector).encode()
     value = hashlib.pbkdf2_hmac("sha256", text, salt, _ROUNDS)
     return f"{_ALGORITHM}:{_ROUNDS}:{salt.hex()}:{value.hex()}"
@@ -91,7 +91,7 @@ def is_digest_of(stored: str, selector: Selector) -> bool:
 def masked_filter(
     stored: Mapping[str, Json], tags: Sequence[str], schedules: Sequence[str]
 ) -> Mapping[str, Json] | None:
-    """Return an older operation's filter without these tags and schedules; None if it has none."""
+    """Mask these tags and schedules in an older operation's filter. Return None if it has none."""
     if stored.get("schedule") in schedules:
         return {**stored, "schedule": MASK}
     if "selector" not in stored:

@@ -1,4 +1,4 @@
-"""Explain why a job isn't running: the first reason that applies, in a sentence."""
+"""Explain in a sentence why a job isn't running. The first reason that applies is used."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -42,8 +42,8 @@ def key(schema: str, job: JobRow) -> str:
 
 
 def _base36(number: int) -> str:
-    # A program that writes the table may give any time, also one before 1970. Dividing a negative
-    # number never reaches 0.
+    # Another program that writes to the table may store any time, even one before 1970. Dividing a
+    # negative number would never reach 0.
     sign, rest, digits = "-" if number < 0 else "", abs(number), ""
     while rest:
         rest, digit = divmod(rest, 36)
@@ -63,7 +63,7 @@ def number(value: int | str, what: str = "job") -> int:
 
 
 def numbers(values: Iterable[int | str], what: str = "job") -> list[int]:
-    """Return ids as ints. Reject a plain string: its digits would be taken for ids."""
+    """Return ids as ints. Reject a plain string, whose digits would be taken for ids."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InvalidValue(f"ids must be a list, got {values!r}; write [{values!r}]")
     return [number(one, what) for one in values]

@@ -8,13 +8,13 @@ from tenure.errors import InvalidValue
 
 
 def margin(ttl: timedelta, *, stop_within: timedelta, defaults: Defaults = DEFAULTS) -> timedelta:
-    """Return how long before the lease ends a holder must begin to stop."""
+    """Return how long before the end of a lease its holder must begin to stop."""
     return max(defaults.margin, ttl / 10) + stop_within
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseTimes:
-    """A lease's times, in seconds after the request was *sent*, not answered."""
+    """A lease's times, in seconds after the request was *sent*, not after the response arrived."""
 
     renew_after: float
     trusted_for: float

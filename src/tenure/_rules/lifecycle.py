@@ -31,7 +31,8 @@ MOVES: dict[State, frozenset[State]] = {
 }
 
 EXPIRED = Cancelled("expired")
-# Caps for counters that no task sets (rule 8); `max_losses` is the task's.
+# Limits for counters that tasks don't set themselves (rule 8). Only `max_losses` comes from the
+# task.
 MAX_WORKER_LOSSES = 10
 MAX_DEATHS = 100
 SUSPECT_FROM = 2
@@ -39,7 +40,8 @@ SUSPECT_FROM = 2
 # nothing else is held.
 ALONE_FROM = 3
 # Moving its cursor resets a job's worker losses, even if the job then takes down its worker. After
-# this many deaths it runs alone anyway, or it could take its neighbors down 100 times.
+# this many deaths, it runs alone anyway, because it could otherwise take its neighbors down 100
+# times.
 ALONE_DEATHS = 20
 
 
@@ -171,7 +173,7 @@ def rescue(
 
 
 def becomes_suspect(counters: LossCounters, after: LossCounters) -> bool:
-    """Return whether a rescue makes the job a suspect, as the second worker loss in a row does."""
+    """Return whether a rescue makes the job a suspect. A second worker loss in a row does."""
     if after.worker_losses == counters.worker_losses:
         return False
     return after.worker_losses >= SUSPECT_FROM or after.deaths >= ALONE_DEATHS
@@ -183,7 +185,7 @@ def runs_alone(suspect: JobRow, *, alone_from: int) -> bool:
 
 
 def delay(policy: Backoff, *, attempt: int, chance: float) -> timedelta:
-    """Return the wait after the `attempt`th failure; `chance` in [0, 1) sets the jitter."""
+    """Return the wait after failure number `attempt`. `chance` in [0, 1) sets the jitter."""
     doublings = min(max(attempt - 1, 0), 62)
     seconds = min(policy.cap.total_seconds(), policy.base.total_seconds() * 2**doublings)
     return timedelta(seconds=seconds * (1 + policy.jitter * chance))

@@ -127,7 +127,7 @@ def _check_aware(instant: datetime, name: str) -> None:
 
 
 def states_of(new: NewOperation) -> list[State]:
-    """Return the states that an operation covers; a delete must name one."""
+    """Return the states that an operation covers. A delete must name one explicitly."""
     allowed, selector = _STATES[new.kind], selector_of(new.filter)
     named = {view.state for view in selector.state}
     for state in State:

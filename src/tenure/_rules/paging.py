@@ -52,7 +52,7 @@ def group_token(task: str, signature: str | None) -> str:
 
 
 def group(text: str) -> tuple[str, str | None]:
-    """Parse the page token for a list of groups; raise InvalidValue if it isn't one."""
+    """Parse the page token for a list of groups. Raise InvalidValue if it isn't valid."""
     try:
         decoded = json.loads(urlsafe_b64decode(text.encode()))
     except (ValueError, RecursionError):

@@ -24,7 +24,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/<>@-]*")
 
 
 def encode(value: Json, *, limit: int = MAX_PAYLOAD, what: str = "the arguments") -> str:
-    """Return the value as JSON text; raise PayloadError if it can't be stored."""
+    """Return the value as JSON text. Raise PayloadError if it can't be stored."""
     _check(value, depth=0, what=what)
     text, size = _written(value, what)
     if size > limit:

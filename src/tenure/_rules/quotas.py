@@ -1,4 +1,4 @@
-"""Quotas: how much a tenant may have and do.
+"""Quotas: limits on what a tenant may store and do.
 
 The server enforces quotas for requests over HTTP. Programs that enqueue through the database
 aren't limited.
@@ -23,7 +23,7 @@ TOKEN_QUOTAS: Mapping[str, float] = {
 
 
 def check_quotas(quotas: Mapping[str, float], known: Mapping[str, float]) -> dict[str, float]:
-    """Return the quotas to store; raise InvalidValue if a name or a value is invalid."""
+    """Return the quotas to store. Raise InvalidValue if a name or a value is invalid."""
     for name, value in quotas.items():
         if name not in known:
             raise InvalidValue(f"a quota must be one of {', '.join(known)}, got {name[:60]!r}")

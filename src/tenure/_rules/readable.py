@@ -1,4 +1,4 @@
-"""Which stored values can be read: a program that doesn't keep Tenure's rules may write a row."""
+"""Which stored values can be read. A program that ignores Tenure's rules may have written a row."""
 
 import math
 from collections.abc import Mapping
@@ -9,14 +9,14 @@ from tenure._model.ids import Json
 from tenure._rules.payload import check_json
 from tenure.errors import PayloadError
 
-# The only key of a value that is shown instead of one that can't be read.
+# The only key in the placeholder that is shown in place of an unreadable value.
 UNREADABLE = "unreadable"
 _SCALARS = frozenset({str, int, bool, type(None)})
 _LONGEST = 86_400 * 999_999_999
 
 
 class UnreadableJson(dict[str, Json]):
-    """Stands for JSON that can't be read, and says why, also where it is shown."""
+    """A placeholder for JSON that can't be read. It says why, wherever it is shown."""
 
     def __init__(self, why: str) -> None:
         super().__init__({UNREADABLE: why})
@@ -27,7 +27,7 @@ class UnreadableJson(dict[str, Json]):
 
 
 class UnreadableTime(datetime):
-    """Stands for a time outside the years that Python knows: the first or the last of them."""
+    """A placeholder for a time that Python can't represent: its minimum or maximum."""
 
 
 def shown(value: Json, what: str) -> Json:
@@ -45,7 +45,9 @@ def shown_meta(meta: Json) -> Json:
 def job_problem(
     args: Json, meta: Json, cursor: Json, progress: Json, *times: datetime
 ) -> str | None:
-    """Return why a claimed job can't be read, or None. Nearly all jobs have flat arguments."""
+    """Return why a claimed job can't be read, or None. Fast for flat arguments, which most jobs
+    have.
+    """
     if type(args) is not dict:
         return _json_problem(args, "args") or f"args must be an object, got {_kind(args)}"
     if not all(type(value) in _SCALARS for value in args.values()) and (
@@ -84,7 +86,7 @@ def meta_problem(meta: Json) -> str | None:
 
 
 def worker_meta(meta: Json) -> Mapping[str, Any] | None:
-    """Return what a worker reported about itself, without what isn't of the right kind."""
+    """Return what a worker reported about itself, without values of the wrong type."""
     if not isinstance(meta, dict) or _json_problem(meta, "meta"):
         return None
     kept = dict(meta)
@@ -129,7 +131,7 @@ def _is_time(value: Json) -> bool:
 
 
 def _kind(value: Json) -> str:
-    """Return a value's kind in JSON's words. The value itself may be secret."""
+    """Return the JSON name of a value's type. The value itself may be secret."""
     match value:
         case dict():
             return "an object"

@@ -1,9 +1,9 @@
 """Redaction: hide secrets before a page, a route or a command shows them.
 
-A field is hidden by its name (`secret_names`), also by a path of names: `customer.phone`, ignoring
-lists in between. In text, secrets are found by the same names, by their format (`secret_text`), and
-by the values of the job's own hidden fields. Fields are always hidden; text is redacted on a
-best-effort basis. The cost grows with the length of the value only.
+A field is hidden by its name (`secret_names`) or by a path of names, such as `customer.phone`,
+which ignores lists in between. In text, secrets are found by the same names, by their format
+(`secret_text`), and by the values of the job's own hidden fields. Fields are always hidden. Text is
+redacted on a best-effort basis. The cost is linear in the length of the value.
 """
 
 import re
@@ -30,10 +30,11 @@ MOST_NAMES = 200
 # A shorter value would match parts of ordinary words.
 _SHORTEST = 4
 _MOST_VALUES = 1000
-# How many of them are replaced in one job's texts, and how much work it may be to look for them.
+# How many known values are replaced in one job's texts, and how much work the search may take.
 _MOST_FOUND = 200
 _MOST_LOOKED_AT = 64 * 1024 * 1024
-# The fields of a pair that has a field's name as a value: {"name": "password", "value": "…"}.
+# The fields of a pair that names a field in one value and gives its content in another: {"name":
+# "password", "value": "…"}.
 _NAME_FIELDS = ("name", "key", "header", "field", "param", "variable", "k")
 _VALUE_FIELDS = ("value", "val", "values", "content", "data", "v")
 _OPTION = re.compile(r"-{0,2}[^\W\d_][\w.-]{0,60}")
@@ -58,7 +59,7 @@ class Redactor:
         self._names, self._texts = _compiled(tuple(names))
 
     def job(self, job: JobRow) -> JobRow:
-        """Redact a job's payload, its key and the reason for its end."""
+        """Redact a job's payload, its key and the reason why it ended."""
         shown = [job.args, job.result, job.cursor, job.progress, job.meta, job.key, job.done_reason]
         known = _pattern(self._known(job), shown)
         args, result, cursor, progress, meta, key, reason = (
@@ -76,9 +77,10 @@ class Redactor:
         )
 
     def attempt(self, attempt: AttemptRow, *, of: JobRow | None = None) -> AttemptRow:
-        """Redact an attempt; hidden values of its job `of` are also hidden in its texts.
+        """Redact an attempt. Values that are hidden in its job `of` are also hidden in its texts.
 
-        If the job was read without its arguments, they are unknown, and the texts are hidden.
+        If the job was read without its arguments, those values are unknown, so all texts are
+        hidden.
         """
         known = () if of is None else self._known(of)
 
@@ -95,7 +97,7 @@ class Redactor:
         )
 
     def group(self, group: FailedGroup, *, of: JobRow | None) -> FailedGroup:
-        """Redact a group of dead letters by its sample `of`, as `attempt` does."""
+        """Redact a group of dead letters, using its sample job `of`, as `attempt` does."""
         known = () if of is None else self._known(of)
         seen = of is not None and of.args is not None
         message = group.error_message
@@ -106,7 +108,7 @@ class Redactor:
         )
 
     def error(self, error: Error, *, of: JobRow, whole: bool = False) -> Error:
-        """Redact a job's error; `whole`: hide all values in the job's arguments."""
+        """Redact a job's error. If `whole`, hide all values from the job's arguments."""
         known = self._known(of)
         if whole:
             known = (*self._collected(of.args, hidden=True), *known)
@@ -120,8 +122,9 @@ class Redactor:
         )
 
     def items(self, items: Mapping[str, Json], *, of: JobRow | None = None) -> dict[str, Json]:
-        """Redact a job's items. Their keys are the job's own, not field names, but a key may hold
-        a secret, too.
+        """Redact a job's items.
+
+        The keys are chosen by the job and aren't field names, but a key may also contain a secret.
         """
         known = _pattern(() if of is None else self._known(of), [items])
         return {
@@ -129,7 +132,7 @@ class Redactor:
         }
 
     def schedule(self, schedule: ScheduleRow) -> ScheduleRow:
-        """Redact the arguments and notes that a schedule gives to its jobs."""
+        """Redact the arguments and notes that a schedule passes to its jobs."""
         job = schedule.job
         known = self.values([job.args, job.meta])
         shown = {"args": self.value(job.args, known), "meta": self.value(job.meta, known)}
@@ -196,7 +199,7 @@ class Redactor:
                 return value
 
     def _key(self, name: str, known: _Pattern) -> str:
-        """Return a field's name without secrets: a token or a URL may be one."""
+        """Return a field's name without secrets. The name itself may be a token or a URL."""
         if len(name) < _SHORTEST or (known is None and len(name) < 16):
             return name
         return self._texts.hidden(name, known) if len(name) >= 16 else _without(known, name)
@@ -212,7 +215,10 @@ class Redactor:
         return ()
 
     def _named_items(self, value: Sequence[Json]) -> Iterable[int]:
-        """Return the items of a list that the item before names: a pair, or an option."""
+        """Return the positions of list items to hide because the item before them names a secret.
+
+        The list may be a pair, or the item before may be a command-line option.
+        """
         if len(value) != 2 and not any(type(item) is str and item[:1] == "-" for item in value):
             return ()
         return [
@@ -254,18 +260,18 @@ class Redactor:
 
 @lru_cache(maxsize=16)
 def _compiled(names: tuple[str, ...]) -> tuple[SecretNames, SecretText]:
-    """Return what finds these names. The server asks for the same ones at every request."""
+    """Return the matchers for these names, cached because every request uses the same ones."""
     of = SecretNames(names)
     return of, SecretText(of)
 
 
 def _pattern(known: Sequence[str], values: Sequence[Json]) -> _Pattern:
-    """Return a pattern for those of the known values that occur at all."""
+    """Return a pattern for the known values that occur in the texts at all."""
     if not known:
         return None
     texts: list[str] = []
     _gather(values, len(known[-1]), texts, 0)
-    # A sign that no stored text has, so that no value is found across two texts.
+    # A separator that no stored text contains, so that no value is found across two texts.
     text = "\0".join(texts)
     most = max(_MOST_LOOKED_AT // (len(text) or 1), 50)
     return pattern_of([one for one in known[:most] if one in text][:_MOST_FOUND])
@@ -280,7 +286,7 @@ def _without(known: _Pattern, text: str) -> str:
 
 
 def _gather(value: Json, shortest: int, texts: list[str], depth: int) -> None:
-    """Collect the texts that are long enough to contain a known value."""
+    """Collect the texts that are long enough to contain one of the known values."""
     if depth > MAX_DEPTH + 1:
         return
     match value:

@@ -19,7 +19,7 @@ def _seconds(name: str, value: Json) -> timedelta:
 
 
 def _shown(value: Json) -> str:
-    """Describe a rejected value: text may be secret, so only its type is shown."""
+    """Describe a rejected value. Text may be secret, so only its type is shown."""
     return f"a {type(value).__name__}" if isinstance(value, str | list | dict) else repr(value)
 
 

@@ -42,7 +42,7 @@ def text(value: str, limit: int, *, keep: str = "head") -> str:
 
 
 def result(value: Json) -> Json:
-    """Return the result with texts escaped; raise PayloadError if it can't be stored."""
+    """Return the result with texts escaped. Raise PayloadError if it can't be stored."""
     safe = _escaped(value)
     encode(safe, limit=MAX_RESULT, what="the results")
     return safe

@@ -88,14 +88,14 @@ _INSTANT = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class TickDecisions:
-    """A schedule's ticks that are decided now, and the first that isn't."""
+    """The ticks of a schedule that are decided now, and the first one that isn't."""
 
     ticks: Sequence[Tick]
     next_at: datetime | None
 
 
 def decide_ticks(schedule: ScheduleRow, *, now: datetime, live: bool, most: int) -> TickDecisions:
-    """Decide the due ticks, oldest first; `live`: the last fired job hasn't ended."""
+    """Decide the due ticks, oldest first. `live` means that the last fired job hasn't ended."""
     policy = schedule.in_force
     made_up: datetime | None = None
     ticks: list[Tick] = []
@@ -133,7 +133,7 @@ def is_missed(fire_at: datetime, successor: datetime | None, now: datetime) -> b
 def due_at(name: str, fire_at: datetime, jitter: timedelta) -> datetime:
     """Return when a tick's job is due.
 
-    The delay is up to `jitter`, and always the same for a tick.
+    The delay is at most `jitter`, and always the same for a given tick.
     """
     if not jitter:
         return fire_at
@@ -189,7 +189,7 @@ def definition(schedule: ScheduleRow | NewSchedule) -> dict[str, Json]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclarationPlan:
-    """Schedules that a starting program changes; `confirmed` only get the new version."""
+    """Schedules that a starting program changes. Those in `confirmed` only get the new version."""
 
     made: tuple[str, ...]
     changed: tuple[str, ...]
@@ -221,7 +221,7 @@ def plan(
 ) -> DeclarationPlan:
     """Plan which schedules a starting program changes.
 
-    Keep anything that a newer version of it wrote.
+    Keep anything that was written by a newer version of the program.
 
     If a newer version has declared schedules, this version doesn't create or take over any.
     """

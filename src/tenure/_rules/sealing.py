@@ -1,4 +1,4 @@
-"""Seal what a job holds before it is stored, and open it again, with the app's codec.
+"""Seal a job's data with the app's codec before it is stored, and open it again.
 
 A sealed value is stored as `{"$sealed": "…"}` and a sealed text as `$sealed:…`, both in base64.
 Programs without the codec, such as the server, can tell that something is sealed, and nothing more.
@@ -24,16 +24,16 @@ SEALED_PREFIX = "$sealed:"
 # What lists and pages show instead.
 SEALED = "<sealed>"
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-# What a codec may add to a text: a nonce, a tag and a key's name.
+# How much a codec may add to a text: a nonce, a tag and a key's name.
 _ADDED = 200
 _TOO_LONG = "(the sealed text is too long to store)"
 _NOT_SEALED = "(the codec could not seal this text)"
 
 
 class Codec(Protocol):
-    """Seals and opens what jobs hold. Pass one as `Tenure(codec=…)`.
+    """Seals and opens the data in jobs. Pass one as `Tenure(codec=…)`.
 
-    Both methods must be safe to call from several threads, and fast: they run for each job. They
+    Both methods must be thread-safe. They must also be fast, because they run for every job. They
     may raise any exception, which becomes a `CodecError`.
     """
 
@@ -41,17 +41,17 @@ class Codec(Protocol):
         """Return the data in a form that only `open` can read.
 
         Args:
-            data: What to seal.
+            data: The data to seal.
             task: The task's name.
             field: `"args"`, `"result"`, `"cursor"`, `"items"`, `"log"` or `"error"`.
 
         Returns:
-            The sealed bytes. Bind the task and the field to them, so that a value which was moved
-            in the database can't be opened.
+            The sealed bytes. Bind them to the task and the field, so that a value that was moved
+            within the database can't be opened.
         """
 
     def open(self, data: bytes, *, task: str, field: str) -> bytes:
-        """Return what was sealed.
+        """Return the original data.
 
         Args:
             data: The sealed bytes.
@@ -125,8 +125,9 @@ class Sealing:
         return ended._replace(settlement=settlement, log=self._log(ended.log, task))
 
     def open_claimed(self, job: JobRow) -> JobRow:
-        """Open what a handler reads: the arguments and the cursor. Raise CodecError if this app
-        can't.
+        """Open the arguments and the cursor, which the handler reads.
+
+        Raise CodecError if this app can't open them.
         """
         if not (is_sealed(job.args) or is_sealed(job.cursor)):
             return job
@@ -137,7 +138,7 @@ class Sealing:
         )
 
     def open_job(self, job: JobRow) -> JobRow:
-        """Open a job's arguments, result and cursor; raise CodecError if the codec can't.
+        """Open a job's arguments, result and cursor. Raise CodecError if the codec can't.
 
         Without a codec, return the job as it is.
         """
@@ -190,7 +191,7 @@ class Sealing:
         return {SEALED_KEY: self._seal(_JSON.encode(value).encode(), task, field)}
 
     def _error(self, error: Error | None, task: str) -> Error | None:
-        """Seal an error's texts. Its type stays readable, and alone is its signature."""
+        """Seal an error's texts. Its type stays readable, and is the whole signature."""
         if error is None:
             return None
         message = self._text(error.message, task, "error", limit=MAX_MESSAGE, keep="head")
@@ -219,7 +220,8 @@ class Sealing:
         try:
             return base64.b64encode(self._codec.seal(data, task=task, field=field)).decode()
         except Exception as error:
-            # Not the text of the codec's error: it may quote what it should seal.
+            # Don't include the text of the codec's error, because it may quote the data to be
+            # sealed.
             raise CodecError(
                 f"the codec could not seal the {field} of a job of task {task}: "
                 f"{type(error).__name__}"

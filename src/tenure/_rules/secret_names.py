@@ -1,8 +1,8 @@
 """Decide by a field's name whether its value is secret.
 
 A built-in name is found anywhere in a field's name, however its words are joined: `apiKey`,
-`X-API-KEY` and `stripe_api_key` all contain `api_key`. Short ones, such as `pin`, count as whole
-words only. Names from the `redact` setting are compared word by word.
+`X-API-KEY` and `stripe_api_key` all contain `api_key`. Short names, such as `pin`, match only as
+whole words. Names from the `redact` setting are compared word by word.
 """
 
 import re
@@ -45,7 +45,7 @@ _HARMLESS = re.compile(
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _WORD = re.compile(r"[^\W\d_]+|\d+")
 _PART = re.compile("|".join(PARTS))
-# Whether a name may hold a built-in one; most do not, and need no further look.
+# Whether a name may contain a built-in one. Most don't, and need no further checks.
 _HINT = re.compile(
     r"pass|pw|secret|token|bear|cred|key|auth|cookie|jwt|[cx]srf|conn|url|card|code"
     r"|pin|otp|cv[cv]|ssn|iban|dsn|sess|sid|psk|sig"
@@ -67,12 +67,13 @@ def _is_built_in(name: str) -> bool:
 
 
 class SecretNames:
-    """The built-in names and these, which may be paths: nested names joined by dots."""
+    """The built-in names and these additional ones, which may be paths of names joined by dots."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self.declared: tuple[str, ...] = tuple(names)
         chains = [tuple(map(words, name.split("."))) for name in self.declared]
-        # By the first word of the last name: a field is compared with few of many declared names.
+        # Indexed by the first word of the last name, so that a field is compared with only a few of
+        # the declared names.
         self._single: dict[str, list[Words]] = {}
         self._longer: dict[str, list[tuple[Words, ...]]] = {}
         for chain in chains:
@@ -87,7 +88,7 @@ class SecretNames:
         return self._single
 
     def has(self, name: str) -> bool:
-        """Return whether a field with this name is secret, wherever it is."""
+        """Return whether a field with this name is secret, regardless of where it is nested."""
         if len(name) > 200:
             name = name[:200]
         if _HINT.search(name.lower()) and _is_built_in(name):

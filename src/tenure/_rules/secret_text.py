@@ -1,7 +1,8 @@
 """Find secrets in a text in one pass: by a secret name before the value, and by their format.
 
-One pattern finds every place where a secret may begin; a function per kind finds its end. The pass
-never looks at a part of the text twice, so the cost grows with the text's length only.
+One pattern finds every place where a secret may begin, and a function for each kind of secret finds
+its end. The pass never looks at any part of the text twice, so the cost is linear in the length of
+the text.
 """
 
 import re
@@ -16,15 +17,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HIDDEN = "<redacted>"
-# Longer texts are cut: looking through them takes time that others wait for.
+# Longer texts are truncated, because searching them would keep other requests waiting.
 LONGEST = 64 * 1024
-# A secret that the cut halves may not be recognized, so the end of a cut text is dropped.
+# A secret that was cut in half may not be recognized, so the end of a truncated text is dropped.
 _DROPPED = 256
 _LONGEST_NAME = 60
 _SHORT = 16
 
-# What stands between a name and its value: = : := => "name": \"name\": 'name', <name> %3D, and
-# the rest of a pair such as "name": "password", "value": "…".
+# What can separate a name from its value: = : := => "name": \"name\": 'name', <name> %3D, and the
+# rest of a pair such as "name": "password", "value": "…".
 _BETWEEN = (
     r"(?:\\{0,3}[\"'])?[\])]{0,2}(?:"
     r"[ \t]{0,8}(?:=>|:=|==?|:(?!//))\s{0,8}"
@@ -35,7 +36,7 @@ _BETWEEN = (
     r"|%3[adAD]"
     r")"
 )
-# Secrets with a format of their own. Repeats have bounds, so that no text costs its square.
+# Secrets with a recognizable format. Repetitions are bounded, so that no text takes quadratic time.
 _FORMATS = (
     r"tnr_[0-9a-z]{49}",
     r"t[ls]_[a-z0-9_-]{20,1000}",
@@ -60,7 +61,7 @@ _BRACKET = re.compile(r"[\[({]|[\])}]")
 _RUN = re.compile(r"[^\s\"'<>]*")
 _QUOTE = {'"': re.compile(r"\"|\\."), "'": re.compile(r"'|\\.")}
 _LINE = re.compile(r"[^\n]*")
-# How PostgreSQL ends what it quotes: the whole row, or the values of a key.
+# How PostgreSQL's quotation of a whole row ends, and its quotation of the values of a key.
 _ROW_END = re.compile(r"\)\.(?= \(sqlstate|$)", re.MULTILINE)
 _KEY_END = re.compile(
     r"\)(?= (?:already exists|is not present|is still referenced|conflicts|is duplicated)|$)",
@@ -80,7 +81,7 @@ class SecretText:
         self._literals = _literals(declared)
 
     def hidden(self, text: str, known: "re.Pattern[str] | None" = None) -> str:
-        """Return the text without secrets; `known` finds values that are secret in any place."""
+        """Return the text without secrets. `known` matches values that are secret anywhere."""
         cut = len(text) - LONGEST
         if cut > 0:
             text = text[:LONGEST]
@@ -102,7 +103,7 @@ def pattern_of(values: Sequence[str]) -> "re.Pattern[str] | None":
 
 @lru_cache(maxsize=16)
 def _begins(declared: Sequence[str]) -> "re.Pattern[str]":
-    """Return the pattern of all places where a secret may begin, in a text in lowercase."""
+    """Return a pattern for all places in a lowercase text where a secret may begin."""
     parts = [*(r"[-_. ]?".join(_split(part)) for part in PARTS), *WORDS, *map(re.escape, declared)]
     name = rf"(?P<whole>(?:{'|'.join(parts)})[\w.-]{{0,{_LONGEST_NAME}}}+)"
     return re.compile(
@@ -127,7 +128,7 @@ def _begins(declared: Sequence[str]) -> "re.Pattern[str]":
 
 @lru_cache(maxsize=16)
 def _literals(declared: Sequence[str]) -> Sequence[str]:
-    """Return the signs that the pattern's alternatives begin with, without those of others."""
+    """Return the literals that the pattern's alternatives begin with, without redundant ones."""
     firsts = {
         *(_split(part)[0] for part in PARTS),
         *WORDS,
@@ -143,7 +144,7 @@ def _literals(declared: Sequence[str]) -> Sequence[str]:
 
 
 def _split(part: str) -> Sequence[str]:
-    """Return the words of a part, between which a sign may stand."""
+    """Return the words of a name's part, which may be joined by a separator."""
     for end in ("key", "url", "id", "string", "number", "code", "header", "card"):
         if part.endswith(end) and part != end:
             return (part.removesuffix(end), end)
@@ -173,7 +174,7 @@ class _Pass:
             if found is None:
                 continue
             start, end = found
-            # What is hidden already stays as it is, also if it was cut or shortened.
+            # Text that is already redacted stays as it is, even if it was cut or shortened.
             value = self.text[start:end]
             self.at = max(end, start)
             if value and value != "…" and not HIDDEN.startswith(value):
@@ -227,7 +228,7 @@ class _Pass:
         return self._value(begin.end(), "")
 
     def url(self, begin: "re.Match[str]") -> tuple[int, int] | None:
-        """Hide everything between :// and the last @: a password may contain an @."""
+        """Hide everything between :// and the last @, because a password may contain an @."""
         if begin.end() <= self.run_end:
             return None
         _, self.run_end = self._span(_RUN, begin.end())
@@ -239,7 +240,7 @@ class _Pass:
         return begin.span()
 
     def pem(self, begin: "re.Match[str]") -> tuple[int, int]:
-        """Hide a private key, to the end of the text if it has none."""
+        """Hide a private key, up to the end of the text if the key isn't terminated."""
         end = self.lower.find("-----end ", begin.end())
         return begin.end(), len(self.text) if end < 0 else end
 
@@ -282,7 +283,7 @@ class _Pass:
         return (start, end) if self.logs_in and not self.text[start:end].isdigit() else None
 
     def _left_of(self, start: int) -> int:
-        """Return where the name begins that has a known part at this position."""
+        """Return the start of the name that contains a known part at this position."""
         before = _BEFORE.match(self.text[max(0, start - _LONGEST_NAME) : start][::-1])
         return start - (before.end() if before else 0)
 
@@ -291,7 +292,7 @@ class _Pass:
         return (at, at) if found is None else found.span()
 
     def _value(self, at: int, name: str) -> tuple[int, int]:
-        """Return where the value begins and ends: quoted, in brackets, a header, or bare."""
+        """Return the span of the value, which may be quoted, in brackets, a header, or bare."""
         text = self.text
         if text.startswith(("b'", 'b"'), at):
             at += 1
@@ -318,7 +319,7 @@ class _Pass:
         return self._span(_BARE, at)
 
     def _quoted(self, at: int) -> tuple[int, int]:
-        """Return a quoted text without its quotes; to the end of the text if it has no end."""
+        """Return a quoted text without its quotes, up to the end of the text if it isn't closed."""
         sign = self.text[at]
         quote = _QUOTE[sign]
         end = at + 1

@@ -40,7 +40,7 @@ def states(selector: Selector) -> Sequence[State]:
 
 
 def views(selector: Selector, state: State) -> Sequence[JobView] | None:
-    """Return the selected parts of a state; None means all of it."""
+    """Return the selected parts of a state. None means the whole state."""
     parts = [view for view in selector.state if view.state is state]
     return None if not parts or JobView(state) in parts else parts
 
@@ -91,7 +91,7 @@ def numbers(bounds: Sequence[Bound]) -> tuple[int | None, int | None]:
 
 
 def shapes(arguments: Sequence[Argument]) -> Sequence[Json] | None:
-    """Return objects of which matching arguments contain at least one; None if all match."""
+    """Return objects, at least one of which matching arguments contain. None means all match."""
     if not arguments:
         return None
     each = [

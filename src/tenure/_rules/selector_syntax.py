@@ -1,4 +1,4 @@
-"""The selector language. Errors give the position, and repeat only plain words, not secrets."""
+"""The selector language. Errors give the position, and quote only plain words, never secrets."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -233,7 +233,7 @@ def _with_bound(bounds: tuple[Bound, ...], term: Term) -> tuple[Bound, ...]:
 
 
 def _side(bound: Bound) -> str:
-    """Return which side of a range it is; longer ago means earlier."""
+    """Return which end of a range this is. A longer time ago means an earlier time."""
     if bound.comparing is Comparison.EQUAL:
         return "both"
     up = bound.comparing in (Comparison.ABOVE, Comparison.AT_LEAST)
@@ -288,7 +288,7 @@ def _number(value: Value) -> Bound:
 
 
 def _bare(term: Term) -> InvalidValue:
-    """Reject a word without a field: a typo must not select jobs."""
+    """Reject a word without a field, because a typo must not select jobs."""
     if term.name.isdigit():
         hint = f"for a job id, write id:{term.name}"
     elif term.name in list(JobView):

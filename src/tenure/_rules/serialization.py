@@ -19,7 +19,7 @@ _SCALARS = {type(None), bool, int, float, str}
 
 
 def dump(value: object, *, depth: int = 0) -> Json:
-    """Return the value in JSON form; the payload check rejects values without one."""
+    """Return the value in JSON form. The payload check rejects values that don't have one."""
     if depth > MAX_DEPTH or type(value) in _SCALARS:
         return value
     match value:
@@ -55,7 +55,7 @@ def _dump_object(value: object, depth: int) -> Json:
 
 
 def load(value: Json, kind: Any, *, what: str = "the value") -> Any:
-    """Rebuild a value using its annotation; raise PayloadError if it doesn't fit."""
+    """Rebuild a value using its annotation. Raise PayloadError if it doesn't fit."""
     try:
         return _load(value, kind, what)
     except Exception as error:  # whatever a class raises while being rebuilt
@@ -84,7 +84,7 @@ def mismatch(value: object, dumped: Json, kind: Any) -> str | None:
 
 
 def argument_mismatch(value: object, dumped: Json, kind: Any) -> str | None:
-    """Return why a value won't fit its annotation once stored; None if it fits."""
+    """Return why a value won't fit its annotation once stored, or None if it will."""
     if value is None:
         return None if _takes_none(kind) else f"None, not {_label(kind)}"
     if isinstance(kind, type):
@@ -109,7 +109,7 @@ def accepted_types(kind: Any) -> frozenset[type]:
 
 
 def _takes_none(kind: Any) -> bool:
-    """Return whether None may be passed; also True if that isn't known."""
+    """Return whether None may be passed. If that isn't known, return True."""
     origin = typing.get_origin(kind)
     if origin in (Union, types.UnionType):
         return any(map(_takes_none, typing.get_args(kind)))

@@ -10,8 +10,8 @@ from tenure._model.attempt import AttemptOutcome
 from tenure._model.stats import DurationStats, Stats, StatsBucket, Total, Totals
 from tenure.errors import InvalidValue
 
-# Seconds. A bucket holds values from the previous bound up to, but not including, its own; the last
-# holds the rest. Counts are stored by position: never change a bound.
+# Upper bounds in seconds. A bucket holds values from the previous bound up to, but not including,
+# its own. The last one holds the rest. Counts are stored by position, so never change a bound.
 BOUNDS = (
     *(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0),
@@ -20,7 +20,7 @@ BUCKETS = len(BOUNDS) + 1
 
 
 def quantile(buckets: Sequence[int], share: float) -> float | None:
-    """Estimate the seconds that this share of values stays below, if buckets fill evenly."""
+    """Estimate the duration that this share of values is below, assuming evenly filled buckets."""
     rank = share * sum(buckets)
     below = 0
     lower = 0.0
@@ -41,7 +41,7 @@ MINUTE = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class RollupProgress:
-    """Minutes before `final_to` are final; those up to `marked_to` are refolded after the mark."""
+    """Minutes before `final_to` are final. Those up to `marked_to` are refolded after the mark."""
 
     final_to: datetime
     marked_to: datetime
@@ -56,7 +56,10 @@ def moved(
     whole: bool,
     again: datetime | None,
 ) -> tuple[RollupProgress, bool]:
-    """Return the progress after folding `folded` and, if `whole`, `again`; and whether to mark."""
+    """Return the progress after folding `folded` and, if `whole`, `again`.
+
+    Also return whether to mark.
+    """
     folding = replace(folding, counted_until=closed_to if folded is None else folded + MINUTE)
     if whole:
         final_to = folding.marked_to if again is None else again + MINUTE
@@ -73,7 +76,7 @@ _EMPTY = (0,) * BUCKETS
 
 @dataclass(frozen=True, slots=True)
 class StatsSpan:
-    """A period in whole minutes and steps; the last step may be short."""
+    """A period in whole minutes, divided into steps. The last step may be shorter."""
 
     since: datetime
     until: datetime
@@ -186,7 +189,7 @@ def totals_span(
     counted_until: datetime | None,
     final_to: datetime | None,
 ) -> TotalsSpan:
-    """Return the minutes to read; without `since`, the last hour, to learn queues and tasks."""
+    """Return the minutes to read. Without `since`, read the last hour to learn queues and tasks."""
     if counted_until is None:
         at = since or now.replace(second=0, microsecond=0)
         return TotalsSpan(at, at, at, None)

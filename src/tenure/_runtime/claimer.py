@@ -29,7 +29,7 @@ _LONGEST_JITTER = 0.05
 
 
 class Isolation:
-    """Decide when a process may hold only a single suspect, and when it makes room for one.
+    """Decide when a process may hold only a single suspect, and when it should make room for one.
 
     A suspect that takes down more than its own process can be claimed only by a process that holds
     no other jobs (rule 8). A busy process always holds some jobs, so it stops claiming for a while
@@ -65,7 +65,7 @@ class Isolation:
         return boottime() < self._makes_room_until
 
     def limit(self, wanted: int) -> int:
-        """Return how many worker losses make a claim skip a suspect, given the jobs requested."""
+        """Return how many worker losses make a claim for this many jobs skip a suspect."""
         if wanted or len(self._held_leases):
             return self._alone_from
         self._free_at = boottime()
@@ -73,7 +73,7 @@ class Isolation:
         return MAX_WORKER_LOSSES
 
     async def check_for_suspects(self, link: AsyncRunner) -> None:
-        """If a suspect is waiting, pause claims for up to one lease, at most every two leases."""
+        """If a suspect is waiting, pause claims for up to one lease, once every two leases."""
         now = boottime()
         if now < self._free_at + self._lease or not len(self._held_leases):
             return
@@ -162,7 +162,7 @@ class Claimer(Service):
         await self._spread(woken)
         await self._learn_names()
         self._woken = False
-        # Empty lanes are skipped while claims come back full, but always read before sleeping.
+        # Empty lanes are skipped while claims come back full, but are always read before sleeping.
         lanes = self._lanes.next_lanes(woken=woken or not self._filled)
         claims = await self._claim_above(lanes, capacity, self._link)
         self._misses = 0 if claims.jobs else self._misses + woken
@@ -208,10 +208,10 @@ class Claimer(Service):
         return claims
 
     async def _skip(self, lanes: list[Lane], link: ClosableRunner) -> list[Lane]:
-        """Let a scan read the rows that a claim couldn't get past, and return the next lanes."""
+        """Leave the rows that a claim couldn't get past to a scan, and return the next lanes."""
         _, now = await link.run(self._store.leases.next_due(lanes))
         self._lanes.skip(lanes, now)
-        # Log this only once: it may recur until the scans are done.
+        # Log this only once, because it may recur until the scans are done.
         level = logging.DEBUG if self._has_warned else logging.WARNING
         self._has_warned = True
         log.log(
@@ -227,7 +227,7 @@ class Claimer(Service):
     def _request_rescue(self) -> None:
         """Request a sweep of expired leases, because the queue looks empty.
 
-        At most once per poll.
+        This happens at most once per poll.
         """
         if boottime() >= self._sweep_at:
             self._sweep_at = boottime() + self._poll
@@ -273,7 +273,8 @@ class Claimer(Service):
         return claims
 
     def _holding(self, op: Op[ClaimResult], sent_at: float) -> Op[ClaimResult]:
-        # Runs where the response arrives: a blocked loop must not delay renewals (rule 7).
+        # This runs where the response arrives, so that a blocked loop can't delay renewals (rule
+        # 7).
         claims = yield from op
         self._dispatcher.hold(claims, sent_at)
         return claims
@@ -295,7 +296,7 @@ class Claimer(Service):
             self.slot_freed()
 
     async def scan(self, link: ClosableRunner) -> int:
-        """Claim jobs below the floors that were committed late or locked; may be slow."""
+        """Claim jobs below the floors, which were committed late or locked. This may be slow."""
         began = boottime()
         if began < self._scan_at or (self._filled and not self._lanes.has_skipped):
             return 0
@@ -342,7 +343,8 @@ class Claimer(Service):
             await self.sleep(random.uniform(0, limit))  # noqa: S311 - spreads load
 
     async def _learn_names(self) -> None:
-        # At most once per second. If dead index entries make this slow, the scan reads the names.
+        # This runs at most once per second. If dead index entries make it slow, the scan reads the
+        # names.
         if not self._everything or self._names_slow or boottime() < self._names_at:
             return
         began = boottime()
@@ -373,7 +375,7 @@ class Claimer(Service):
 
 
 class BacklogClaimer(Service):
-    """While there is a backlog, claim over a second connection. Also scan below the floors.
+    """Claim over a second connection while there is a backlog, and scan below the floors.
 
     With only one claim in flight, the server would wait while this process reads the claimed jobs,
     and this process would wait while the server claims more.

@@ -1,7 +1,7 @@
-"""Record that a job is about to start, if its next loss must be counted.
+"""Record that a job is about to start, if its next loss has to be counted.
 
-This applies to jobs that were lost before and to jobs that fail on loss. Other jobs need no
-statement.
+This applies to jobs that were lost before and to jobs that fail on loss. For other jobs, no
+statement is needed.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A child's counters, in shared memory that its parent can read even after killing the child."""
+"""A child's counters, in shared memory that its parent can read even after the child was killed."""
 
 import json
 import mmap
@@ -16,8 +16,8 @@ from tenure._runtime.events import RuntimeEvents
 from tenure._runtime.held_leases import HeldLease
 from tenure._services.base import Service
 
-# Written to the inactive half, then activated with one byte, so a reader always finds a complete
-# copy, even if the child was killed while writing.
+# The child writes to the inactive half, then activates it with one byte. A reader therefore always
+# finds a complete copy, even if the child was killed while writing.
 _HALF = 512 * 1024
 _SIZE = 8 + 2 * _HALF
 _LENGTH = struct.Struct("=I")
@@ -49,7 +49,7 @@ class SharedCounters:
         at = 8 + self._memory[0] * _HALF
         [length] = _LENGTH.unpack_from(self._memory, at)
         text = self._memory[at + _LENGTH.size : at + _LENGTH.size + min(length, _HALF)]
-        # The copy is invalid only if two were written during this read.
+        # The copy is invalid only if two more were written during this read.
         with suppress(ValueError):
             self._last = json.loads(text) if length else self._last
         return self._last
@@ -65,7 +65,7 @@ OTHERS = "(others)"
 
 
 class WorkerCounters:
-    """Count attempts on the thread that runs handlers, and rescues also on the service thread."""
+    """Count attempts on the thread that runs handlers, and rescues on the service thread too."""
 
     def __init__(self) -> None:
         self.started: Counter[str] = Counter()
@@ -124,7 +124,7 @@ class WorkerCounters:
 
 
 class CountersWriter(Service):
-    # Runs on the service thread, so a blocked loop doesn't look idle.
+    # This runs on the service thread, so a blocked loop doesn't look idle.
 
     name = "counters"
 

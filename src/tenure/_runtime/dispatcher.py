@@ -49,7 +49,7 @@ class Executors:
     process: Executor | None
 
     def executor_for(self, held: HeldLease) -> Executor:
-        """Choose the executor: always a process for a suspect, regardless of its task."""
+        """Choose the executor. A suspect always gets its own process, regardless of its task."""
         if self.process is not None and (held.task.process or held.suspect):
             return self.process
         return self.loop if held.task.is_async else self.thread
@@ -143,7 +143,7 @@ class Dispatcher:
         self.start_claimed()
 
     def hold(self, claims: ClaimResult, sent_at: float) -> None:
-        """Hold claimed jobs for renewal. Callable from any thread: the loop may be blocked."""
+        """Hold claimed jobs for renewal. Any thread may call this, as the loop may be blocked."""
         taken, unknown = [], []
         for claimed in claims.jobs:
             task = self._tasks.get(claimed.job.task)
@@ -166,7 +166,7 @@ class Dispatcher:
         self.start_claimed()
 
     def start_claimed(self) -> None:
-        """Start claimed jobs; suspects and jobs on their last attempt never wait for a slot."""
+        """Start claimed jobs. Suspects and jobs on their last attempt never wait for a slot."""
         if not self._claimed:
             return
         urgent = []
@@ -190,7 +190,7 @@ class Dispatcher:
             self._release_unknown(claimed)
 
     def _release_unknown(self, claimed: ClaimedJob) -> None:
-        """Release a job whose task isn't registered here, for a worker on a newer release."""
+        """Release a job whose task isn't registered here, so a newer worker can take it."""
         if claimed.job.task not in self._settings.unknown_tasks:
             log.warning(
                 "task %r is not registered here, leaving its jobs to other workers",
@@ -221,8 +221,8 @@ class Dispatcher:
                 and self._confirmer is not None
                 and executor is not self._executors.process
             ):
-                # The job keeps its slot while it waits. The process executor does its own
-                # confirming.
+                # The job keeps its slot while it waits. The process executor confirms starts
+                # itself.
                 held.mark(Phase.AWAITING_PROCESS)
                 self._confirmer.confirm(held).add_done_callback(partial(self._confirmed, held))
             else:
@@ -237,15 +237,15 @@ class Dispatcher:
 
     def _start_in(self, executor: Executor, held: HeldLease, now: float) -> None:
         if executor is self._executors.process:
-            # The job may have to wait for a process; its timeout starts once it has one.
+            # The job may have to wait for a process. Its timeout starts once it has one.
             held.mark(Phase.AWAITING_PROCESS)
         else:
             held.begin(Phase.STARTED, now)
         try:
             held.running = executor.start(held, self._ended)
         except (OSError, RuntimeError) as error:
-            # This process is out of threads or descriptors, but others may not be. Pause, or it
-            # would claim the job again immediately.
+            # This process is out of threads or descriptors, but others may not be. Pause, because
+            # it would otherwise claim the job again immediately.
             log.error(
                 "job %s could not start, released: %s",
                 held.job.id,
@@ -330,7 +330,7 @@ class Dispatcher:
             job = self._sealing.open_job_if_possible(held.job)
             error = self._settings.redactor.error(outcome.error, of=job, whole=unread)
             _report(held, error, settlement)
-            # Dead letters are grouped and listed by the signature, so it holds no secret.
+            # Dead letters are grouped and listed by signature, so it must not contain a secret.
             stored = replace(settlement.error or outcome.error, signature=error.signature)
             settlement = replace(settlement, error=stored)
         follow_ups = held.lease_state.follow_ups if succeeded else []

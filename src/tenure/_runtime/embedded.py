@@ -55,7 +55,7 @@ async def inside(
 
 
 def presences(app: WorkerHost) -> Sequence[WorkerState]:
-    """Return the states of this app's workers here; offline once their service thread has ended."""
+    """Return the states of this app's workers here: offline once the service thread has ended."""
     return [runtime.presence for runtime in _RUNNING.get(app, ())]
 
 

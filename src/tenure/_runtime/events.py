@@ -27,7 +27,7 @@ _RETURNS: dict[AttemptOutcome, JobEventName] = {
     AttemptOutcome.SNOOZED: "snoozed",
     AttemptOutcome.RELEASED: "released",
 }
-# The event for the outcome itself; the event for the job's new state follows.
+# The event for the outcome itself. The event for the job's new state follows it.
 _FIRST: dict[AttemptOutcome, JobEventName] = {
     AttemptOutcome.TIMED_OUT: "timed_out",
     AttemptOutcome.LOST: "lost",

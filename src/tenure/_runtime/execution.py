@@ -37,8 +37,8 @@ from tenure.job import AsyncJob, Job, LeaseState
 from tenure.task import Definition
 
 _AFTER_A_LOSS = timedelta(seconds=1)
-# More than is stored, so logs can show more. Still limited: redacting 5 MB blocks the event loop
-# for seconds, and its handlers would time out.
+# This is more than is stored, so that logs can show more. It is still limited, because redacting 5
+# MB would block the event loop for seconds and its handlers would time out.
 _LONGEST_MESSAGE = 2 * MAX_MESSAGE
 _LONGEST_TRACE = 2 * MAX_TRACE
 OUTAGE = Error("Outage", "stopped because its lease could not be renewed")
@@ -75,7 +75,7 @@ def outcome_of_exception(
 ) -> Outcome:
     try:
         return _judged(error, task, why, limit)
-    except BaseException as defect:  # noqa: BLE001 - no defect may keep a slot and a lease
+    except BaseException as defect:  # noqa: BLE001 - a defect must not keep a slot and a lease
         return outcome_of_internal_error(defect, task)
 
 
@@ -106,8 +106,8 @@ def _judged(
         case _ if why is not None:
             return outcome_of_stop(why, limit)
         case LeaseLost():
-            # If the lease is really lost, the store rejects this. Otherwise it keeps the job from
-            # spinning.
+            # If the lease is really lost, the store rejects this. Otherwise, it keeps the job from
+            # being retried in a tight loop.
             return Snoozed(_AFTER_A_LOSS)
         case asyncio.CancelledError() | Stopped():
             return Failed(Error(type(error).__name__, "cancelled, but not by the worker"))
@@ -129,7 +129,7 @@ def outcome_of_stop(why: StopReason, limit: timedelta | None) -> Outcome:
 
 
 def _describe(error: BaseException) -> Error:
-    """Describe an exception within limits; use only its type if the message can't be read."""
+    """Describe an exception within limits. If its message can't be read, use only its type."""
     kind = "unknown"
     # Catch everything: a SystemExit would end this thread or loop.
     try:
@@ -164,7 +164,7 @@ class Executor(Protocol):
 
 
 class HandlerCall:
-    """One call to a handler; raises InvalidArguments if the arguments don't fit."""
+    """One call to a handler. Raises InvalidArguments if the arguments don't fit."""
 
     __slots__ = (
         "_is_async", "_middleware", "excerpt", "function", "handle", "named", "positional"

@@ -54,7 +54,7 @@ class Heartbeat(Service):
         self.last_heartbeat_at = 0.0
 
     async def tick(self) -> int:
-        """Send one heartbeat; every sixth time, also read settings and count peers."""
+        """Send one heartbeat. Every sixth time, also read settings and count peers."""
         await self._send_heartbeat()
         if self._heartbeat_count % _LOOK_AROUND_EVERY == 0:
             changed = await self._link.run(self._store.settings.changed())

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class StopReason(Enum):
-    """Why a handler must stop; a later member overrides an earlier one."""
+    """Why a handler must stop. A later member overrides an earlier one."""
 
     CANCEL = "cancel requested"
     TIMEOUT = "timed out"
@@ -45,7 +45,7 @@ class RunningHandler(Protocol):
         """Make the cancel request visible to the handler."""
 
     def kill(self) -> bool:
-        """Kill the handler; return False if only ending the whole child would stop it."""
+        """Kill the handler. Return False if only ending the whole child would stop it."""
 
 
 class HeldLease:
@@ -100,7 +100,7 @@ class HeldLease:
         self.trusted_until: float = sent_at + terms.trusted_for
 
     def extend(self, sent_at: float) -> None:
-        # A renewal and a report may overlap: the store's expiry is at least the later of the two.
+        # A renewal and a report may overlap. The store's expiry is at least the later of the two.
         sent_at = self.sent_at = max(sent_at, self.sent_at)
         self.renew_at = sent_at + self.terms.renew_after
         self.trusted_until = sent_at + self.terms.trusted_for
@@ -134,7 +134,7 @@ class HeldLease:
 
     @property
     def took(self) -> timedelta | None:
-        """How long the attempt ran; None if it hasn't started or hasn't ended."""
+        """How long the attempt ran, or None if it hasn't started or hasn't ended."""
         if self.started_at is None or self.ended_at is None:
             return None
         return timedelta(seconds=self.ended_at - self.started_at)
@@ -159,8 +159,8 @@ class HeldLease:
             self._board.mark(self.slot_index, phase)
 
     def time_out(self, retry_after: timedelta) -> None:
-        # Runs on the service thread, so it takes the lock: the place may now belong to another
-        # lease.
+        # This runs on the service thread, so it takes the lock, because the place may now belong to
+        # another lease.
         self.phase = Phase.TIMED_OUT
         if self._board is not None:
             with self._board.lock:

@@ -11,7 +11,7 @@ from tenure.config import Defaults
 
 
 class WorkerHost(Protocol):
-    """The part of `Tenure` that the runtime uses, so it doesn't have to import it."""
+    """The part of `Tenure` that the runtime uses, so that it doesn't have to import the class."""
 
     hooks: Hooks
     tasks: Registry
@@ -24,7 +24,7 @@ class WorkerHost(Protocol):
 
     @property
     def listen(self) -> bool | None:
-        """Whether workers LISTEN; None means yes, unless there's a pooler in between."""
+        """Whether workers use LISTEN. None means yes, unless there's a pooler in between."""
 
     @property
     def program(self) -> str:

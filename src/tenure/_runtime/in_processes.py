@@ -37,8 +37,8 @@ _AFTERMATH = 1.0
 _IDLE = 60.0
 _SUSPECTS_PER_CORE = 2
 _AFTER_NO_START = timedelta(seconds=10)
-# Why a handler's process ended, as counted by a metric: not needed, could not load the app,
-# stopped with its handler, or died.
+# Why a handler's process ended, as counted by a metric: it was no longer needed, could not load the
+# app, was stopped with its handler, or died.
 ENDS = (
     *("idle", "replaced", "closed", "refused"),
     *(why.name.lower() for why in StopReason),
@@ -66,7 +66,7 @@ class ProcessExecutor:
         confirm: "Callable[[HeldLease], Awaitable[bool]] | None" = None,
     ) -> None:
         self._command = command
-        # Copied now, because a handler may change both, and then no process could load the app.
+        # Copy both now, because a handler may change them, and then no process could load the app.
         self._environment = dict(os.environ)
         self._directory = _directory()
         self._keep = keep
@@ -127,13 +127,14 @@ class ProcessExecutor:
                 error,
                 extra=log_fields(held.job),
             )
-            # Released, not snoozed: no handler ran, so a suspect remains a suspect.
+            # Release the job instead of snoozing it. No handler ran, so a suspect remains a
+            # suspect.
             outcome = Released(error=Error("CannotStart", str(error)), after=_AFTER_NO_START)
         except (OSError, ValueError, asyncio.IncompleteReadError) as error:
             log.warning(
                 "job %s: its process failed: %s", held.job.id, error, extra=log_fields(held.job)
             )
-        except Exception as defect:  # noqa: BLE001 - no defect may keep a slot and a lease
+        except Exception as defect:  # noqa: BLE001 - a defect must not keep a slot and a lease
             outcome = execution.outcome_of_internal_error(defect, held.task)
             if running.process is not None:
                 running.process.kill()
@@ -167,7 +168,7 @@ class ProcessExecutor:
             asyncio.get_running_loop().call_later(_IDLE, self._end_idle)
 
     async def _end(self, process: "_HandlerProcess", why: str | None) -> None:
-        """End a process and count it; no `why` means that it died on its own."""
+        """End a process and count it. Without `why`, it died on its own."""
         await process.end()
         self.ended[why or process.died_of] += 1
 
@@ -180,7 +181,7 @@ class ProcessExecutor:
             ending.add_done_callback(self._tasks.discard)
 
     async def _free(self, held: HeldLease) -> "_HandlerProcess":
-        """Return an idle or new process; TimeoutError if the job must stop first."""
+        """Return an idle or new process. Raise TimeoutError if the job must stop first."""
         process = self._take_idle(held)
         if process is None:
             async with self._starts:
@@ -194,7 +195,7 @@ class ProcessExecutor:
 
         If a job is a suspect for the second time, it never gets a process that the previous job may
         still kill, because that death would be blamed on the suspect. A first-time suspect can get
-        any process: there may be many of them, and most are innocent.
+        any process, because there may be many such jobs, and most are innocent.
         """
         for dead in [process for process in self._idle if process.gone]:
             self._idle.remove(dead)
@@ -219,7 +220,7 @@ class ProcessExecutor:
             loaded = await process.loaded()
         finally:
             if not loaded:
-                # None: the job had to stop while the process was loading the app.
+                # None means that the job had to stop while the process was loading the app.
                 await self._end(process, "closed" if loaded is None else "refused")
         if not loaded:
             raise CannotStart("the process for its handler could not load the app")
@@ -264,7 +265,8 @@ class _HandlerProcess:
         self._outlived = asyncio.create_task(self._end_group())
         self.ended = False
         self.idle_from = -math.inf
-        # Read once per process: reading it for each job took longer than a short handler.
+        # Read it once per process, because reading it for each job took longer than a short
+        # handler.
         self.kills_before = out_of_memory_kills()
 
     @property
@@ -283,7 +285,7 @@ class _HandlerProcess:
         return "signal" if (self.code or 0) < 0 else "exit"
 
     async def loaded(self) -> bool:
-        """Return once the process has loaded the app; False if it ended first."""
+        """Return True once the process has loaded the app, or False if it ended first."""
         with contextlib.suppress(OSError):  # a broken connection: it has ended
             return bool(await self._reader.readline())
         return False
@@ -314,7 +316,8 @@ class _HandlerProcess:
     def kill(self) -> None:
         """Kill the process and its group, including programs the handler started."""
         self.ended = True
-        # Not Process.kill(): it may reap the process, and asyncio's own wait would miss the exit.
+        # Don't use Process.kill(). It may reap the process, and asyncio's own wait would miss the
+        # exit.
         if self._process.returncode is None:
             os_process.kill(self._process.pid)
 
@@ -327,9 +330,10 @@ class _HandlerProcess:
         self._writer.close()
 
     async def _end_group(self) -> None:
-        # Wait for the process itself: a forked copy may keep the channel open after it dies.
+        # Wait for the process itself, because a forked copy may keep the channel open after it
+        # dies.
         await self._process.wait()
-        # The group's number may be reused once it is gone: kill only groups in our own session.
+        # The group's number may be reused once it is gone, so kill only groups in our own session.
         if self._process.pid in os_process.groups(os.getsid(0)):
             os_process.kill(self._process.pid)
         # A copy in its own session survives, so close the channel after the last messages arrive.

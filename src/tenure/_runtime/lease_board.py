@@ -18,13 +18,14 @@ from typing import NamedTuple
 from tenure._model.ids import JobId, Token, WorkerId
 from tenure._model.lease import Lease
 
-# Heartbeats from the event loop and the service thread, and the number of jobs run. Places follow.
+# The heartbeats of the event loop and the service thread, and the number of jobs run. The places
+# for leases follow.
 _HEADER = struct.Struct("=ddd")
 # Job, token, lease length, the time by which the handler must have ended, the retry delay if it
 # times out, when it started or ended, attempt, maximum attempts, phase.
 # A place is written while its phase is FREE, so it is complete before it counts.
-# Later changes are one aligned store: `pack_into` zeroes before it writes, and a parent reading
-# in between would see a deadline long past.
+# Each later change is one aligned store. `pack_into` zeroes the memory before it writes, and a
+# parent reading in between would see a deadline long past.
 _PLACE = struct.Struct("=qqddddhhi")
 _LOOP_HEARTBEAT, _SERVICE_HEARTBEAT, _JOBS = 0, 1, 2
 _FIRST_DOUBLE = _HEADER.size // 8
@@ -35,7 +36,7 @@ NEVER = math.inf
 
 
 class Phase(IntEnum):
-    """A lease's progress. TIMED_OUT: the handler should have ended but is still running."""
+    """A lease's progress. TIMED_OUT means the handler should have ended but is still running."""
 
     FREE = 0
     UNSTARTED = 1
@@ -76,7 +77,7 @@ class BoardSummary(NamedTuple):
 
 
 class BoardHeartbeats(NamedTuple):
-    """Last heartbeats of a child's event loop and service thread; 0 before the first."""
+    """The last heartbeats of a child's event loop and service thread, or 0 before the first."""
 
     loop: float
     service: float
@@ -128,7 +129,7 @@ class LeaseBoard:
         self._ints[place * _PHASE_STRIDE + _PHASE] = phase
 
     def begin(self, place: int, phase: Phase, now: float) -> None:
-        # Before the phase, so a phase is never read with an older time.
+        # Write the time before the phase, so that a phase is never read with an older time.
         self._doubles[place * _STRIDE + _SINCE] = now
         self._ints[place * _PHASE_STRIDE + _PHASE] = phase
 

@@ -25,7 +25,7 @@ class LogTail:
 
     def __init__(self, job: JobRow, limit: int = MAX_LOG) -> None:
         self.job = job
-        # Stops a handler at its next log call if it must stop.
+        # This stops a handler at its next log call if it must stop.
         self.check: Callable[[], None] | None = None
         # Most handlers log nothing.
         self._lines: deque[str] | None = None
@@ -66,7 +66,8 @@ class LogTailHandler(logging.Handler):
             if excerpt.check is not None:
                 excerpt.check()
             for name, value in log_fields(excerpt.job).items():
-                # Not with a record factory: a handler's own field with the same name would raise.
+                # Don't use a record factory, because a handler's own field with the same name would
+                # raise.
                 vars(record).setdefault(name, value)
             with contextlib.suppress(Exception):
                 excerpt.add(_FORMAT.format(record))
@@ -74,7 +75,7 @@ class LogTailHandler(logging.Handler):
             _log.write_at_last(record)
 
     def _has_other_handler(self, record: logging.LogRecord) -> bool:
-        # Not getLogger: it takes a lock that a stopped thread may have left locked.
+        # Don't use getLogger, which takes a lock that a stopped thread may have left locked.
         known = logging.Logger.manager.loggerDict.get(record.name)
         logger: logging.Logger | None = logging.getLogger()
         if isinstance(known, logging.Logger):

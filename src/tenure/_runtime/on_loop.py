@@ -103,9 +103,9 @@ class LoopRun:
         self.held = held
 
     def run(self, handler: Coroutine[Any, Any, LoopOutcome]) -> bool:
-        """Run the handler until it first waits; return True if it ended without waiting."""
+        """Run the handler until it first waits. Return True if it ended without waiting."""
         held = self.held
-        # A stop requested while the loop was blocked may arrive after this.
+        # If a stop was requested while the loop was blocked, it may arrive only after this.
         if self._stopped or held.stopping is not None:
             handler.close()
             why = execution.outcome_of_exception(

@@ -21,7 +21,8 @@ from tenure.job import CURRENT
 
 
 class ThreadExecutor:
-    # Report finished handlers in groups: waking the loop takes longer than many handlers run.
+    # Report finished handlers in groups, because waking the loop takes longer than many handlers
+    # do.
 
     def __init__(self, engine: Engine, hooks: Hooks, *, slots: int) -> None:
         self._engine = engine
@@ -90,7 +91,7 @@ class ThreadExecutor:
         return outcome, call.excerpt.text() if call else None
 
     async def close(self) -> None:
-        """End idle threads; a thread that is still running ends with the process."""
+        """End idle threads. A thread that is still running ends with the process."""
         for _ in range(self._threads):
             self._begun.put(None)
 
@@ -101,7 +102,7 @@ class ThreadRun:
         self.interrupt: Interrupt = Interrupt()
 
     def enter(self) -> None:
-        """Allow interrupts of this thread; raise immediately if a stop was requested."""
+        """Allow interrupts of this thread. Raise immediately if a stop was requested."""
         self.interrupt.enter()
         if self.held.stopping is not None:
             raise Stopped(self.held.stopping.value)

@@ -31,7 +31,7 @@ _COUNTS = Path("/sys/fs/cgroup/memory.events"), Path("/proc/vmstat")
 
 
 def out_of_memory_kills() -> int:
-    """Return how many processes the out-of-memory killer has killed; 0 if unknown."""
+    """Return how many processes the out-of-memory killer has killed, or 0 if unknown."""
     for path in _COUNTS:
         with suppress(OSError, ValueError):
             for line in path.read_text().splitlines():
@@ -42,7 +42,7 @@ def out_of_memory_kills() -> int:
 
 
 def resident(pid: int) -> int:
-    """Return a process's resident memory in bytes; 0 if it is gone."""
+    """Return a process's resident memory in bytes, or 0 if the process is gone."""
     with suppress(OSError, ValueError, IndexError):
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
     return 0

@@ -1,6 +1,6 @@
 """The messages between a child and a handler's process: JSON, one message per line.
 
-We don't use pickle. Messages contain only plain values, and each side only constructs types that
+We don't use pickle. Messages contain only plain values, and each side constructs only types that
 its own code names.
 """
 
@@ -46,8 +46,8 @@ def decode(line: bytes) -> dict[str, Any]:
 
 
 def run(row: JobRow, lease: Lease) -> dict[str, Json]:
-    # Fields are sent in order and unconverted: using annotations took longer than running a short
-    # handler.
+    # Fields are sent in order and without conversion, because using annotations took longer than
+    # running a short handler.
     return {"run": _values(row), "lease": [lease.claimed_by.hex, lease.ttl.total_seconds()]}
 
 
@@ -72,7 +72,7 @@ def ended(outcome: Outcome, log: str | None, lease_state: LeaseState) -> dict[st
 
 
 def read_ended(message: dict[str, Any], lease_state: LeaseState) -> tuple[Outcome, str | None]:
-    """Read the outcome and log from an `ended` message; update the lease state."""
+    """Read the outcome and the log from an `ended` message, and update the lease state."""
     lease_state.settled = message["settled"]
     lease_state.completed_in_caller_transaction = message["completed_in_caller_transaction"]
     lease_state.follow_ups = [serialization.load(job, NewJob) for job in message["follow_ups"]]

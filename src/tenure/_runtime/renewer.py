@@ -1,7 +1,7 @@
 """Renew leases until they are settled.
 
-The renewer runs on the service thread and has its own connection. So even if a handler blocks the
-event loop, its lease is still renewed.
+The renewer runs on the service thread and has its own connection, so leases are renewed even while
+a handler blocks the event loop.
 """
 
 from datetime import timedelta
@@ -79,7 +79,8 @@ class Renewer(Service):
             held.extend(sent_at)
             held.lease_state.cancel_requested |= answer.cancel_requested
         elif answer.answer is RenewStatus.LOST and held.lease_state.completed_in_caller_transaction:
-            # Its own transaction completed the job: there's nothing to renew or settle.
+            # The handler's own transaction completed the job, so there's nothing to renew or
+            # settle.
             held.lease_state.settled = True
         elif answer.answer is RenewStatus.LOST and not (
             held.phase is Phase.ENDED or held.lease_state.settled  # in the meantime

@@ -40,7 +40,8 @@ from tenure._services.rollup import RollupService
 from tenure._services.thread import ServiceThread, ServiceThreadConnection
 
 _LOOK = 0.01
-# The first empty claim may have started before the last settle was committed, but not the second.
+# The first empty claim may have started before the last settle was committed. The second can't
+# have.
 _EMPTY_CLAIMS = 2
 _CLAIM_WITHIN = 5.0
 
@@ -157,7 +158,7 @@ class WorkerRuntime:
         )
 
     def _subscribe(self) -> RuntimeEvents:
-        """Create the events; the log is notified first, then counters, then listeners."""
+        """Create the events. They notify the log first, then the counters, then the listeners."""
         events = RuntimeEvents()
         if self._options.log_successes:
             log_successes(events)
@@ -189,7 +190,7 @@ class WorkerRuntime:
         }
 
     def _build_services(self) -> Sequence[Service]:
-        """Create the service thread's services, on its loop, which owns their connections."""
+        """Create the service thread's services. Its loop owns their connections."""
         engine, store = self._app.engine, self._app.engine.store
         name = f"tenure {self._options.name}"
         renewal_connection = engine.service_connection(

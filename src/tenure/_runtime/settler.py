@@ -91,11 +91,11 @@ class Settler(Service):
         follow_ups: Sequence[NewJob] = (),
         completed_in_caller_transaction: bool = False,
     ) -> None:
-        """Settle soon; if the handler says it completed the job itself, check that."""
+        """Settle soon. If the handler says that it completed the job itself, check that."""
         self._add(_Item(held, ended, follow_ups, completed_in_caller_transaction))
 
     def put_completed(self, held: HeldLease) -> None:
-        # For jobs without a key, result or log, which share one statement and one event.
+        # This is for jobs without a key, result or log, which share one statement and one event.
         self._completed.append(held)
         self._empty.clear()
         self.run_soon()
@@ -136,7 +136,7 @@ class Settler(Service):
         return completed + len(batch)
 
     async def _complete(self) -> int:
-        """Complete a batch; the general statement settles what the short one didn't."""
+        """Complete a batch. The general statement settles whatever the short one didn't."""
         batch = list(itertools.islice(self._completed, _BATCH))
         leases = [held.lease for held in batch]
         left = await self._link.run(self._store.settlement.complete(leases))
@@ -166,7 +166,7 @@ class Settler(Service):
         return len(self._items)
 
     def _answered(self, item: _Item, answer: SettleResult) -> bool:
-        """Process the store's response; return False if the row is locked and must be retried."""
+        """Process the store's response. Return False if the row is locked and must be retried."""
         self._items.remove(item)
         if answer.answer is SettleStatus.BUSY:
             pause = min(_BUSY_LONGEST, _BUSY * 2.0 ** min(item.tries, 10))
@@ -200,7 +200,7 @@ class Settler(Service):
             return SettleResult(SettleStatus.BUSY)
 
     async def _settle_followed(self, item: _Item, ended: SettleRequest) -> SettleResult:
-        # In one transaction: if a result can't be stored, no follow-up is enqueued.
+        # Use one transaction, so that no follow-up is enqueued if the result can't be stored.
         fit = sanitized(ended)
         sealed = self._sealed(item, fit)
         if sealed.settlement.state is not ended.settlement.state:
@@ -229,7 +229,7 @@ class Settler(Service):
         return answer
 
     def _sealed(self, item: _Item, ended: SettleRequest) -> SettleRequest:
-        """Seal what the handler wrote. Only Tenure's own texts have no held lease."""
+        """Seal what the handler wrote. If there's no held lease, the texts are Tenure's own."""
         if item.held is None or not self._sealing.has_codec:
             return ended
         task = item.held.job.task

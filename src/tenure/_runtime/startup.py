@@ -1,4 +1,4 @@
-"""Startup steps for every process: wait for the schema, listen for wakeups."""
+"""Startup steps for every process: wait for the schema and listen for wakeups."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -28,7 +28,7 @@ def redact_url(url: str) -> str:
 
 
 async def wait_for_schema(app: WorkerHost) -> None:
-    """Wait for the database, then check its schema; raise SchemaError if it doesn't match."""
+    """Wait for the database, then check its schema. Raise SchemaError if it doesn't match."""
     while True:
         try:
             await app.engine.arun(app.engine.store.schema.check())

@@ -21,7 +21,7 @@ _set_async_exc = ctypes.pythonapi.PyThreadState_SetAsyncExc
 _set_async_exc.argtypes = [ctypes.c_ulong, ctypes.py_object]
 
 _AGAIN = 0.01
-# Packages whose frames may hold a lock or use a connection; Tenure itself is listed by module.
+# Packages whose frames may hold a lock or use a connection. Tenure itself is listed by module.
 _LOCKING = frozenset(
     {
         "_frozen_importlib", "_frozen_importlib_external", "_weakrefset", "aiomysql", "asyncpg",
@@ -46,7 +46,7 @@ _SERVICES = frozenset(
 )  # fmt: skip
 # The callers of every handler: frames below them aren't the handler's.
 _CALLERS = frozenset({"tenure._runtime.on_threads", "tenure._runtime.process_runner"})
-# Modules that are safe while waiting: the wait is inside a `try`, and so are its callers.
+# Modules that are safe while waiting, because the wait and its callers are inside a `try`.
 _WAITING = {"threading": frozenset({"queue", "threading", "concurrent"})}
 _JOINING = frozenset({"join", "_wait_for_tstate_lock"})
 # psycopg waits for the server here, inside `with lock`. A pool closes such a connection.
@@ -54,7 +54,7 @@ _DRIVERS_WAITING = frozenset({"psycopg.waiting", "psycopg.connection", "psycopg.
 
 
 def raise_into(thread: int) -> None:
-    """Raise `Stopped` at the thread's next bytecode step; this can't interrupt C code."""
+    """Raise `Stopped` at the thread's next bytecode step. This can't interrupt C code."""
     _set_async_exc(thread, ctypes.py_object(Stopped))
 
 
@@ -69,7 +69,8 @@ def is_safe(frame: FrameType | None) -> bool:
         return False
     allowed = _allowed_below(frame)
     if frame.f_globals.get("__name__") in (*_CALLERS, "contextlib"):
-        # Outside the handler, or between acquiring a resource and the code that releases it.
+        # The thread is outside the handler, or between acquiring a resource and the code that
+        # releases it.
         return False
     at: FrameType | None = frame
     while at is not None:
@@ -97,7 +98,7 @@ def _allowed_below(frame: FrameType) -> frozenset[str]:
 
 
 def _in_try_of_wait(frame: FrameType) -> bool:
-    """Whether this is `Condition.wait` inside its `try`: `gotit` is only set there."""
+    """Whether this is `Condition.wait` inside its `try`, the only place where `gotit` is set."""
     return frame.f_code.co_name == "wait" and "gotit" in frame.f_locals
 
 
@@ -126,12 +127,13 @@ class Interrupt:
             _raiser.add(self)
 
     def attempt(self) -> bool:
-        """Raise now if that is safe; return whether this interrupt is done."""
+        """Raise now if that is safe. Return whether this interrupt is done."""
         with self._lock:
             if self._thread is None or self._raised:
                 return True
-            # Check twice: the thread may have moved during the first check. After the second, this
-            # thread keeps the GIL unless the machine stalls it longer than the switch interval.
+            # Check twice, because the thread may have moved during the first check. After the
+            # second, this thread keeps the GIL unless the machine stalls it longer than the switch
+            # interval.
             frame = sys._current_frames().get(self._thread)  # noqa: SLF001 - the only way to see it
             at = None if frame is None else frame.f_lasti
             if not is_safe(frame):

@@ -1,9 +1,10 @@
-"""Stop handlers that ran out of time or may lose their lease, and report a blocked event loop.
+"""Stop handlers that run out of time or may lose their lease, and report a blocked event loop.
 
-The watchdog runs on the service thread. It escalates step by step: set the cancel flag, raise
-LeaseLost at the handler's next call, cancel the task or raise an exception in the thread, kill the
-handler's process, end the child. Code that holds the GIL blocks this thread too. In that case, the
-parent, which sees the same deadlines in shared memory, kills the child.
+The watchdog runs on the service thread. It escalates step by step. First it sets the cancel flag,
+then it raises LeaseLost at the handler's next call. After that, it cancels the task or raises an
+exception in the thread, kills the handler's process, and finally ends the child. Code that holds
+the GIL blocks this thread too. In that case, the parent, which sees the same deadlines in shared
+memory, kills the child.
 """
 
 import asyncio
@@ -87,7 +88,7 @@ class Watchdog(Service):
             )
             held.stop(StopReason.CANCEL, now)
         elif held.stopping is not None:
-            # For a lease, act slightly earlier, before the parent kills the child.
+            # If a lease is at risk, act slightly earlier, before the parent kills the child.
             share = _SHARE if held.stopping is StopReason.LEASE else 1
             if now >= held.stop_sent_at + share * stop_within:
                 self._force(held, held.stopping)

@@ -9,7 +9,7 @@ from tenure._store.engine import ServiceConnection
 from tenure._store.port import Store
 from tenure.config import Defaults
 
-# Spreads workers out, so one runs the chunk and the others find it already done.
+# This spreads workers out, so that one runs the chunk and the others find it already done.
 _SPREAD = 0.01
 _SHORTEST_SLEEP = 0.001
 _AFTER_ANOTHER = 0.1

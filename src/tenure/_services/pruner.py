@@ -1,4 +1,4 @@
-"""Create upcoming partitions and drop expired ones, provided that our role owns the tables."""
+"""Create upcoming partitions and drop expired ones, if our role owns the tables."""
 
 from datetime import timedelta
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 _BATCH = 500
-# A sweep this slow waited for a table lock, and no worker could renew during that time.
+# A sweep this slow must have waited for a table lock, during which no worker could renew leases.
 _WAITED = 1.0
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tenure._model.schedule import DeclareResult, FireResult, NewSchedule
 
 _BATCH = 100
-# Spreads schedulers out, so one fires a tick and the others find it already fired.
+# This spreads schedulers out, so that one fires a tick and the others find it already fired.
 _SPREAD = 0.005
 _SHORTEST_SLEEP = 0.001
 _AFTER_ANOTHER = 0.01
@@ -69,8 +69,8 @@ class Scheduler(Service):
     async def tick(self) -> int:
         if not self._declared and boottime() >= self._declare_at:
             await self._declare()
-        # Read the clock before the request: after a slow response, the next tick is early, never
-        # late.
+        # Read the clock before the request, so that after a slow response the next tick is early,
+        # never late.
         sent_at = boottime()
         if sent_at >= self._from_zero_at:
             self._floor, self._from_zero_at = None, sent_at + self._sweep
@@ -156,7 +156,7 @@ class Scheduler(Service):
             return wait
         spread = random.uniform(0, _SPREAD)  # noqa: S311 - spreads load
         if self._passed_over:
-            # Other schedules may be due behind it, and they must not wait for a poll.
+            # More schedules may be due after this one, and they must not wait for a poll.
             longest = self.pause.total_seconds() / 10
             return min(longest, _AFTER_ANOTHER * 2.0 ** min(self._passed_over - 1, 10)) + spread
         if self._due_at is not None:

@@ -87,7 +87,7 @@ class ServiceThread:
         self._last_words = last_words
         if self._stop is not None:
             self.call(self._stop.set)
-            # Not in the loop's executor: handlers may have filled it or shut it down.
+            # Don't use the loop's executor, because handlers may have filled it or shut it down.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_STOP_WITHIN):
                     while not self._ended.is_set():  # noqa: ASYNC110 - a thread sets it

@@ -58,7 +58,7 @@ class Notifier(Protocol):
         """Wake these queues' workers, without waiting or raising."""
 
     def listen(self) -> AsyncIterator[str]:
-        """Yield wakeups, and "" as a heartbeat. Raise Unreachable when the connection breaks."""
+        """Yield wakeups, and "" as a heartbeat. Raise Unreachable if the connection breaks."""
 
     def check(self) -> None:
         """Raise Unreachable, with the reason, if wakeups don't get through."""
@@ -102,14 +102,16 @@ class Engine(Protocol):
     async def arun(self, op: Op[T], connection: Any = None) -> T: ...
 
     def reserve_pool(self, name: str, *, connections: int, waiting: int) -> Engine:
-        """Return this engine with a pool of its own for `run` and `arun`, which no other operation
-        uses up. If more than `waiting` async operations wait for a connection, they fail with
-        Overloaded.
+        """Return this engine with its own pool for `run` and `arun`, which other operations can't
+        exhaust.
+
+        If more than `waiting` async operations wait for a connection, they fail with Overloaded.
         """
 
     def limit_waiting(self, waiting: int) -> None:
-        """Let further async operations fail with Overloaded while this many wait. Call it before
-        the first operation.
+        """While this many async operations are waiting, let further ones fail with Overloaded.
+
+        Call it before the first operation.
         """
 
     def session(self) -> AbstractContextManager[Runner]:
@@ -147,7 +149,7 @@ class Engine(Protocol):
     def migrations(self) -> Sequence[Migration]: ...
 
     def reserve_connections(self, connections: int) -> None:
-        """Let the pools grow to this many connections, because every handler may need one."""
+        """Let the pools grow to this many connections, since every handler may need one."""
 
     def close(self) -> None:
         """Close the sync connections."""

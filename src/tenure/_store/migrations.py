@@ -1,4 +1,4 @@
-"""Find out which migrations exist and which are pending. Each store defines what they do."""
+"""Determine which migrations exist and which are pending. Each store defines what they do."""
 
 import re
 from collections.abc import Sequence

@@ -1,9 +1,11 @@
 """The interface between Tenure and a database: operations as generators that do no I/O.
 
-An operation yields steps and receives rows. So it's written only once, and either a sync or an
-async session can run it. Each method is documented in the corresponding file in `_store/postgres`.
+An operation yields steps and receives rows. It is therefore written only once, and can be run by
+either a sync or an async session. Each method is documented in the corresponding file in
+`_store/postgres`.
 
-Longer than 500 lines because one page shows every operation that a store must have.
+This file is longer than 500 lines because it lists every operation that a store must have in one
+place.
 """
 
 from __future__ import annotations
@@ -438,7 +440,7 @@ class OverviewStore(Protocol):
 
 
 class InspectionStore(Protocol):
-    """Facts for people and for `tenure doctor`. None of them reads an unbounded set."""
+    """Facts for people and for `tenure doctor`. None of these queries reads an unbounded set."""
 
     def leases(
         self,

@@ -34,7 +34,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class RawSql:
-    """SQL that the store built itself.
+    """SQL that was built by the store itself.
 
     `session` means it changes more than the current transaction.
     """

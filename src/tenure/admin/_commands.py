@@ -14,7 +14,7 @@ P = ParamSpec("P")
 
 
 class CommandGroup:
-    """The base class for command groups. It has a database, and runs operations on it."""
+    """The base class for command groups. It runs operations on one database."""
 
     def __init__(self, engine: Engine, *, runner: Runner | None = None) -> None:
         self._engine = engine
@@ -32,7 +32,7 @@ class CommandGroup:
 
 async def on_a_thread(act: Callable[[], T]) -> T:
     """Run sync code on a thread. It keeps running even if the caller stops awaiting it."""
-    import asyncio  # noqa: PLC0415 - callers have loaded it, and sync programs do without it
+    import asyncio  # noqa: PLC0415 - async callers have it loaded, sync programs don't need it
 
     return await asyncio.to_thread(act)
 

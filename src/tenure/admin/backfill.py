@@ -63,7 +63,7 @@ class Window:
 
 
 def window(row: ScheduleRow, since: datetime, until: datetime, now: datetime) -> Window:
-    """Return a backfill's window. Ticks that haven't run yet are left to the schedule."""
+    """Return a backfill's window. The schedule itself handles ticks that haven't run yet."""
     aware(since, "since")
     aware(until, "until")
     if since > until:

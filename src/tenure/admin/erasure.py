@@ -1,4 +1,4 @@
-"""Erase what is stored about a person: jobs with everything that belongs to them."""
+"""Erase what is stored about a person: their jobs, and everything that belongs to those jobs."""
 
 import secrets
 from typing import Final

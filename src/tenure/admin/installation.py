@@ -122,7 +122,8 @@ class Queues(CommandGroup):
 
         Args:
             name: The queue.
-            quotas: The quotas by name, such as `{"live_jobs": 1000}`. A missing one has no limit.
+            quotas: The quotas by name, such as `{"live_jobs": 1000}`. A missing quota means no
+                limit.
             by: Who is doing this and why, for the audit log.
 
         Returns:
@@ -137,11 +138,11 @@ class Queues(CommandGroup):
 
     @AdminCommand
     def usage(self, queues: Sequence[str], *, most: int = 100_000) -> Op[QueueUsage]:
-        """Estimate how many live jobs and payload bytes some queues hold together, for quotas.
+        """Estimate the total live jobs and payload bytes in some queues, for quotas.
 
         Args:
             queues: The queues, as names or as prefixes such as `"mail.*"`.
-            most: Count up to this many jobs.
+            most: The maximum number of jobs to count.
 
         Returns:
             The estimate. The bytes come from a sample of 1,000 jobs.
@@ -266,7 +267,8 @@ class RuntimeSettings(CommandGroup):
     def redactor(self) -> Op[Redactor]:
         """Return the redactor for the fields named in the `redact` setting.
 
-        Pass any job, attempt, item and schedule data that you display through it.
+        Before you display data from jobs, attempts, items or schedules, pass it through the
+        redactor.
 
         Returns:
             The redactor, which also hides the built-in field names.
@@ -358,8 +360,8 @@ class Audit(CommandGroup):
 
         Args:
             by: Who did this and why.
-            action: What was done, such as `"payload.read"`.
-            targets: What it was done to, such as `["job:5"]`.
+            action: The action, such as `"payload.read"`.
+            targets: The targets of the action, such as `["job:5"]`.
             after: Details to store with it.
         """
         return self._store.audit.record(by, action, targets, after=after)

@@ -156,8 +156,8 @@ class EnqueueCommands(CommandGroup):
                 response and enqueues nothing. Keys are separate for each actor.
             notes: Fields to store in each job's `meta`. They are ignored when comparing repeated
                 requests.
-            patterns: Refuse a key that a job in another queue holds than those that match one of
-                these, such as `"mail.*"` (default: all queues match).
+            patterns: Queue patterns, such as `"mail.*"`. Refuse a key that is held by a job in a
+                queue that matches none of them (default: all queues match).
 
         Returns:
             One result for each job, in order.
@@ -165,7 +165,7 @@ class EnqueueCommands(CommandGroup):
         Raises:
             InvalidValue: There are too many jobs, or an option is out of range.
             IdempotencyConflict: The key belongs to a different request.
-            KeyHeldElsewhere: A job in a queue that `patterns` don't match holds a key.
+            KeyHeldElsewhere: A key is held by a job in a queue that `patterns` don't match.
         """
         if not 1 <= len(jobs) <= _MOST_AT_ONCE:
             raise InvalidValue(
@@ -211,11 +211,11 @@ class EnqueueCommands(CommandGroup):
         return answers
 
     def _check_holders(self, answers: Sequence[EnqueueResult], patterns: Sequence[str]) -> Op[None]:
-        """Refuse keys held in other queues: the caller must not learn of those jobs."""
+        """Refuse keys held in other queues, because the caller must not learn of those jobs."""
         made = {answer.id for answer in answers if answer.created}
         holders = sorted({answer.id for answer in answers} - made)
         queues = (yield from self._store.jobs.queues_of(holders)) if holders else {}
-        # A holder that was pruned is treated like one in another queue.
+        # A key's holder that has been pruned is treated like a job in another queue.
         if any(h not in queues or not access.matches(patterns, queues[h]) for h in holders):
             raise KeyHeldElsewhere(
                 "a job that you may not see holds the key; use another key, or ask an operator to "
@@ -302,8 +302,8 @@ class Jobs(EnqueueCommands, SearchCommands):
             count: The page size, 1 to 1,000 (default: 50).
             after: The previous page's `next`.
             patterns: Only queues that match one of these, such as `"mail.*"` (default: all queues).
-            largest: Leave out payload fields above this many bytes of JSON; 0 leaves out all
-                (default: none is left out).
+            largest: Omit payload fields larger than this many bytes of JSON. 0 omits all of them
+                (default: omit none).
 
         Returns:
             A page of jobs.
@@ -498,7 +498,7 @@ class Jobs(EnqueueCommands, SearchCommands):
 
     @AdminCommand
     def revoke(self, ids: Ids, by: By, *, dry_run: bool = False) -> Op[Sequence[bool]]:
-        """Take running jobs away from their workers, and end the jobs.
+        """Take running jobs away from their workers and end them.
 
         The worker can no longer write to the job. Prefer `cancel`.
 
@@ -573,7 +573,7 @@ class Jobs(EnqueueCommands, SearchCommands):
         run_at: datetime | None = None,
         dry_run: bool = False,
     ) -> Op[Sequence[bool]]:
-        """Move queued jobs to another queue, priority or time.
+        """Move queued jobs to another queue, priority or start time.
 
         Args:
             ids: Job ids, as numbers or strings.

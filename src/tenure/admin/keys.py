@@ -14,7 +14,7 @@ class DeduplicationKeys(CommandGroup):
 
     @AdminCommand
     def free(self, task: str, key: str, by: By) -> Op[FreeResult]:
-        """Free a key before its time, so the next enqueue with it creates a job.
+        """Free a key early, so that the next enqueue with it creates a new job.
 
         A queued or running job keeps its key. Cancel it first.
 

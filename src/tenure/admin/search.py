@@ -80,8 +80,8 @@ class SearchCommands(CommandGroup):
             after: The previous page's `next`.
             widen: Search 50,000 (0), 250,000 (1) or 1,000,000 (2) rows (default: 0).
             patterns: Only queues that match one of these, such as `"mail.*"` (default: all queues).
-            largest: Leave out payload fields above this many bytes of JSON; 0 leaves out all
-                (default: none is left out).
+            largest: Omit payload fields larger than this many bytes of JSON. 0 omits all of them
+                (default: omit none).
 
         Returns:
             A page of jobs, and how far the search got.
@@ -122,11 +122,11 @@ class SearchCommands(CommandGroup):
 
         Args:
             ids: Up to 1,000 job ids, as numbers or strings.
-            largest: Leave out payload fields above this many bytes of JSON; 0 leaves out all
-                (default: none is left out).
+            largest: Omit payload fields larger than this many bytes of JSON. 0 omits all of them
+                (default: omit none).
 
         Returns:
-            Those of the jobs that exist, in no order.
+            The jobs that exist, in no particular order.
 
         Raises:
             InvalidValue: There are too many ids.
@@ -149,7 +149,7 @@ def checked(selector: Selector | str) -> Selector:
 
 
 def check_hidden(store: Store, selector: Selector) -> Op[None]:
-    """Refuse to search hidden fields, because a match would confirm a guessed value."""
+    """Refuse to search redacted fields, because a match would confirm a guessed value."""
     if not selector.args:
         return
     hidden = redactor_of((yield from store.settings.changed()))

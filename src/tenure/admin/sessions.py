@@ -1,7 +1,7 @@
 """Dashboard sessions: sign in, authenticate, list and revoke.
 
-A session belongs to an access token, or to a user that another system signed in. `provider` names
-how: `token`, `link` or `proxy`. A further provider needs only `open_for_user`.
+A session belongs to an access token, or to a user who was signed in by another system. `provider`
+says how they signed in: `token`, `link` or `proxy`. To add another provider, call `open_for_user`.
 """
 
 import secrets
@@ -30,13 +30,13 @@ _AGAIN = "sign in again"
 
 @dataclass(frozen=True, slots=True)
 class SessionTerms:
-    """How long a session lasts, and the browser it is for.
+    """How long a session lasts, and which browser it belongs to.
 
     Attributes:
-        idle: The session ends after this long without use (default: 1 h).
-        lifetime: The session ends after this long in any case (default: 12 h).
+        idle: How long the session lasts without use (default: 1 h).
+        lifetime: How long the session can last in total (default: 12 h).
         address: The client's address.
-        user_agent: The browser's name for itself.
+        user_agent: The browser's user agent string.
     """
 
     idle: timedelta = IDLE
@@ -75,7 +75,7 @@ class SignInCode:
 
     @staticmethod
     def matches(secret: str) -> bool:
-        """Return whether a text has the form of a code. Otherwise, it may be an access token.
+        """Return whether a text looks like a sign-in code. Otherwise, it may be an access token.
 
         Args:
             secret: The text.
@@ -135,7 +135,7 @@ class Sessions(CommandGroup):
 
         Args:
             secret: The token's secret, or the code.
-            terms: How long the session lasts, and its browser.
+            terms: How long the session lasts, and which browser it belongs to.
 
         Returns:
             The session, with the id for the cookie.
@@ -171,13 +171,13 @@ class Sessions(CommandGroup):
     def open_for_user(
         self, name: str, provider: str, grant: Grant, terms: SessionTerms
     ) -> Op[OpenedSession]:
-        """Open a session for a user that another system has signed in.
+        """Open a session for a user who was signed in by another system.
 
         Args:
             name: The user's name, for the audit log.
             provider: How the user was signed in, such as `"proxy"`.
             grant: What the user may do.
-            terms: How long the session lasts, and its browser.
+            terms: How long the session lasts, and which browser it belongs to.
 
         Returns:
             The session, with the id for the cookie.
@@ -221,7 +221,7 @@ class Sessions(CommandGroup):
             The session, and its token if it has one.
 
         Raises:
-            TokenRefused: The session is unknown or over.
+            TokenRefused: The session is unknown or has ended.
         """
         if not secret.startswith(rules.SESSION_PREFIX):
             raise TokenRefused(f"there is no such session; {_AGAIN}", "malformed")
@@ -239,13 +239,13 @@ class Sessions(CommandGroup):
 
     @AdminCommand
     def touch(self, session_id: int) -> Op[bool]:
-        """Record that a session is in use, so that it doesn't end for being idle.
+        """Record that a session is in use, so that it doesn't time out.
 
         Args:
             session_id: The session's id.
 
         Returns:
-            False if the session is over.
+            False if the session has ended.
         """
         return self._store.sign_ins.touch(session_id)
 
@@ -268,7 +268,7 @@ class Sessions(CommandGroup):
             count: The page size, 1 to 1,000 (default: 100).
             active: Only active sessions (default: False).
             token: Only sessions of this access token (default: all).
-            session: Only this session, next to those of `token` (default: all).
+            session: Only this session, in addition to those of `token` (default: all).
 
         Returns:
             The sessions.
@@ -295,7 +295,7 @@ class Sessions(CommandGroup):
             token: End only sessions of this access token (default: any).
 
         Returns:
-            False for each session that doesn't exist or is already over.
+            False for each session that doesn't exist or has already ended.
         """
         numbers = numbering.numbers(ids, "session")
         return self._store.sign_ins.end(numbers, by, action="session.revoke", token=token)
@@ -304,14 +304,14 @@ class Sessions(CommandGroup):
 
     @AdminCommand
     def sign_out(self, session_id: int, by: By) -> Op[bool]:
-        """End a session that its user signs out of.
+        """End a session because its user signed out.
 
         Args:
             session_id: The session's id.
             by: The user, for the audit log.
 
         Returns:
-            False if the session was already over.
+            False if the session had already ended.
         """
         ended = yield from self._store.sign_ins.end([session_id], by, action="session.sign_out")
         return ended[0]

@@ -59,7 +59,8 @@ class StatsCommands(CommandGroup):
         """Count ended jobs by queue and task, for programs that keep their own running totals.
 
         Args:
-            since: Where to count from (default: one hour ago). In the next call, pass `settled_to`.
+            since: The time to count from (default: one hour ago). In the next call, pass
+                `settled_to`.
 
         Returns:
             The counts, and `settled_to`.
@@ -103,7 +104,7 @@ class OverviewCommands(CommandGroup):
 
     @AdminCommand
     def overview(self) -> Op[Overview]:
-        """Summarize the installation: numbers, alerts, queues, workers, latest completions.
+        """Summarize the installation: numbers, alerts, queues, workers and latest completions.
 
         Returns:
             The overview.
@@ -159,7 +160,8 @@ class OverviewCommands(CommandGroup):
 def waiting_tasks(store: Store, tasks: Sequence[str]) -> Op[Sequence[str]]:
     """Return the tasks that have queued jobs.
 
-    If the search was cut short, the task is included, because the oldest jobs are searched last.
+    If the search for a task was cut short, the task is included, because the oldest jobs are
+    searched last.
     """
     waiting: list[str] = []
     for task in tasks:

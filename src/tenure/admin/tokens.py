@@ -160,7 +160,7 @@ class Tokens(CommandGroup):
             before: Only tokens with a smaller id, to get the next page.
             count: The page size, 1 to 1,000 (default: 100).
             active: Only active tokens (default: False).
-            parent: Only tokens that this one created, or that those created (default: all).
+            parent: Only tokens that descend from this one, at any depth (default: all).
 
         Returns:
             The tokens.
@@ -179,7 +179,8 @@ class Tokens(CommandGroup):
 
         Args:
             token_id: The token's id, as a number or a string.
-            quotas: The quotas by name. A missing one has no limit, or its default.
+            quotas: The quotas by name. A missing quota means its default, or no limit if it has
+                none.
             by: Who is doing this and why, for the audit log.
 
         Returns:

@@ -223,7 +223,7 @@ def describe(error: BaseException) -> Mapping[str, str]:
     """Return the error in the protocol's format, with valid texts that are short enough."""
     try:
         message = str(error)
-    except Exception as broken:  # noqa: BLE001 - an error whose __str__ fails is still an error
+    except Exception as broken:  # noqa: BLE001 - an error whose __str__ raises is still an error
         message = f"the message cannot be shown: {type(broken).__qualname__}"
     trace = "".join(traceback.format_exception(error))
     return {

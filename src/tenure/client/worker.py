@@ -30,9 +30,9 @@ _JOIN_WITHIN = 10.0
 class ClientRenewer:
     """Renews the leases of held jobs, on its own thread.
 
-    The renewer must outlive the handlers: when the worker stops, a handler that is still running
-    keeps its lease until the server accepts its result. So the renewer is the loop's outermost
-    context.
+    The renewer must outlive the handlers. When the worker stops, a handler that is still running
+    keeps its lease until the server accepts its result. The renewer is therefore the loop's
+    outermost context.
     """
 
     def __init__(self, client: Client) -> None:
@@ -136,8 +136,8 @@ def work(
 ) -> None:
     """Run a worker over HTTP until `stop` is set, then shut down gracefully.
 
-    On shutdown it waits for running handlers, however long they take, and renews their leases. Jobs
-    that haven't started are released.
+    On shutdown, it waits for running handlers, however long they take, and renews their leases. It
+    releases jobs that haven't started.
 
     Args:
         client: The client.
@@ -170,7 +170,8 @@ def work(
             count = 1
             while count < _AT_ONCE and free.acquire(blocking=False):
                 count += 1
-            # Counted before sending: it can only shrink while we wait for the response.
+            # Count before sending, because the number can only shrink while we wait for the
+            # response.
             request |= {"count": count, "holding": len(renewer.held)}
             jobs = _acquired(client, request, stop)
             for one in jobs:
@@ -231,7 +232,8 @@ def _settle(one: Work, handlers: Mapping[str, Handler], stop: threading.Event) -
     except LeaseLost:
         raise
     except BaseException as error:  # noqa: BLE001 - a handler may raise SystemExit, too
-        # If re-raised, it would get lost in the pool's future, and the lease would expire silently.
+        # If it were re-raised, it would get lost in the pool's future, and the lease would expire
+        # silently.
         _fail(one, error)
         return
     try:

@@ -36,7 +36,7 @@ def lifespan(
     name: str | None = None,
     schedules: bool | None = None,
 ) -> Callable[[object], AbstractAsyncContextManager[None]]:
-    """Create a lifespan to pass as `lifespan=`, or to enter in your own.
+    """Create a lifespan to pass as `lifespan=`, or to enter from your own lifespan.
 
     The program starts only if the database responds and its schema is compatible. On shutdown, the
     worker stops gracefully and the connections are closed.
@@ -88,8 +88,8 @@ def lifespan(
 def health(app: Tenure) -> Router:
     """Create an application to mount, with the health checks `/live` and `/ready`.
 
-    Both return 200 or 503. `/live` doesn't query the database: 503 means restart the process.
-    `/ready` queries it at most once a second, and waits up to 2 s.
+    Both return 200 or 503. `/live` doesn't query the database, and 503 means that the process
+    should be restarted. `/ready` queries the database at most once a second, and waits up to 2 s.
 
     Args:
         app: The app.

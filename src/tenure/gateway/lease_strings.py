@@ -86,7 +86,8 @@ def _decoded(text: str, prefix: str, size: int, what: str) -> bytes:
             data = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
         except binascii.Error:
             data = b""
-        # Unused bits of the last character must be zero, or two strings would mean the same lease.
+        # Unused bits of the last character must be zero. Otherwise, two strings would mean the same
+        # lease.
         if len(data) == size and _encoded(prefix, data) == text:
             return data
     raise _invalid(what)

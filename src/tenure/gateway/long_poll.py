@@ -22,7 +22,8 @@ from tenure.errors import QueryFailed
 
 # More concurrent claims would only wait for each other's locks.
 _AT_ONCE = 4
-# How many queues' floors are kept. Without floors a claim is correct, but reads more rows.
+# The number of queues whose floors are kept. Without floors, a claim is correct but reads more
+# rows.
 MOST_NAMES = 1000
 
 
@@ -35,12 +36,12 @@ class Waiter:
     woken: asyncio.Event = field(default_factory=asyncio.Event)
 
     def serves(self, queue: str) -> bool:
-        """Return whether this waiter serves the queue; an empty name means any queue."""
+        """Return whether this waiter serves the queue. An empty name means any queue."""
         return not queue or queue in self.queues
 
 
 class LongPoll(Service):
-    """Claim jobs for remote workers; each wakeup wakes one waiter, which wakes the next."""
+    """Claim jobs for remote workers. Each wakeup wakes one waiter, which then wakes the next."""
 
     name = "waiting"
 
@@ -61,7 +62,7 @@ class LongPoll(Service):
         self._scan_at = boottime() + self._poll
 
     def notify(self, queue: str) -> None:
-        """Wake a waiter for this queue; an empty name means any queue."""
+        """Wake a waiter for this queue. An empty name means any queue."""
         if queue != SCHEDULES_CHANGED:
             self._wake(queue)
 
@@ -111,7 +112,7 @@ class LongPoll(Service):
                 self._wake_for(queues)
 
     def _remember(self, queues: Iterable[str]) -> None:
-        """Keep these queues' floors for the next acquires; forget the oldest beyond the limit.
+        """Keep these queues' floors for later acquires. Beyond the limit, forget the oldest.
 
         A queue that is forgotten while an acquire waits for it is then read without floors.
         """
@@ -145,15 +146,15 @@ class LongPoll(Service):
             if not claims.jobs and boottime() >= self._scan_at:
                 claims = await self._scan(worker, waiter, count, claims)
         if claims.jobs and (claims.found >= count or claims.found > len(claims.jobs)):
-            # There are more jobs, or some were left because suspects are claimed alone.
+            # There are more jobs, or some remain because suspects are claimed alone.
             self._wake_for(waiter.queues)
         return claims
 
     async def _skip(self, waiter: Waiter, lanes: Sequence[Lane]) -> list[Lane]:
-        """Let a scan read the rows that a claim couldn't get past, and return the next lanes."""
+        """Leave the rows that a claim couldn't get past to a scan, and return the next lanes."""
         _, now = await self._engine.arun(self._engine.store.leases.next_due(lanes))
         self._book.skip(lanes, now)
-        # Log this only once: it may recur until the scans are done.
+        # Log this only once, because it may recur until the scans are done.
         level = logging.DEBUG if self._has_warned else logging.WARNING
         self._has_warned = True
         log.log(
@@ -239,7 +240,7 @@ class LongPoll(Service):
             self._wake(queue, suspects=suspects)
 
     def _wake(self, queue: str, *, suspects: bool = False) -> None:
-        """Wake the longest-waiting waiter not yet woken; for suspects, one that accepts them."""
+        """Wake the longest-waiting waiter not yet woken. For suspects, it must accept them."""
         for waiter in self._waiters:
             if suspects and not waiter.suspects:
                 continue
@@ -249,7 +250,7 @@ class LongPoll(Service):
 
 
 async def _woken(woken: asyncio.Event, until: float, gone: asyncio.Event) -> bool:
-    """Wait for a wakeup; False on timeout or if the caller is gone."""
+    """Wait for a wakeup. Return False on a timeout or if the caller is gone."""
     waits = [asyncio.ensure_future(event.wait()) for event in (woken, gone)]
     try:
         await asyncio.wait(

@@ -40,7 +40,7 @@ class RemoteWorker:
 
 
 class RemotePresence(Service):
-    """Send one heartbeat for all remote workers; read drain requests and the backoff setting."""
+    """Send one heartbeat for all remote workers. Read drain requests and the backoff setting."""
 
     name = "presence"
 
@@ -59,7 +59,7 @@ class RemotePresence(Service):
     def register(
         self, me: NewWorker, *, holder: str = "", max_sessions: float | None = None
     ) -> RemoteWorker:
-        """Record that a worker was heard; raise QuotaExceeded if its holder has too many."""
+        """Record that a worker was heard from. Raise QuotaExceeded if its holder has too many."""
         if (guest := self._guests.get(me.id)) is None:
             if max_sessions is not None and self._sessions[holder] >= max_sessions:
                 raise QuotaExceeded(
@@ -104,7 +104,7 @@ class RemotePresence(Service):
     @property
     def forget_after(self) -> timedelta:
         """How long a worker's session counts after it was last heard."""
-        # A worker with a long lease is only heard from when it renews, which is rare.
+        # A worker with a long lease is heard from only when it renews, which is rare.
         return max(6 * self._defaults.heartbeat_interval, self._defaults.lease)
 
     async def _heartbeat(self, guests: list[RemoteWorker]) -> None:

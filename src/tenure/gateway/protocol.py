@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 LONGEST_WAIT = timedelta(seconds=55)
 MOST_AT_ONCE = 1000
-# Renewals, results and reports have connections that pages and searches cannot use up.
+# Renewals, results and reports have their own connections, which pages and searches can't exhaust.
 _CONNECTIONS = 4
 _WAITING = 1000
-# How much of a failed job's payload is read for the secrets in it, in bytes of JSON.
+# How many bytes of JSON to read from a failed job's payload to find the secrets in it.
 _LARGEST_READ = 64 * 1024
 
 
@@ -111,7 +111,7 @@ class Remote:
         """Acquire up to `count` due jobs under new leases, waiting up to `wait` for the first one.
 
         `holding` is how many jobs the worker holds: only a worker that holds none gets a suspect.
-        `listed` are the queues that are known even without a job in them (default: all of them).
+        `listed` are the queues that are listed even if they contain no jobs (default: all of them).
         """
         if not 1 <= count <= MOST_AT_ONCE:
             raise InvalidValue(f"count must be 1 to {MOST_AT_ONCE:,}, got {count}")
@@ -186,7 +186,7 @@ class Remote:
         await self.settle(holder, [SettleCommand(work.lease, Released()) for work in acquired.work])
 
     async def renew(self, holder: str, leases: Sequence[str]) -> Sequence[RenewResult]:
-        """Extend each lease by its own length; results are in request order. Never waits."""
+        """Extend each lease by its own length, without waiting. Results are in request order."""
         held = [read_lease(text, holder)[0] for text in leases]
         # Send each lease to the store only once, in id order.
         once = sorted(set(held), key=lambda lease: lease.job_id)
@@ -208,7 +208,7 @@ class Remote:
         message: str | None = None,
         log: str | None = None,
     ) -> ProgressResult:
-        """Record a report and extend the lease; complete the job if it reached its target."""
+        """Record a report and extend the lease. If the job has reached its target, complete it."""
         held, _ = read_lease(lease, holder)
         op = self._store.leases.progress(
             held, cursor=cursor, items=items, done=done, total=total, message=message, log=log
@@ -218,7 +218,10 @@ class Remote:
         return reported
 
     async def settle(self, holder: str, endings: Sequence[SettleCommand]) -> Sequence[SettleResult]:
-        """End attempts; results are in request order. Safe to repeat; retry the `busy` ones."""
+        """End attempts. Repeating this is safe. Retry the `busy` ones.
+
+        Results are in request order.
+        """
         ended = await self._without_secrets([self._ended(ending, holder) for ending in endings])
         once = {each.lease: each for each in sorted(ended, key=lambda each: each.lease.job_id)}
         results = await self.lease_engine.arun(self._store.settlement.settle(list(once.values())))
@@ -229,7 +232,10 @@ class Remote:
         return [answers[each.lease] for each in ended]
 
     async def _without_secrets(self, ended: Sequence[SettleRequest]) -> Sequence[SettleRequest]:
-        """Sign errors without the secrets of their jobs. Dead letters are listed by signature."""
+        """Compute error signatures without the jobs' secrets.
+
+        Dead letters are listed by signature, so it must not reveal any.
+        """
         failed = {each.lease.job_id for each in ended if each.settlement.error is not None}
         if not failed:
             return ended
@@ -265,7 +271,8 @@ class Remote:
         settlement = lifecycle.settle(
             ending.outcome,
             attempt=attempt,
-            # The statement checks whether this was the last attempt: the row holds the limit.
+            # The statement checks whether this was the last attempt, because the row holds the
+            # limit.
             limit=attempt + 1,
             backoff=lifecycle.delay(self._guests.backoff, attempt=attempt, chance=chance),
         )

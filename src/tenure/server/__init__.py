@@ -48,7 +48,7 @@ from tenure.server.throttle import Turns
 
 @dataclass(frozen=True, slots=True)
 class Badge:
-    """A label with a color (red, amber, green, blue or grey) on every page."""
+    """A label in a color (red, amber, green, blue or grey) that is shown on every page."""
 
     word: str
     colour: str = "grey"
@@ -61,9 +61,10 @@ _FRESH, _OLDEST = 0.5, 10.0
 # The doctor opens connections, and its findings rarely change.
 _FINDINGS_FRESH = 15.0
 
-# How many requests wait for a connection before others are refused with 429.
+# How many requests may wait for a connection before further ones get a 429.
 _WAITING = 100
-# Searches have this many connections, so they cannot use up those of others.
+# Searches get this many connections of their own, so they can't exhaust the ones that other
+# requests need.
 _SEARCHES = 3
 
 _DESCRIPTION = """\
@@ -95,7 +96,8 @@ def create(
         admin = app.admin
         news = LiveUpdates()
         remote = Remote(app, name=name, on_wakeup=news.notify)
-        # Only those who can change leases or are known already wait for these connections.
+        # Only requests that change leases, or come from a known client, may wait for these
+        # connections.
         app.engine.limit_waiting(_WAITING)
         strangers = api.state.strangers = Strangers(app)
         keys = TokenCache(strangers, known=Admin(remote.lease_engine))

@@ -1,7 +1,7 @@
-"""Audit rows for what changes nothing: failed authentication, payload reads and exports.
+"""Audit rows for events that change nothing: failed authentication, payload reads and exports.
 
-They are collected in memory and written about once a second, so that no request waits for them and
-no flood of requests becomes a flood of rows. A killed server loses the last second.
+The rows are collected in memory and written about once a second. No request waits for them, and a
+flood of requests doesn't become a flood of rows. If the server is killed, the last second is lost.
 """
 
 import asyncio
@@ -15,10 +15,10 @@ from tenure.errors import StoreError
 
 log: logging.Logger = logging.getLogger("tenure")
 EVERY = 1.0
-# One row per address and minute, for this many addresses. The rest share a row.
+# Write one row per address and minute for up to this many addresses. The rest share one row.
 FAILURES_EVERY = 60.0
 MOST_ADDRESSES = 100
-# A page that refreshes itself reads the same job again and again.
+# A page that refreshes itself reads the same job over and over, so record that only this often.
 READS_EVERY = 900.0
 _MOST_READS = 10_000
 _MOST_WAITING = 1000
@@ -42,7 +42,7 @@ class AccessLog:
         self._failed[address] = self._failed.get(address, 0) + 1
 
     def read(self, by: By, target: str) -> None:
-        """Note that an actor reads a payload, once per target and quarter of an hour."""
+        """Record that an actor read a payload, at most once per target every 15 minutes."""
         key, now = (by.actor, target, by.address), monotonic()
         if now - self._seen.get(key, -READS_EVERY) < READS_EVERY:
             return
@@ -57,7 +57,8 @@ class AccessLog:
         self._note(by, "export", target)
 
     def _note(self, by: By, action: str, target: str) -> None:
-        # With spaces: what follows "token:" looks like a secret, and would be hidden.
+        # The spaces are needed because text right after "token:" looks like a secret and would be
+        # redacted.
         actor = by.actor.replace(":", " ")
         log.info("server: %s by %s, target=%s address=%s", action, actor, target, by.address)
         if len(self._waiting) < _MOST_WAITING:
@@ -86,7 +87,7 @@ class AccessLog:
             self._written_at.clear()
 
     async def flush_forever(self) -> None:
-        """Write once a second, and once more at the end. Errors are logged once a round."""
+        """Write once a second, and once more at shutdown. Each round logs at most one error."""
         try:
             while True:
                 await asyncio.sleep(EVERY)

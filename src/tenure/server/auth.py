@@ -1,7 +1,7 @@
 """Authentication: access tokens, scopes, and the token cache.
 
-Each route declares the scope it needs. Once it knows which queue is involved, the route checks the
-queue itself.
+Each route declares the scope it needs. The route checks access to the queue itself, once it knows
+which queue is involved.
 """
 
 import asyncio
@@ -31,13 +31,13 @@ V = TypeVar("V")
 if TYPE_CHECKING:
     from tenure.server.access_log import AccessLog
 
-# How long a server may keep accepting a recently seen token after it's revoked, in seconds.
+# How many seconds a server may keep accepting a recently seen token after it was revoked.
 FRESH = 2.0
 # How long a scraper's token stays accepted while the database is down.
 REMEMBERED = 3600.0
 # How long a refused token is refused again without a query.
 REFUSED_FOR = 10.0
-# How long a client waits on average that was refused too often.
+# How long a client that was refused too often has to wait, on average.
 SLOWED = 1.0
 _MOST = 10_000
 _NOTE_EVERY = 60.0
@@ -46,12 +46,13 @@ _NOTE_EVERY = 60.0
 class TokenCache:
     """A cache of access tokens, by a digest of their secrets.
 
-    Clients with made-up tokens cannot delay others: refusals are cached, concurrent requests with
-    the same token share one query, and tokens not seen before have connections of their own.
+    Clients with made-up tokens can't delay others. Refusals are cached, and concurrent requests
+    with the same token share one query. Tokens that haven't been seen before are looked up over
+    separate connections.
 
     Args:
-        strangers: Looks up tokens that were not seen before.
-        known: Looks up tokens that were valid before.
+        strangers: Looks up tokens that haven't been seen before.
+        known: Looks up tokens that have been valid before.
     """
 
     def __init__(self, strangers: Strangers, known: Admin) -> None:
@@ -64,8 +65,10 @@ class TokenCache:
         self._used: set[int] = set()
 
     async def find(self, secret: str, *, address: str = "") -> TokenRow:
-        """Return the access token, or raise TokenRefused. `address` is the client's: if it has been
-        refused often, it waits for the refusal, which keeps it from asking again at once.
+        """Return the access token, or raise TokenRefused.
+
+        `address` is the client's. If it has been refused often, the refusal is delayed, so the
+        client can't try again right away.
         """
         try:
             row = await self._find(secret, address)
@@ -89,7 +92,7 @@ class TokenCache:
                 query = asyncio.create_task(self._look_up(name, secret, address))
                 self._queries[name] = query
                 query.add_done_callback(lambda done: self._finish(name, done))
-            # A client that disconnects doesn't end the query: others may wait for it.
+            # If the client disconnects, the query continues, because others may be waiting for it.
             row = await asyncio.shield(query)
         return row
 
@@ -115,8 +118,9 @@ class TokenCache:
         return row
 
     def remembered(self, secret: str) -> TokenRow | None:
-        """Return the access token if it was recently valid. Only for callers that are told nothing
-        except that the database is down.
+        """Return the access token if it was recently valid.
+
+        Use it only for callers that learn nothing except that the database is down.
         """
         seen_at, row = self._known.get(_name(secret), (0.0, None))
         if row is None or monotonic() - seen_at > REMEMBERED:
@@ -130,7 +134,7 @@ class TokenCache:
             await self._tokens.atouch(sorted(used))
 
     async def record_usage_forever(self) -> None:
-        """Record token usage once a minute. Errors are ignored, because the next round retries."""
+        """Record token usage once a minute. Ignore errors, because the next round tries again."""
         while True:
             await asyncio.sleep(_NOTE_EVERY)
             with suppress(StoreError):
@@ -156,8 +160,10 @@ bearer: HTTPBearer = HTTPBearer(
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The owner of a valid access token, and what the token allows. A user that another system
-    signed in has no token: their `id` is 0, and `actor` names them.
+    """The owner of a valid access token, and what the token allows.
+
+    A user who was signed in by another system has no token. Their `id` is 0, and `actor` is their
+    name.
     """
 
     id: int
@@ -204,13 +210,15 @@ class Caller:
 
     @property
     def patterns(self) -> Sequence[str] | None:
-        """The patterns of the queues that lists may show; None if it may see all queues."""
+        """Patterns for the queues that the caller may see in lists. None means all queues."""
         return None if EVERY_QUEUE in self.grant.queues else self.grant.queues
 
     def must_for(self, scope: Scope, selector: Selector) -> None:
         """Raise `forbidden` unless the scope is granted for each of the selector's queues, or for
-        all queues. A selector that filters by payload also needs `payload:read`, because matches
-        reveal the payload.
+        all queues.
+
+        A selector that filters by payload also needs `payload:read`, because a match reveals
+        something about the payload.
         """
         for queue in selector.queue or [EVERY_QUEUE] * selector.names_payload:
             self.must(scope, queue)
@@ -223,7 +231,7 @@ class Caller:
         return By(actor, self.source, reason, self.address)
 
     def reads_payload(self, target: str, queue: str) -> None:
-        """Note in the audit log that the caller sees a payload, if it may."""
+        """If the caller is allowed to see the payload, record in the audit log that it did."""
         if self.access is not None and self.may(Scope.PAYLOAD_READ, queue):
             self.access.read(self.by(None), target)
 

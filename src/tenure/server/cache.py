@@ -10,13 +10,14 @@ T = TypeVar("T")
 # The lifetime grows with the square of the cost. A 20 ms query is cached for half a second, so
 # pages stay live. A 75 ms query is cached for eight seconds, so queries take 1% of the time.
 _COST_FACTOR = 1500
-# Take the minimum of the last few costs, because a slow one may have had to connect or wait.
+# Use the minimum of the last few costs, because a slow query may have had to connect or wait.
 _COSTS = 3
 
 
 class SingleFlightCache(Generic[T]):
-    """Caches one value for `fresh` seconds, or for up to `oldest` seconds if the value is
-    expensive. Concurrent callers share one query.
+    """Caches one value for `fresh` seconds, or for up to `oldest` seconds if it is expensive.
+
+    Concurrent callers share one query.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
-"""Limit connections: how many may be open, and how long a client may take to send its headers and
-to read a response.
+"""Limit the number of open connections, and how long clients may take to send headers and read
+responses.
 
-At a limit, the connection that has waited longest for its client is closed, so clients that send
-nothing only displace each other.
+When a limit is reached, the server closes the connection that has waited longest for its client.
+Clients that send nothing therefore displace only each other.
 """
 
 import asyncio
@@ -21,15 +21,16 @@ if TYPE_CHECKING:
 
 log: logging.Logger = logging.getLogger("tenure")
 
-# The time from the connection, or from the previous response, to the end of the headers. A client
-# that was answered before it sent its whole body has this long for the rest.
+# The time allowed from the start of the connection, or from the previous response, to the end of
+# the headers. A client that gets a response before it has sent its whole body has this long to send
+# the rest.
 HEADERS_WITHIN = 10.0
-# The time in which a client reads what fills the connection's buffer of 64 KiB.
+# How long a client may take to read a full connection buffer, which is 64 KiB.
 READ_WITHIN = 20.0
-# Open files that are not clients' connections: the database, the log, and those just accepted.
+# Open files to reserve for the database, the log, and connections that were just accepted.
 _OTHER_FILES = 256
 _FEWEST = 64
-# How many connections the event loop accepts before it looks at those it has.
+# How many connections the event loop accepts before it serves the ones it has.
 ACCEPTED_AT_ONCE = 64
 # How many connections the kernel keeps until they are accepted.
 BACKLOG = 2048
@@ -61,7 +62,8 @@ class ConnectionTable:
         self._all_are_proxies = "*" in proxies
         self._proxies = [network for text in proxies for network in _networks(text)]
         self._open: dict[BoundedProtocol, None] = {}
-        # Those without a request in progress, longest first: new ones, and those between requests.
+        # Connections without a request in progress, the longest-waiting first. They are new or
+        # between requests.
         self._new: dict[BoundedProtocol, None] = {}
         self._idle: dict[BoundedProtocol, None] = {}
         self._by_address: dict[str, dict[BoundedProtocol, None]] = {}
@@ -71,7 +73,7 @@ class ConnectionTable:
         return len(self._open)
 
     def admit(self, connection: "BoundedProtocol") -> bool:
-        """Count a new connection. At a limit, close another; return False if all are in use."""
+        """Count a new connection. At a limit, close another one. Return False if all are busy."""
         address = connection.limited_address
         if address is not None:
             neighbors = self._by_address.get(address, {})
@@ -87,7 +89,7 @@ class ConnectionTable:
         return True
 
     def refused(self, connection: "BoundedProtocol") -> bool:
-        """Record a connection that was not admitted. Return False if there are many of them."""
+        """Record a connection that was turned away. Return False if there are too many."""
         if len(self._refused) < _MOST_REFUSED:
             self._refused[connection] = None
         return self.is_refused(connection)
@@ -128,7 +130,7 @@ class ConnectionTable:
         return any(parsed in network for network in self._proxies)
 
     def _close_first(self, connections: "dict[BoundedProtocol, None]") -> bool:
-        """Close the first connection without a request in progress; False if all are busy."""
+        """Close the first connection without an active request. Return False if all are busy."""
         waiting = (one for one in connections if one in self._new or one in self._idle)
         connection = next(waiting, None)
         if connection is None:
@@ -166,8 +168,11 @@ class BoundedProtocol(H11Protocol):
             self._refuse(transport)
 
     def _refuse(self, transport: asyncio.Transport) -> None:
-        """Respond with 503. If we closed before the request is here, the client would see an error
-        instead, so a few clients get the time to send it."""
+        """Respond with 503.
+
+        If we closed the connection before the request arrived, the client would see a network error
+        instead. So a limited number of clients get time to send their request.
+        """
         transport.write(_FULL)
         if self.table.refused(self):
             transport.write_eof()
@@ -188,8 +193,10 @@ class BoundedProtocol(H11Protocol):
         self._review()
 
     def pause_writing(self) -> None:
-        """Wait for the client to read. Without a limit, its request would be in progress forever,
-        and its connection would never make room for another.
+        """Wait for the client to read.
+
+        Without a time limit, its request would stay in progress forever, and its connection could
+        never be closed to make room for another.
         """
         super().pause_writing()
         if self._unread is None:
@@ -213,21 +220,22 @@ class BoundedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def _review(self) -> None:
-        """Start or stop the timer, depending on what the client has to send next."""
+        """Start or stop the timer, depending on what the client is expected to send next."""
         if self.transport.is_closing():
             self._expect("to read the rest", READ_WITHIN)
         elif self.conn.their_state is h11.IDLE:
             self.table.rest(self)
             self._expect("headers")
         elif self.conn.their_state is h11.SEND_BODY and self.conn.our_state is h11.DONE:
-            # The response is complete. uvicorn reads the rest of the body without a time limit.
+            # The response is complete, but uvicorn reads the rest of the request body without a
+            # time limit.
             self._expect("rest of the body")
         else:
             self.table.work(self)
             self._expect(None)
 
     def _expect(self, owed: str | None, within: float | None = None) -> None:
-        """Set what the client owes. More bytes of the same don't extend its time."""
+        """Set what the client must send next. Sending part of it doesn't extend the deadline."""
         if owed == self._owed:
             return
         self._owed = owed
@@ -238,12 +246,12 @@ class BoundedProtocol(H11Protocol):
 
 
 def protocol(table: ConnectionTable) -> type[BoundedProtocol]:
-    """Return the protocol class for connections in this table: uvicorn creates its instances."""
+    """Return the protocol class for connections in this table, for uvicorn to instantiate."""
     return type("Protocol", (BoundedProtocol,), {"table": table})
 
 
 def raise_open_files() -> int:
-    """Raise the limit of open files as far as this process may, and return it."""
+    """Raise the limit on open files as far as this process is allowed to, and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -251,7 +259,7 @@ def raise_open_files() -> int:
 
 
 def fit(most: int, files: int) -> int:
-    """Return how many connections fit into the limit of open files, at most `most`."""
+    """Return how many connections the limit on open files allows, up to `most`."""
     fitting = min(most, max(files - _OTHER_FILES, _FEWEST))
     if fitting < most:
         log.warning(
@@ -265,8 +273,9 @@ def fit(most: int, files: int) -> int:
 
 
 class AcceptErrors:
-    """A handler for the event loop's errors. One that repeats at every connection is logged once
-    a minute."""
+    """Handle the event loop's errors. An error that recurs with every connection is logged once a
+    minute.
+    """
 
     def __init__(self) -> None:
         self._next_at = 0.0

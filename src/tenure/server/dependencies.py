@@ -46,9 +46,7 @@ QuotasDep = Annotated[QuotaKeeper, Depends(_quotas)]
 
 @asynccontextmanager
 async def search_turn(request: Request, caller: Caller) -> AsyncIterator[Admin]:
-    """Wait for the caller's turn to search, and return commands that run on the connections for
-    searches.
-    """
+    """Wait for the caller's turn to search, and return commands that use the search connections."""
     turns: Turns = request.app.state.search_turns
     async with turns.turn(caller.id):
         yield request.app.state.searches

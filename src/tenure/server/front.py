@@ -1,7 +1,8 @@
 """The server's public address: allowed hosts, trusted proxies, HSTS.
 
-A request's host, scheme and client address come from the network, so the server believes them only
-as far as its options say. Every other part reads them from the request as this middleware left it.
+A request's host, scheme and client address come from the network, so the server trusts them only as
+far as its options allow. All other code reads the values that this middleware leaves in the
+request.
 """
 
 import ipaddress
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from tenure.server.access_log import AccessLog
 
-# Where the name of a user that a trusted proxy has signed in is kept in a request's scope.
+# The key in a request's scope for the name of a user who was signed in by a trusted proxy.
 PROXY_USER = "tenure.proxy_user"
 _HSTS = (b"strict-transport-security", b"max-age=31536000")
 _PORTS = {"http": 80, "https": 443}
@@ -36,16 +37,17 @@ class ServerOptions:
     Attributes:
         public_url: The address that browsers use, such as `https://jobs.example.com`. It decides
             whether cookies are `Secure`, which origin forms may come from, and which host is
-            allowed (default: as each request says).
-        allowed_hosts: Further host names to answer. `*.example.com` allows every name below
-            (default: all if `public_url` is not set).
+            allowed (default: taken from each request).
+        allowed_hosts: Additional host names to respond to. `*.example.com` allows every subdomain
+            (default: all hosts if `public_url` is not set).
         trusted_proxies: Addresses and networks whose `X-Forwarded-For`, `X-Forwarded-Proto` and
-            user header are believed (default: none).
+            user headers are trusted (default: none).
         proxy_user_header: A header in which a trusted proxy names the signed-in user
             (default: off).
-        proxy_roles: The role of each such user, by name. `*` is for all others (default: none).
-        session_idle: A dashboard session ends after this long without use (default: 1 h).
-        session_lifetime: A dashboard session ends after this long (default: 12 h).
+        proxy_roles: The role of each of these users, by name. `*` applies to all others (default:
+            none).
+        session_idle: How long an unused dashboard session lasts (default: 1 h).
+        session_lifetime: How long a dashboard session can last in total (default: 12 h).
     """
 
     public_url: str | None = None
@@ -85,20 +87,22 @@ class ServerOptions:
         return f"{parts.scheme}://{parts.netloc}".lower()
 
     def site(self, scheme: str, port: int | None) -> tuple[bool, int]:
-        """Return whether browsers use https, and their port, given what the request says."""
+        """Return whether browsers use https, and which port, given what the request says."""
         if self.public_url is not None:
             parts = urlsplit(self.public_url)
             scheme, port = parts.scheme, parts.port
         return scheme == "https", port or _PORTS.get(scheme, 80)
 
     def grant(self, user: str) -> Grant | None:
-        """Return what a proxy's user may do, or None without a role."""
+        """Return what a user from a proxy may do, or None if the user has no role."""
         role = self.proxy_roles.get(user) or self.proxy_roles.get(_EVERYONE)
         return None if role is None else Grant(role_scopes(role), (EVERY_QUEUE,))
 
     def allows_host(self, host: str) -> bool:
-        """Whether to answer this host name. A page elsewhere can make a name of its own lead here,
-        but not an IP address or `localhost`.
+        """Whether to respond to this host name.
+
+        Another site can make a host name of its own resolve to this server, but not an IP address
+        or `localhost`.
         """
         if self.public_url is None and self.allowed_hosts is None:
             return True
@@ -177,14 +181,15 @@ class Front:
         await problem.answer(scope, receive, answer)
 
     def _believe(self, scope: "Scope", headers: Mapping[bytes, str]) -> "Scope":
-        """Return the scope as a trusted proxy describes it, or as it is."""
+        """Return the scope as a trusted proxy describes it, or unchanged without one."""
         peer = address_of(scope)
         if peer is None or not self._is_trusted(peer):
             return scope
         changed = dict(scope)
         if headers.get(b"x-forwarded-proto") in _PORTS:
             changed["scheme"] = headers[b"x-forwarded-proto"]
-        # The last address that isn't a trusted proxy's: the ones before it may be made up.
+        # Use the last address that isn't a trusted proxy's. The client may have forged the ones
+        # before it.
         for hop in reversed(_forwarded(scope)):
             if not _is_address(hop):
                 break

@@ -1,7 +1,7 @@
-"""Run what costs processor time off the event loop.
+"""Run CPU-bound work off the event loop.
 
 Redacting large payloads takes tens of milliseconds. On the event loop, that would delay the
-renewals of other callers. Two threads are enough: more would only compete for the interpreter.
+renewals of other callers. Two threads are enough, because more would only compete for the GIL.
 """
 
 import asyncio

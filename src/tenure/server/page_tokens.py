@@ -1,7 +1,7 @@
-"""Page tokens: opaque, and only good for the access token and the list they were made for.
+"""Opaque page tokens, valid only for the access token and the list that they were created for.
 
-A token holds where a list continues, which may be a row that the caller must not know. It is
-encrypted, and authenticated together with the list's filter.
+A token contains the position where the list continues, which may be a row that the caller isn't
+allowed to see. The token is therefore encrypted, and authenticated together with the list's filter.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ _SEAL = 16
 
 
 def seal(caller: Caller, place: str | None, *of: object) -> str | None:
-    """Return the page token for a place in the list `of`; None at the end of the list."""
+    """Return the page token for a position in the list `of`, or None at the end of the list."""
     if place is None:
         return None
     data = place.encode()
@@ -25,7 +25,7 @@ def seal(caller: Caller, place: str | None, *of: object) -> str | None:
 
 
 def unseal(caller: Caller, token: str | None, *of: object) -> str | None:
-    """Return the place that a page token holds, or fail with `invalid`."""
+    """Return the position that a page token contains, or fail with `invalid`."""
     if token is None:
         return None
     try:
@@ -56,7 +56,7 @@ def _mac(caller: Caller, data: bytes, of: tuple[object, ...]) -> bytes:
 
 
 def _cipher(caller: Caller, mac: bytes, data: bytes) -> bytes:
-    """Encrypt or decrypt. The MAC is the nonce, so equal tokens have equal places."""
+    """Encrypt or decrypt. The MAC is also the nonce, so equal tokens contain equal positions."""
     key = hmac.digest(caller.page_key, b"stream" + mac, "sha256")
     stream = hashlib.shake_256(key).digest(len(data))
     return bytes(one ^ other for one, other in zip(data, stream, strict=True))

@@ -1,8 +1,8 @@
-"""Enforce quotas of access tokens and queues for jobs that are enqueued over HTTP.
+"""Enforce the quotas of access tokens and queues for jobs that are enqueued over HTTP.
 
 Rates are counted in this process. Live jobs and payload bytes are estimates from the database,
-refreshed every few seconds. In between, this server adds the jobs that it enqueues itself, so only
-those of other servers and programs are counted late.
+refreshed every few seconds. Between refreshes, this server adds the jobs that it enqueues itself,
+so only jobs from other servers and programs are counted late.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from tenure.server.schemas.jobs import JobIn
 DEFAULT_KEY_FOR = 90 * 86_400
 DEFAULT_SESSIONS = 100
 DEFAULT_QUEUE_NAMES = 1000
-# How long an estimate lasts, in seconds: longer if it is expensive, but not longer than _OLDEST.
+# How many seconds an estimate lasts. An expensive one lasts longer, up to _OLDEST.
 _FRESH, _OLDEST, _COST_FACTOR = 2.0, 60.0, 50.0
 _MOST_COUNTED = 1_000_000
 # How long a queue's name counts for its token.
@@ -36,15 +36,17 @@ Subject = tuple[str, int | str]
 
 
 def narrower(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
-    """Return the lower of two quotas for each name. A missing quota has no limit."""
+    """Return the lower of the two quotas for each name. A missing quota means no limit."""
     names = [*one, *(name for name in other if name not in one)]
     return {name: min(one.get(name, math.inf), other.get(name, math.inf)) for name in names}
 
 
 @dataclass(slots=True)
 class RateLimit:
-    """A token bucket that holds one second, or one job. A larger batch passes if the bucket has
-    one left, and the next request then waits until the batch is paid.
+    """A token bucket with room for one second's worth of jobs, and at least one job.
+
+    A larger batch passes if the bucket has at least one token left. The next request then waits
+    until the batch has been paid off.
     """
 
     rate: float
@@ -52,7 +54,7 @@ class RateLimit:
     credit: float = math.inf
 
     def wait(self, now: float) -> float:
-        """Return how many seconds to wait before the next request; 0 if it can pass."""
+        """Return how many seconds to wait before the next request, or 0 if it can pass now."""
         self.credit = min(self.credit + (now - self.at) * self.rate, max(self.rate, 1.0))
         self.at = now
         if not self.rate:
@@ -65,7 +67,7 @@ class RateLimit:
 
 @dataclass(slots=True)
 class _Usage:
-    """An estimate for one token or queue, and what this server added since."""
+    """An estimate for one token or queue, and what this server has added since then."""
 
     jobs: int = 0
     payload_bytes: int = 0
@@ -107,7 +109,7 @@ class QuotaKeeper:
         return caller.quotas.get("sessions", DEFAULT_SESSIONS)
 
     def check_names(self, caller: Caller, queues: Sequence[str]) -> None:
-        """Count the distinct queue names of a token; raise QuotaExceeded beyond its quota."""
+        """Count a token's distinct queue names. Raise QuotaExceeded if they exceed its quota."""
         most = caller.quotas.get("queue_names", DEFAULT_QUEUE_NAMES)
         names, now = self._names.setdefault(caller.id, {}), monotonic()
         self._names.move_to_end(caller.id)
@@ -136,7 +138,7 @@ class QuotaKeeper:
                 )
 
     async def check_enqueue(self, caller: Caller, jobs: Sequence[JobIn]) -> None:
-        """Count jobs to enqueue; raise QuotaExceeded if they don't fit a quota."""
+        """Count the jobs to enqueue. Raise QuotaExceeded if they exceed a quota."""
         self.check_names(caller, [job.queue for job in jobs])
         self.check_keys(caller, jobs)
         sizes = [(job.queue, job.args) for job in jobs]
@@ -167,7 +169,7 @@ class QuotaKeeper:
         jobs: Sequence[tuple[str, object]],
         quotas: Mapping[str, Mapping[str, float]],
     ) -> list[_Limited]:
-        """Return the token and the queues of these jobs, if they have quotas."""
+        """Return the token and these jobs' queues, but only those that have quotas."""
         limits: list[_Limited] = []
         named = dict.fromkeys(queue for queue, _ in jobs if queue in quotas)
         if not named and not caller.quotas:

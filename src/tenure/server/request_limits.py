@@ -1,5 +1,5 @@
-"""Limit requests before they are parsed: the access token first, then the body's size, duration,
-encoding and nesting.
+"""Check requests before they are parsed: first the access token, then the body's size, encoding and
+nesting, and how long it takes to arrive.
 """
 
 import asyncio
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from tenure.server.auth import TokenCache
 
 MAX_BODY = 4 * 1024 * 1024
-# One job has 256 KiB of arguments. Written as \uXXXX, text takes up to three times the space.
+# One job can have 256 KiB of arguments. Text written as \uXXXX takes up to three times the space.
 MAX_JOB_BODY = 1024 * 1024
 MAX_FORM = 320 * 1024
-# Without an access token, there is only the form to sign in.
+# Without an access token, a client can only submit the sign-in form.
 MAX_OPEN_BODY = 8 * 1024
 MAX_DEPTH = 64
 MAX_HEADERS = 100
@@ -34,7 +34,7 @@ _BATCHES = ("/v1/jobs:batch", "/v1/leases:")
 _FOR_PROGRAMS = ("/v1", "/ready", "/metrics", "/openapi.json")
 # Scrapers are let in while the database is down.
 _SCRAPED = "/metrics"
-# How much of a body is checked without a break: about 3 ms.
+# How much of a body is checked before other threads get a turn. This takes about 3 ms.
 _PIECE = 64 * 1024
 _LEVELS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 _OTHERS = bytes(set(range(256)) - set(b"[{]}"))
@@ -43,7 +43,9 @@ _HEADERS = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff")
 
 class Limits:
     """ASGI middleware that authenticates programs, then reads the whole body and passes it on as
-    one message. Errors that nothing else handles end here, so they are logged once.
+    one message.
+
+    Errors that nothing else handles end here, so they are logged only once.
     """
 
     def __init__(self, app: "ASGIApp") -> None:
@@ -86,7 +88,7 @@ class _Response:
 
 
 async def _checked(scope: "Scope", receive: "Receive") -> bytes | None:
-    """Return the whole body of a request within the limits, or None if the client disconnected."""
+    """Return a request's whole body within the limits, or None if the client disconnected."""
     headers = scope["headers"]
     size = sum(len(name) + len(value) for name, value in headers)
     if len(headers) > MAX_HEADERS or size > MAX_HEADERS_SIZE:
@@ -111,11 +113,11 @@ async def _checked(scope: "Scope", receive: "Receive") -> bytes | None:
 
 
 async def _authenticated(scope: "Scope") -> int:
-    """Return the largest body for this request. A program must have a valid access token."""
+    """Return the body size limit for this request. A program must have a valid access token."""
     path: str = scope["path"].removeprefix(scope.get("root_path", ""))
     headers = Headers(scope=scope)
     if not path.startswith(_FOR_PROGRAMS):
-        # The cookie is checked by the page. It only has to be there.
+        # The page checks the cookie later. Here, it only has to be present.
         return MAX_FORM if "cookie" in headers else MAX_OPEN_BODY
     scheme, _, secret = headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer":
@@ -160,8 +162,9 @@ def _too_large(most: int) -> ProblemError:
 
 
 def check(body: bytes) -> None:
-    """Raise a problem unless a body is UTF-8 and not nested too deeply."""
-    # Without NUL, no parser reads it as UTF-16 or UTF-32, which would hide its brackets from us.
+    """Raise a problem unless the body is UTF-8 and isn't nested too deeply."""
+    # A parser can't read a body without NUL bytes as UTF-16 or UTF-32, which would hide its
+    # brackets from us.
     try:
         is_text = b"\0" not in body and (body.isascii() or bool(body.decode()))
     except UnicodeDecodeError:
@@ -173,12 +176,14 @@ def check(body: bytes) -> None:
 
 
 def depth(body: bytes) -> int:
-    """Return the bracket nesting depth outside strings. It stops counting past the limit, and where
-    the body stops being JSON. Takes linear time, in pieces, so other threads can run in between.
+    """Return how deeply brackets are nested outside strings.
+
+    Counting stops beyond the limit, and where the body stops being JSON. It takes linear time and
+    works in pieces, so that other threads can run in between.
     """
     if sum(body.count(opening) for opening in (b"[", b"{")) <= MAX_DEPTH:
         return 0
-    # Every second part between quotes is a string. A backslash occurs only in strings.
+    # Every second part between quotes is a string. Backslashes occur only in strings.
     parts = body.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2]
     levels = b"".join(parts).translate(_LEVELS, delete=_OTHERS)
     level = deepest = 0

@@ -34,8 +34,10 @@ def job(
     last: AttemptRow | None = None,
     of: JobRow | None = None,
 ) -> JobOut:
-    """Serialize a job for a caller. `last` is its last attempt, if shown, and `of` the job with the
-    arguments whose secrets the attempt may quote.
+    """Serialize a job for a caller.
+
+    `last` is its last attempt, if that is shown. `of` is the job with the arguments whose secrets
+    the attempt may quote.
     """
     shown = caller.may(Scope.PAYLOAD_READ, row.queue)
     meta = row.meta or {}
@@ -58,7 +60,7 @@ def _without_payload(row: JobRow) -> JobRow:
 
 
 def failing(rows: Sequence[JobRow]) -> list[int]:
-    """Return the attempted jobs that haven't succeeded, whose last error is shown."""
+    """Return the jobs whose last error is shown: attempted ones that haven't succeeded."""
     states = (State.QUEUED, State.RUNNING, State.FAILED)
     return [row.id for row in rows if row.state in states and (row.attempt or row.deaths)]
 

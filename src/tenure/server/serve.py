@@ -26,9 +26,9 @@ _MOST_UNREAD = 64 * 1024
 def first_token(app: Tenure, host: str, *, is_terminal: bool) -> str | None:
     """Create the first access token of an installation, with all scopes, and return its secret.
 
-    Only a person at a terminal gets one, and only if there never was a token: after all tokens were
-    revoked, a restart must not print a new one into a log. Refuse to start without a valid token if
-    other machines can reach the address. Return None otherwise.
+    Only a person at a terminal gets one, and only if there has never been a token. If all tokens
+    have been revoked, a restart must not print a new one into a log. If other machines can reach
+    the address, refuse to start without a valid token. Otherwise, return None.
     """
     tokens = app.admin.tokens
     if tokens.list(count=1, active=True):
@@ -47,7 +47,7 @@ def first_token(app: Tenure, host: str, *, is_terminal: bool) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address. The only accepted name is `localhost`."""
+    """Whether only this machine can reach an address. `localhost` is the only name accepted."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -72,7 +72,7 @@ def serve(
         api,
         log_config=None,
         access_log=False,
-        # h11 limits the size of headers. httptools reads headers without a limit.
+        # Use h11 because it limits the size of headers. httptools has no such limit.
         http="h11",
         ws="none",
         backlog=connections.ACCEPTED_AT_ONCE,
@@ -94,15 +94,17 @@ def serve(
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn server that exits with 0 after a signal, and ends long polls immediately. Without
-    this, uvicorn raises the signal again after shutting down."""
+    """A uvicorn server that exits with 0 after a signal and ends long polls immediately.
+
+    By default, uvicorn raises the signal again after shutting down.
+    """
 
     def __init__(self, config: uvicorn.Config, api: FastAPI) -> None:
         super().__init__(config)
         self._api = api
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to listen, with a longer queue in the kernel than the event loop takes at once."""
+        """Start listening, with a kernel backlog longer than one accept round of the event loop."""
         asyncio.get_running_loop().set_exception_handler(connections.AcceptErrors())
         await super().startup(sockets)
         for listening in sockets or []:

@@ -18,10 +18,10 @@ SessionAndToken = tuple[SessionRow, TokenRow | None]
 
 
 class SessionCache:
-    """Finds sessions. One that was ended is refused within two seconds.
+    """Finds sessions. A session that has ended is refused within two seconds.
 
     Args:
-        strangers: Looks up sessions that were not seen before.
+        strangers: Looks up sessions that haven't been seen before.
         admin: Looks up the others.
     """
 
@@ -32,9 +32,11 @@ class SessionCache:
         self._touched: OrderedDict[int, float] = OrderedDict()
 
     async def find(self, secret: str, *, in_use: bool, address: str) -> SessionAndToken:
-        """Return the session and its token, or raise TokenRefused. `in_use` is False for requests
-        that the page makes by itself: these do not keep an idle session alive. `address` is the
-        client's, which has a limited number of tries.
+        """Return the session and its token, or raise TokenRefused.
+
+        `in_use` is False for requests that the page makes by itself, which don't keep an idle
+        session alive. `address` is the client's address, and each address has a limited number of
+        tries.
         """
         name = _name(secret)
         seen_at, found = self._known.get(name, (0.0, None))

@@ -1,7 +1,7 @@
-"""Queries for secrets that no query has found yet: access tokens, sessions and sign-in codes.
+"""Queries for secrets that haven't been seen before: access tokens, sessions and sign-in codes.
 
-A flood of made-up secrets must not delay others. So these queries have connections of their own,
-and each address has a limited number of tries.
+A flood of made-up secrets must not delay other requests. These queries therefore have their own
+connections, and each address has a limited number of tries.
 """
 
 from collections.abc import Generator
@@ -31,7 +31,7 @@ class Strangers:
         self._tries = Buckets(burst=TRIES, per_second=TRIES_PER_SECOND)
 
     async def look_up(self, query: Generator[Any, Any, T], *, address: str, what: str) -> T:
-        """Run a query that raises TokenRefused for an unknown secret. Only those count as tries."""
+        """Run a query that raises TokenRefused for an unknown secret. Only refusals are counted."""
         if not self._tries.take(address):
             raise ProblemError(
                 "too-many-requests", f"this address has sent too many unknown {what}"

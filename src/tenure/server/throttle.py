@@ -1,4 +1,4 @@
-"""Limits per access token and per address, so that one client cannot use up what others need."""
+"""Limits per access token and per address, so that one client can't starve the others."""
 
 import asyncio
 from collections import OrderedDict
@@ -17,7 +17,7 @@ class _Line:
 
 
 class Turns:
-    """Limit how many requests of one access token run at once. A few more wait for their turn."""
+    """Limit how many of an access token's requests run at once. A few more may wait their turn."""
 
     def __init__(self, at_once: int, *, waiting: int) -> None:
         self._at_once = at_once
@@ -45,7 +45,7 @@ class Turns:
 
 
 class Buckets:
-    """Token buckets by address. Forgets the address that was used least recently."""
+    """Token buckets by address. If there are too many, the least recently used one is dropped."""
 
     _MOST = 10_000
 

@@ -16,7 +16,8 @@ from tenure.task import Registered, Seconds
 
 _PAGE = 1000
 _SHOWN = 10
-# run_at is never earlier than the database's time when the statement ran, so it may differ a bit.
+# run_at is never earlier than the database's time when the statement ran, so it may differ
+# slightly.
 _NEAR = timedelta(seconds=1)
 AnyTask = Registered[..., Any]
 
@@ -243,7 +244,7 @@ class _ExpectedJobs:
 
 
 def _list_jobs(jobs: Sequence[JobRow]) -> str:
-    """Format one line per job. If there are many, show only the last ones and a count per task."""
+    """Format one line per job. If there are many, show the last ones and a count per task."""
     if not jobs:
         return "was nothing"
     lines = [f"\n  {_line(job)}" for job in jobs[-_SHOWN:]]

@@ -81,9 +81,9 @@ def drain(
     raise_errors: bool = True,
     limit: int = 1000,
 ) -> Drained:
-    """Run all due jobs here, including jobs they enqueue, until none are left.
+    """Run all due jobs here, including the jobs that they enqueue, until none are left.
 
-    Timeouts aren't enforced, and it never sleeps until a job is due.
+    Timeouts aren't enforced, and the function never sleeps until a job is due.
 
     Args:
         app: The app.

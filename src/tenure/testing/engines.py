@@ -1,4 +1,4 @@
-"""Wrappers around an engine: one that uses a single connection, one with its own clock."""
+"""Wrappers around an engine: one that uses a single connection, and one with its own clock."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -89,7 +89,7 @@ class OverConnection(EngineProxy):
             yield self._connection
 
     def wait(self, job_id: JobId, timeout: float | None) -> JobRow | None:  # noqa: ARG002 - see below
-        """Return the job immediately. No other process can see it, so none could end it."""
+        """Return the job immediately, because no other process can see it or end it."""
         return self.run(self.store.jobs.get(job_id))
 
     async def wait_async(self, job_id: JobId, timeout: float | None) -> JobRow | None:  # noqa: ARG002, ASYNC109 - as above
@@ -122,5 +122,5 @@ def check_psycopg(connection: Any) -> None:
 
 
 def _begin() -> Op[None]:
-    """Open the transaction with a first statement, so what follows is only a savepoint."""
+    """Open the transaction with a first statement, so that later ones only create savepoints."""
     yield RawSql("SELECT 1")

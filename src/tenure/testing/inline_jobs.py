@@ -255,7 +255,7 @@ def _claim(store: Store, job_id: JobId) -> Op[ClaimResult | None]:
     row = yield from store.jobs.get(job_id)
     if row is None or row.state is not State.QUEUED:
         return None
-    # The job is the first one after this position, unless other jobs were released.
+    # The job comes first after this position, unless other jobs were released.
     lane = Lane(row.queue, row.priority, Floor(row.run_at, JobId(job_id - 1)))
     others: list[SettleRequest] = []
     own_claim: ClaimResult | None = None

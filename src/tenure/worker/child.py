@@ -180,7 +180,7 @@ class Child:
             self._leave("doomed")
 
     def _leave(self, how: str) -> None:
-        """Exit and tell the parent why: an exit code could come from a handler."""
+        """Exit and send the parent the reason, because an exit code could come from a handler."""
         _send(self._channel, left=how)
         # Blocked logging must not keep the leases held.
         _log.shut_down(_LAST_LINES_DOOMED if how == "doomed" else _LAST_LINES)
@@ -206,8 +206,8 @@ def main() -> None:
     _send(channel, url=engine.url, schema=engine.schema, listens=listens, files=files)
     try:
         with log_capture.capture_logs():
-            # Not asyncio.run: it would cancel all handlers and wait, forever if one ignores it,
-            # while the service thread keeps renewing their leases.
+            # Don't use asyncio.run. It would cancel all handlers and wait for them, forever if one
+            # ignores the cancellation, while the service thread keeps renewing their leases.
             asyncio.Runner().run(Child(app, options, channel).run())
     except SchemaError as error:
         _refuse(channel, error)
@@ -217,7 +217,7 @@ def main() -> None:
 
 @contextmanager
 def _heartbeats(board: LeaseBoard) -> Iterator[None]:
-    """Send the event loop's heartbeats inside the block, until the watchdog runs."""
+    """Send the event loop's heartbeats inside the block, until the watchdog takes over."""
 
     async def heartbeat() -> None:
         while True:

@@ -28,8 +28,8 @@ _LONGEST = 30.0
 # A third of a 3 s lease is 1 s. A busy machine can delay a healthy thread that long, and the
 # board's deadlines protect such leases anyway.
 _SHORTEST = 3.0
-# The longest gap between two checks to count as silence: if the parent or the machine stalled, a
-# longer gap says nothing about the child.
+# The longest gap between two checks that counts as silence. A longer gap means that the parent or
+# the machine stalled, and says nothing about the child.
 _LONGEST_GAP = 0.5
 
 
@@ -45,7 +45,7 @@ class SilenceTimer:
         self.silent_for: float = 0.0
 
     def update(self, heartbeat: float, now: float) -> float:
-        """Return the seconds since the last new heartbeat; 0 before the first one."""
+        """Return the seconds since the last new heartbeat, or 0 before the first one."""
         if heartbeat != self._heartbeat or not heartbeat:
             self._heartbeat, self.silent_for = heartbeat, 0.0
         else:
@@ -164,7 +164,8 @@ class ChildProcess:
         self._reading = asyncio.create_task(self._read(ours))
 
     async def _read(self, channel: socket.socket) -> None:
-        # No streams: writing to a dying child breaks them, and its last messages are lost.
+        # Don't use asyncio streams. Writing to a dying child breaks them, and its last messages are
+        # lost.
         loop = asyncio.get_running_loop()
         channel.setblocking(False)
         self._channel = channel
@@ -289,7 +290,8 @@ class ChildProcess:
             self._tell_to_drain()
 
     def _tell_to_drain(self) -> None:
-        # Not Process.send_signal(): it may reap the child, and asyncio's wait would miss the exit.
+        # Don't use Process.send_signal(). It may reap the child, and asyncio's wait would miss the
+        # exit.
         if self._process is not None and self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._process.pid, signal.SIGTERM)

@@ -11,7 +11,7 @@ from typing import Any
 from tenure._log import write_to_stderr
 from tenure._rules.redaction import Redactor
 
-# Attributes that Python sets on every record; anything else is an extra field.
+# Attributes that Python sets on every record. Anything else is an extra field.
 _STANDARD_FIELDS = frozenset(
     {*vars(logging.LogRecord("", 0, "", 0, "", None, None)), "message", "asctime", "taskName"}
 )

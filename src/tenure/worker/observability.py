@@ -42,7 +42,7 @@ class HealthResponse(NamedTuple):
 def open_socket(
     host: str, port: int, *, options: str = "--metrics-host or --metrics-port"
 ) -> socket.socket:
-    """Open a listening socket; a ConfigError names the options that set its address."""
+    """Open a listening socket. On failure, a ConfigError names the options that set its address."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         on = socket.create_server((host, port), family=family, backlog=_BACKLOG)
@@ -51,8 +51,9 @@ def open_socket(
             f"cannot listen on {host} port {port}: {error.strerror}; choose another with "
             f"{options}, or stop the program that uses it"
         ) from error
-    # A response is written in two parts, and the second would wait 40 ms for an ACK of the first.
-    # asyncio sets this only if the socket specifies its protocol, and this one doesn't.
+    # A response is written in two parts, and without this option the second would wait 40 ms for an
+    # ACK of the first. asyncio sets it only if the socket specifies its protocol, and this one
+    # doesn't.
     on.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return on
 
@@ -205,7 +206,7 @@ def _counters(page: MetricsPage, counted: Mapping[tuple[str, ...], int]) -> None
 _FRESH = 10.0
 # A worker without a working child for this long is unhealthy.
 _PATIENCE = 60.0
-# The longest gap between two checks to count as silence, in case the machine was suspended.
+# The longest gap between two checks that counts as silence, in case the machine was suspended.
 _LONGEST_GAP = 3.0
 
 

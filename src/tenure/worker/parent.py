@@ -34,7 +34,7 @@ from tenure.worker.reloader import watch_files
 from tenure.worker.replacement import Succession
 
 _MINUTE = 60.0
-# Up to this many crashes per minute and child, a new child starts immediately.
+# Up to this many crashes per child and minute, a new child starts immediately.
 _FREE = 5
 _FIRST = 0.5
 _LONGEST = 30.0
@@ -49,7 +49,7 @@ class Crashes:
         return len(self._at)
 
     def pause(self, now: float) -> float:
-        """Record a crash; return the seconds to wait before the next start."""
+        """Record a crash, and return how many seconds to wait before the next start."""
         self._at.append(now)
         while self._at[0] <= now - _MINUTE:
             self._at.popleft()
@@ -152,7 +152,7 @@ class Parent:
             await self._pass_on(news)
 
     async def _pass_on(self, news: RecoveredJobs) -> None:
-        """Forward events to a live child; drop them if no child is ready in time."""
+        """Forward events to a live child. Drop them if no child is ready in time."""
         until = boottime() + _LONGEST_PAUSE
         while boottime() < until and not self._stopping:
             for child in self.children:
@@ -182,7 +182,7 @@ class Parent:
             log.warning(
                 "child %d exited after a signal from another process, replacing it", child.number
             )
-        # It exits on its own only with --drain, or if an operator drained it.
+        # A child exits on its own only with --drain, or if an operator drained the worker.
         finished = child.exit_reason in ("drained", "overran") and not child.was_signalled
         if not self._stopping and not finished and not child.draining:
             pause = self._crashes.pause(boottime())
@@ -268,7 +268,7 @@ class Parent:
         return HealthResponse(status, "application/json", json.dumps(body) + "\n")
 
     def _look_at(self, child: ChildProcess, now: float) -> float:
-        """Kill or replace the child if necessary; return when its next deadline is."""
+        """Kill or replace the child if necessary. Return when its next deadline is."""
         if child.killed:
             return NEVER
         look = child.board_summary()

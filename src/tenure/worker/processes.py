@@ -1,4 +1,4 @@
-"""Functions that all of a worker's processes share, and the main function of handler processes.
+"""Functions shared by all of a worker's processes, and the main function of handler processes.
 
 A forked copy of a child must exit before it can touch the child's connections.
 """
@@ -49,7 +49,7 @@ def mark_as_handler_process() -> None:
 
 
 def is_handler_process() -> bool:
-    # An idle process like this gets killed, so buffered data must be flushed after each job.
+    # An idle handler process gets killed, so buffered data must be flushed after each job.
     return _is_handler_process
 
 
@@ -67,7 +67,7 @@ def kill_session(leader: int) -> None:
 
 
 def reap_orphans(own: Collection[int]) -> int:
-    """Reap orphans as a container's process 1, except `own` processes; return how many."""
+    """Reap orphans as a container's process 1, except `own` processes. Return their number."""
     reaped = 0
     for _ in range(_ORPHANS_AT_ONCE):
         try:

@@ -41,7 +41,7 @@ KILLED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Death:
-    # Exit code, or the negated signal number. None if it never started.
+    # The exit code, or the negated signal number. None if the process never started.
     code: int | None
     # The child's last message when it exited: "drained", "overran", "doomed".
     left: str | None = None
@@ -80,7 +80,7 @@ class DeadChildRecovery:
         self._lock = asyncio.Lock()
 
     async def connect_to(self, url: str, schema: str) -> None:
-        """Set the database, as reported by a child: the parent loads no user code."""
+        """Set the database as reported by a child, because the parent loads no user code."""
         async with self._lock:
             if self._engine is None:
                 # Loading the driver takes 0.4 s, and twice that on a busy machine. The parent must
@@ -99,7 +99,7 @@ class DeadChildRecovery:
     async def settle(
         self, worker: WorkerId, entries: Sequence[BoardEntry], *, death: Death
     ) -> RecoveredJobs:
-        """Settle a dead child's leases, for up to two lease lengths; return listener events."""
+        """Settle a dead child's leases within two lease lengths. Return listener events."""
         engine, link = self._engine, self._link
         if engine is None or link is None:
             return RecoveredJobs([])
@@ -169,7 +169,7 @@ def judge(entries: Sequence[BoardEntry], death: Death) -> list[tuple[BoardEntry,
 
 
 def _was_inside(entry: BoardEntry, death: Death) -> bool:
-    """Whether this attempt may have ended the child: it ran there, or ended just before."""
+    """Whether this attempt may have ended the child, because it ran there or ended just before."""
     if entry.phase is Phase.ENDED:
         return death.ended_at - entry.since < _SHORTLY
     return entry.phase in (Phase.STARTED, Phase.TIMED_OUT)

@@ -71,7 +71,7 @@ class Succession:
             self._reloading = False
 
     async def _replace(self, child: ChildProcess, otherwise: str) -> bool:
-        """Drain a child once its successor has loaded the app; keep it if that fails."""
+        """Drain a child once its successor has loaded the app. If that fails, keep it."""
         successor = self._crew.start_in_place_of(child)
         if not await successor.ready():
             # The successor stays on trial, so the parent doesn't replace it.

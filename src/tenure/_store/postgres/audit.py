@@ -8,7 +8,7 @@ from tenure._store.postgres.rows import LAST_ID
 from tenure._store.postgres.statements import QueryBase
 from tenure._store.steps import Op
 
-# A target has few changes, so we read this many at a time and filter them.
+# A target has few changes, so we read this many rows at a time and filter them.
 _OF_A_TARGET = 1000
 # Without a target, how many ids each page searches.
 _SEARCHED = 100_000
@@ -78,6 +78,6 @@ class AuditQueries(QueryBase):
 
 
 def _audit_page(rows: Sequence[AuditRow], searched: int, end: int | None, count: int) -> AuditPage:
-    """Return a page of up to `count` rows, and the id that another page starts below."""
+    """Return a page of up to `count` rows, and the id below which the next page starts."""
     page = rows[:count]
     return AuditPage(page, searched, page[-1].id if len(rows) > count else end)

@@ -25,7 +25,7 @@ from psycopg.rows import TupleRow
 
 from tenure.errors import Unreachable
 
-# If a statement has no response by then, its outcome is unknown.
+# If a statement gets no response within this time, its outcome is unknown.
 DEADLINE = timedelta(seconds=15)
 _PLACE = {"host": "PGHOST", "hostaddr": "PGHOSTADDR", "port": "PGPORT"}
 
@@ -120,7 +120,7 @@ _ASK = "SELECT pg_backend_pid()"
 # Start of our options; the URL's options come first.
 OUR_OPTIONS = "-c enable_seqscan="
 _REFUSED = "unsupported startup parameter"
-# Addresses whose pooler rejects options, so we send them options only once.
+# Addresses whose pooler rejects options. We send options to such a pooler only once.
 _without_options: set[tuple[object, ...]] = set()
 
 
@@ -228,8 +228,8 @@ def _place(text: str) -> tuple[object, ...]:
     return tuple(given.get(name) for name in ("host", "hostaddr", "port", "dbname", "user"))
 
 
-# Half-open connections end quickly on both sides: with libpq's defaults a dropped peer hung for
-# over 40 s, with these for 3.4 s.
+# These end half-open connections quickly on both sides. A connection to a dropped peer hung for
+# over 40 s with libpq's defaults, and for 3.4 s with these settings.
 _CLIENT: dict[str, str | int] = {
     "connect_timeout": 3,
     "tcp_user_timeout": 3000,
@@ -238,8 +238,9 @@ _CLIENT: dict[str, str | int] = {
     "keepalives_count": 3,
     "target_session_attrs": "read-write",
 }
-# A small table's statistics would turn each of our statements into a sequential scan. A disabled
-# scan looks so expensive that JIT would compile it, at a thousand times the cost.
+# A small table's statistics would turn each of our statements into a sequential scan, so we disable
+# those. JIT must be off too, because a disabled scan looks so expensive that PostgreSQL would
+# compile it, at a thousand times the cost.
 _SERVER = {
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
@@ -282,7 +283,7 @@ def own(url: str, *, name: str = "tenure", **settings: str) -> str:
 
 
 def callers(url: str, *, name: str) -> str:
-    """Return the connection string for users' SQL: our network timeouts, the server's settings."""
+    """Return the connection string for users' SQL. Only the network timeouts are ours."""
     given = conninfo.conninfo_to_dict(url)
     return conninfo.make_conninfo("", **{**_CLIENT, "application_name": name, **given})
 

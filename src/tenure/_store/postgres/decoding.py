@@ -1,7 +1,7 @@
-"""Read a result value by value, where a value that the driver can't read stands alone.
+"""Read a result value by value, so that a value the driver can't read doesn't affect the others.
 
-The driver reads a whole result at once, which is fast, and fails at the first value that Python has
-no object for. Only then is the result read again here.
+The driver reads a whole result at once. That is fast, but it fails at the first value that Python
+can't represent. Only then is the result read again here.
 """
 
 from datetime import UTC, date
@@ -14,14 +14,15 @@ from tenure._rules.readable import UnreadableJson, UnreadableTime
 from tenure._store.steps import Rows
 from tenure.config import LONGEST_WAIT
 
-# How the driver fails: at a time or an interval, at JSON's depth, at a number's length.
+# The driver's errors for an unrepresentable time or interval, for JSON that is nested too deeply,
+# and for a number that is too long.
 UNDECODABLE = (psycopg.DataError, ValueError, OverflowError, RecursionError)
 _TYPES = psycopg.adapters.types
 _JSON = {_TYPES[name].oid for name in ("json", "jsonb")}
 _TIMES = {_TYPES[name].oid for name in ("timestamp", "timestamptz")}
 _DATE = _TYPES["date"].oid
 _INTERVAL = _TYPES["interval"].oid
-# A day inside the first and the last year, so that every time zone has them.
+# One day inside the first and last years, so that the times exist in every time zone.
 _FIRST = UnreadableTime(1, 1, 2, tzinfo=UTC)
 _LAST = UnreadableTime(9999, 12, 30, tzinfo=UTC)
 

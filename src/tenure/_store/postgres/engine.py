@@ -106,7 +106,7 @@ class PostgresEngine:
         )
 
     def _publish_later(self, connection: object) -> Publish | None:
-        """Collect wakeups for a connection that we commit; we don't see other commits."""
+        """Collect wakeups for a connection that we commit ourselves. We don't see other commits."""
         woken = self._rung_at_commit.get(id(connection))
         return None if woken is None else woken.update
 

@@ -1,8 +1,8 @@
-"""Erasures: start one, and run its chunks.
+"""Start an erasure, and run its chunks.
 
-The start deletes matching schedules, freezes the matching jobs and empties what is not a job's own:
-audit rows, stored responses, older operations. The chunks erase the jobs. A job that runs is asked
-to stop, and is erased when it has ended.
+Starting an erasure deletes the matching schedules and fixes the set of matching jobs. It also
+clears data outside the jobs: audit rows, stored responses and older operations. The chunks erase
+the jobs. A running job is asked to stop, and is erased once it has ended.
 """
 
 from collections import Counter
@@ -36,7 +36,7 @@ class ErasureQueries(QueryBase):
     search: JobSearchQueries
 
     def start(self, new: NewErasure, by: By) -> Op[Erasure]:
-        """Freeze an erasure's jobs, and erase what is not a job's own; in one transaction."""
+        """Freeze an erasure's jobs and erase data outside the jobs, in one transaction."""
         limits.check_rate(new.rate)
         rules.check(new.selector, by)
         return (yield from atomically(self._start(new, by)))
@@ -55,7 +55,7 @@ class ErasureQueries(QueryBase):
         )
         operation_id: int = row["id"]
         yield RawSql(_START_WITHIN)
-        # Before the freeze, which then sees the last jobs that these schedules made.
+        # Do this before the freeze, which then sees the last jobs that these schedules created.
         schedules, rows = yield from self._schedules(new.selector)
         frozen = yield from self._freeze(new.selector, operation_id)
         total = frozen.pop("total")
@@ -88,11 +88,11 @@ class ErasureQueries(QueryBase):
         return Erasure(operation_row(begun), rows)
 
     def _slow(self, query: Query) -> Query:
-        """Return the query without a deadline of its own: it may have to read a whole table."""
+        """Return the query without its own deadline, because it may have to read a whole table."""
         return replace(query, no_timeout=True)
 
     def _schedules(self, selector: Selector) -> Op[tuple[list[str], dict[str, int]]]:
-        """Delete matching schedules; return their names, and how many rows were deleted."""
+        """Delete matching schedules. Return their names and how many rows were deleted."""
         if not rules.names_schedules(selector):
             return [], {"schedule": 0, "schedule_tick": 0}
         [clock] = yield self._query("clock")
@@ -115,7 +115,7 @@ class ErasureQueries(QueryBase):
         return dict(frozen)
 
     def _orphaned_keys(self, selector: Selector) -> Op[int]:
-        """Delete keys of jobs that no longer exist, and so have no queue."""
+        """Delete the keys of jobs that no longer exist and therefore have no queue."""
         if not selector.key or selector.queue:
             return 0
         tasks = selector.task or None
@@ -123,7 +123,7 @@ class ErasureQueries(QueryBase):
         return len(keys)
 
     def _masked(self, tags: Sequence[str], schedules: Sequence[str]) -> Op[tuple[int, int]]:
-        """Mask these tags and schedules in older operations; count those, and their audit rows."""
+        """Mask these tags and schedules in older operations. Count those and their audit rows."""
         operations = audited = 0
         rows = yield self._slow(
             self._query(
@@ -140,10 +140,10 @@ class ErasureQueries(QueryBase):
         return operations, audited
 
     def run_chunk(self, row: Row) -> Op[int | QueryFailed]:
-        """Process one chunk of a locked operation; return how many items, or the error.
+        """Process one chunk of a locked operation. Return the number of items, or the error.
 
-        First every item has its turn. Then those whose jobs ran, or were locked, are looked at
-        once a second, until the last one has ended.
+        First, every item gets a turn. Items whose jobs were running or locked are then checked once
+        a second until the last job has ended.
         """
         operation, waiting = operation_row(row), list(row["waiting"] or ())
         limit: int | None = row["chunk_limit"]
@@ -192,7 +192,7 @@ class ErasureQueries(QueryBase):
         counts = Counter(operation.outcomes) + Counter(outcomes)
         if not is_first_turn:
             counts -= Counter({ItemOutcome.WAITING: len(ids)})
-        # Those that are still there come last, so that each gets its turn.
+        # Jobs that still exist go to the end, so that each one gets its turn.
         kept = [*(one for one in waiting if one not in set(ids)), *(i for i in ids if i in left)]
         done = operation.done + len(ids) * is_first_turn
         only_waits = done >= operation.total and len(left) == len(ids)

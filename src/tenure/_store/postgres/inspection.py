@@ -44,14 +44,14 @@ _SETTINGS = (
     *("log_statement", "log_min_duration_statement", "log_min_duration_sample"),
     *("log_parameter_max_length", "log_parameter_max_length_on_error"),
 )
-# Settings of a role that change no answer and end no statement.
+# Role settings that don't change any result or cancel any statement.
 _HARMLESS = ("application_name", "log_", "timezone")
 _RIGHT = re.compile(r"(\w+)(?: \(([^)]*)\))?")
 # A role without one of our names is assumed to run workers.
 _DEFAULT_ROLE = "worker"
 # Maintenance runs hourly and yields to readers.
 _PATIENCE = timedelta(days=2)
-# Autovacuum processes the job table after 1,000 dead rows; at this number it is far behind.
+# Autovacuum processes the job table after 1,000 dead rows. At this number, it is far behind.
 _DEAD = 20_000
 _HOLDERS = 5
 
@@ -71,7 +71,7 @@ class InspectionQueries(QueryBase):
     def rights(self, role: str) -> Op[Sequence[str]]:
         """Return statements that grant the privileges the role's programs need but don't have."""
         named = {f"{self.schema}_{kind}": kind for kind in ROLES}.get(role, _DEFAULT_ROLE)
-        # The owner has every right anyway; of the granted roles, the server role has the most.
+        # The owner has every privilege anyway. Of the granted roles, the server role has the most.
         kind = "server" if named == "owner" else named
         needed = list(_granted(kind))
         rows = yield self._query(
@@ -92,7 +92,7 @@ class InspectionQueries(QueryBase):
             yield f"GRANT {row['right']}{column} ON {place} TO {role}"
 
     def excess_rights(self) -> Op[Mapping[str, Sequence[str]]]:
-        """Return the rights that our roles and PUBLIC have beyond ours, by role."""
+        """Return the privileges that our roles and PUBLIC have beyond what we grant, by role."""
         named = {f"{self.schema}_{kind}": kind for kind in ROLES[1:]}
         rows = yield self._query(
             "role_rights",
@@ -115,7 +115,7 @@ class InspectionQueries(QueryBase):
         return excess
 
     def role_settings(self) -> Op[Sequence[RoleSetting]]:
-        """Return the settings of our roles that `tenure db roles` doesn't make."""
+        """Return the settings of our roles that were not made by `tenure db roles`."""
         ours = {
             (f"{self.schema}_{kind}", name, value)
             for kind, settings in SETTINGS.items()
@@ -291,7 +291,7 @@ class InspectionQueries(QueryBase):
 
 
 def _granted(kind: str) -> Iterator[tuple[str, str, str]]:
-    """Yield the rights of a kind of role: the table or sequence, the column if any, the right."""
+    """Yield a role's privileges, each with its table or sequence and its column, if any."""
     for thing, rights in GRANTS.items():
         for right, columns in _RIGHT.findall(rights.get(kind, "")):
             for column in columns.split(", ") if columns else [""]:

@@ -99,7 +99,7 @@ class JobCommandQueries(QueryBase):
     def move(self, ids: Sequence[JobId], changes: Changes, by: By) -> Op[Sequence[bool]]:
         """Change queued jobs' queue, priority or time.
 
-        Without a new time, they stay due when they were.
+        Without a new time, their due time stays the same.
         """
         rules.check_changes(changes)
         return (yield from atomically(self._move(ids, changes, by)))
@@ -122,7 +122,7 @@ class JobCommandQueries(QueryBase):
 
     @atomic
     def delete(self, ids: Sequence[JobId], by: By) -> Op[Sequence[DeleteStatus]]:
-        """Delete ended jobs with their items and keys; refuse to delete live ones."""
+        """Delete ended jobs with their items and keys. Refuse to delete live ones."""
         answers = yield from self.delete_unaudited(ids)
         gone = {i for i, a in zip(ids, answers, strict=True) if a is DeleteStatus.DELETED}
         yield from self._audited(by, "delete", ids, gone)

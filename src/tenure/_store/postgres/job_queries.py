@@ -29,7 +29,7 @@ _SOURCES = {
     State.COMPLETED: JobSource.ARCHIVE,
     State.CANCELLED: JobSource.ARCHIVE,
 }
-# A live job's last error is looked up in every day's partition, so fewer jobs are searched.
+# A live job's last error has to be looked up in every day's partition, so we search fewer jobs.
 _LOOKUP_COST = 10
 
 
@@ -85,7 +85,7 @@ class JobSearchQueries(QueryBase):
         return ids
 
     def trimmed(self, query: Query) -> Query:
-        """Drop parameters that the statement doesn't take: not every job has an end or an error."""
+        """Drop parameters that the statement doesn't take. Not every job has an end or an error."""
         wanted = self.statements.by_name[query.name].params
         return replace(query, params={name: query.params[name] for name in wanted})
 
@@ -101,10 +101,10 @@ class JobSearchQueries(QueryBase):
         granted: Sequence[str] | None = None,
         largest: int | None = None,
     ) -> Op[JobPage]:
-        """Return jobs in one state, newest first; even a short page may not be the last.
+        """Return jobs in one state, newest first. A short page isn't necessarily the last one.
 
         `granted` are LIKE patterns for the queues to list (None: all). Payload fields of more than
-        `largest` bytes of JSON are left out; 0 leaves out all.
+        `largest` bytes of JSON are omitted. With 0, all of them are.
         """
         of = {"queue": queue, "task": task, "granted": granted, "largest": largest}
         if signature is not None and state is not State.FAILED:
@@ -195,7 +195,7 @@ class JobSearchQueries(QueryBase):
         """Return matching jobs, newest first. All sources together read at most `window` rows.
 
         `granted` are patterns for the queues to search, such as `mail.*` (None: all). Payload
-        fields of more than `largest` bytes of JSON are left out; 0 leaves out all.
+        fields of more than `largest` bytes of JSON are omitted. With 0, all of them are.
 
         Sources are read in the order jobs pass through them, so a moving job isn't missed.
         """
@@ -269,7 +269,7 @@ def _window(source: JobSource, selector: Selector, share: int) -> int:
 
 
 def _read(source: JobSource, rows: Rows, *, window: int, count: int) -> _Searched:
-    """Read a source's rows. If nothing matched, the one row says how far it searched."""
+    """Read a source's rows. If nothing matched, its only row says how far the search got."""
     jobs = [job_row(row) for row in rows if row["id"] is not None]
     searched, lowest = rows[0]["searched"], rows[0]["lowest"]
     if len(jobs) == count:

@@ -12,8 +12,8 @@ from tenure._store.postgres.statements import QueryBase
 from tenure._store.steps import Op, Pipeline, Query, atomically
 from tenure.errors import QueryFailed
 
-# The longest list of arguments, as text, that is sure to fit into jsonb. jsonb's internal form is
-# limited to 256 MiB and can be several times the size of the text.
+# The longest list of arguments, as text, that is sure to fit into jsonb. The internal form of jsonb
+# is limited to 256 MiB and can be several times the size of the text.
 _LONGEST_LIST = 16 * 1024 * 1024
 
 
@@ -118,7 +118,7 @@ class JobQueries(QueryBase):
     def _enqueue_by_taken_keys(
         self, jobs: Sequence[NewJob], *, wake: bool
     ) -> Op[Sequence[EnqueueResult]]:
-        """Enqueue as a role that can't choose ids: take the keys, then insert the jobs."""
+        """Enqueue as a role that can't choose ids. Take the keys first, then insert the jobs."""
         rows = yield self._query(
             "take_keys", tasks=[job.task for job in jobs], keys=[job.key for job in jobs]
         )
@@ -169,7 +169,7 @@ class JobQueries(QueryBase):
         return {JobId(row["id"]): row["queue"] for row in rows}
 
     def get_many(self, ids: Sequence[JobId], *, largest: int | None = None) -> Op[Sequence[JobRow]]:
-        """Return those of the jobs that exist; leave out payload fields above `largest` bytes."""
+        """Return the jobs that exist, without payload fields larger than `largest` bytes."""
         rows = yield self._query("get", ids=list(ids), largest=largest)
         return [job_row(row) for row in rows]
 
@@ -215,5 +215,5 @@ def _meta(job: NewJob) -> str | None:
 
 
 def _sparse(values: Sequence[object]) -> Sequence[object]:
-    """Return an empty array if all values are `None`: unnest pads short arrays with NULLs."""
+    """Return an empty array if all values are `None`. unnest pads short arrays with NULLs."""
     return values if any(value is not None for value in values) else []

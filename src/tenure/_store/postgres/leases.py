@@ -42,7 +42,7 @@ _BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 # Worker losses, deaths, suspect, and a nonzero max_losses.
 _NEVER_LOST = (0, 0, 0, 1)
-# After this many unreadable jobs and no other, a claim leaves the rest to the next one.
+# After finding this many unreadable jobs and no others, a claim leaves the rest to the next one.
 _MOST_UNREADABLE = 100
 
 
@@ -69,9 +69,9 @@ class LeaseQueries(QueryBase):
         If a queue has a limit, the claim is a transaction that locks the queues' rows. `limited` is
         a hint from the last result that this may be the case. `patient` allows a slow scan from
         zero, while `within` sets a timeout. Tasks in `unknown_tasks` are left to other workers.
-        `suspects` sets how many worker losses a suspect may have: it must have fewer than this, so
-        0 excludes all suspects. Suspects that must run alone are claimed only if the value is above
-        `ALONE_FROM`. `kept` lists the caller's own leases, which claims never rescue.
+        A suspect is claimed only if it has fewer worker losses than `suspects`, so 0 excludes all
+        suspects. Suspects that must run alone are claimed only if the value is above `ALONE_FROM`.
+        `kept` lists the caller's own leases, which claims never rescue.
         """
         params = _lanes(lanes) | {
             "names": sorted({lane.queue for lane in lanes} | {EVERY_QUEUE}),
@@ -91,7 +91,7 @@ class LeaseQueries(QueryBase):
             rescued += claims.rescued
             unreadable += claims.unreadable
             yield from self._fail_unreadable(claims.unreadable)
-            # Jobs that can't be read must not keep the ones behind them from being claimed.
+            # Unreadable jobs must not keep the ones behind them from being claimed.
             if claims.jobs or not claims.unreadable or len(unreadable) >= _MOST_UNREADABLE:
                 return replace(claims, rescued=rescued, unreadable=unreadable)
             limited = claims.limited
@@ -121,7 +121,7 @@ class LeaseQueries(QueryBase):
         )
 
     def _fail_unreadable(self, claims: Sequence[UnreadableClaim]) -> Op[None]:
-        """Make dead letters of claimed jobs that can't be read, each under its own lease."""
+        """Turn claimed jobs that can't be read into dead letters, each under its own lease."""
         if not claims:
             return
         try:
@@ -140,7 +140,8 @@ class LeaseQueries(QueryBase):
                 ]
             )
         except StoreError:
-            # The jobs that were claimed with them must start. These are rescued and claimed again.
+            # The jobs that were claimed along with these must start. These will be rescued and
+            # claimed again.
             return
 
     def confirm(
@@ -149,12 +150,13 @@ class LeaseQueries(QueryBase):
         """Confirm that these jobs are about to start, and renew their leases.
 
         Results are in the order of the request. False means that the lease has expired and the job
-        must not start. `fail_on_loss` lists the jobs that must end after any loss: if a job was
-        enqueued by name, its row doesn't have that option yet.
+        must not start. `fail_on_loss` lists the jobs that must end after any loss, because the row
+        of a job that was enqueued by name doesn't have that option yet.
 
-        From this point on, a loss counts. Without a confirmation, it wouldn't: the claim's commit
-        may have waited for a standby until the lease expired, and its response may never have
-        arrived, so no handler started (docs/design/leases.md, "Confirming a claim").
+        From this point on, a loss counts. A loss without a confirmation doesn't count, because the
+        handler may never have started. The claim's commit may have waited for a standby until the
+        lease expired, and its response may never have arrived (docs/design/leases.md, "Confirming a
+        claim").
         """
         fails = [False] * len(leases) if fail_on_loss is None else fail_on_loss
         ordered = sorted(zip(leases, fails, strict=True), key=lambda pair: pair[0].job_id)
@@ -418,19 +420,20 @@ def _timed(within: timedelta | None, op: Op[T]) -> Op[T]:
 
 
 def _claimed(row: tuple[Any, ...], worker: WorkerId) -> ClaimedJob | UnreadableClaim:
-    """Read a claimed job by position: using column names takes a third of a worker's time."""
+    """Read a claimed job by position, because using names takes a third of a worker's time."""
     (
         job_id, token, queue, task, key, args, priority, attempt, max_attempts, losses,
         run_at, created_at, claimed_at, expires_at, cursor, progress, items, meta,
         lost, returned, _now, _found, _unread,
     ) = row  # fmt: skip
-    # Truncate to milliseconds: the statement reads the clock once for each end of the lease.
+    # Truncate to milliseconds, because the statement reads the clock once for each end of the
+    # lease.
     ttl = expires_at - claimed_at
     ttl = timedelta(ttl.days, ttl.seconds, ttl.microseconds // 1000 * 1000)
     lease = Lease(job_id, token, worker, ttl)
     if why := job_problem(args, meta, cursor, progress, run_at, created_at):
         return UnreadableClaim(lease, queue, task, why)
-    # A fresh job has no array and needs no extra statement: only jobs that were lost before, or
+    # A fresh job has no array and needs no extra statement. Only jobs that were lost before, or
     # that fail on loss, must be confirmed.
     worker_losses, deaths, suspect, max_losses = lost or _NEVER_LOST
     job = JobRow(

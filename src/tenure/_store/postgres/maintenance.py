@@ -16,7 +16,7 @@ DAYS_AHEAD = 14
 _BATCH = 1000
 _ROUNDS = 1000
 # Another process was faster (duplicate table, already a partition, already gone), or a reader holds
-# a lock. Either way, leave it for the next run.
+# a lock. Either way, leave the partition for the next run.
 _BENIGN = frozenset({"23505", "42P07", "42809", "42P01", "55000", "55P03", "57014"})
 
 

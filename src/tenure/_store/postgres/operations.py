@@ -62,7 +62,7 @@ class OperationQueries(QueryBase):
         return row["next_at"], row["now"]
 
     def run_chunk(self) -> Op[int]:
-        """Process one chunk of the operation that is the most overdue, in one transaction.
+        """Process one chunk of the most overdue operation, in one transaction.
 
         If an item is locked or rejected, the chunk is halved until that item is alone. Any other
         error postpones only this operation.

@@ -19,13 +19,14 @@ from tenure._store.postgres.stats import bounded
 from tenure._store.steps import Op
 
 _MOST = COUNTED + 1
-# Rows examined in each queue, among due jobs and among later ones.
+# How many rows to examine in each queue, both among due jobs and among later ones.
 _LOOKED_AT = 200
 # Rows examined among the last attempts, if most of them failed.
 _ENDED = 1000
 _RECENT = timedelta(hours=1)
 _SCHEDULES = 1000
-# One per minute of the hour; if a schedule ticks more often, only its latest ticks are counted.
+# One tick per minute for an hour. If a schedule ticks more often, only its latest ticks are
+# counted.
 _TICKS = 60
 _ZERO = timedelta(0)
 

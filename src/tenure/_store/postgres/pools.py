@@ -55,15 +55,15 @@ class OwnAsyncConnection(AsyncDetectingConnection):
 
 
 class PoolLimits(NamedTuple):
-    """A pool's size, and how many operations may wait for a connection; 0 means any number."""
+    """A pool's size, and how many operations may wait for a connection. 0 means no limit."""
 
     connections: int
     waiting: int
 
 
 class Pools:
-    """One database's pools: one or more of our own connections, and one of plain ones for handlers'
-    SQL.
+    """One database's pools: one or more for our own connections, and one of plain connections for
+    handlers' SQL.
     """
 
     def __init__(self, url: str, *, schema: str, size: int, ring: Publish | None = None) -> None:
@@ -174,7 +174,7 @@ class Pools:
     def _forget_ended_loops(self) -> None:
         """Drop the pools of closed loops.
 
-        Without aclose, all we can still do is close their sockets.
+        If aclose wasn't called, all we can still do is close their sockets.
         """
         for loop in [each for each in self._async if each.is_closed()]:
             for pool in self._async.pop(loop, {}).values():
@@ -205,7 +205,7 @@ class Pools:
 def _all_taken(size: int, wait: float) -> Unreachable:
     """Return the error for an exhausted pool.
 
-    If the server were down, connecting would have raised.
+    The pool is really exhausted, because connecting would have raised if the server were down.
     """
     return Unreachable(
         f"none of the {size} pool connections was free within {wait:g} s; if the server "
@@ -214,7 +214,7 @@ def _all_taken(size: int, wait: float) -> Unreachable:
 
 
 def _has_ended(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
-    """Return whether the server has closed the connection: an idle one can only read EOF."""
+    """Return whether the server has closed the connection. All that an idle one can read is EOF."""
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
     return bool(poll.poll(0))

@@ -1,4 +1,4 @@
-"""Queue settings that operators change at run time; the statements enforce them."""
+"""Queue settings that operators change at run time. The SQL statements enforce them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict

@@ -8,9 +8,9 @@ ROLES = ("owner", "server", "worker", "producer", "reader")
 _READ = "SELECT"
 _KEEP = "SELECT, INSERT, UPDATE"
 _ALL = "SELECT, INSERT, UPDATE, DELETE"
-# An id that a role may choose is an id that it may take from others. So where a role only adds
-# rows, it may write the columns that its statements write, and the sequence gives the id. The same
-# goes for the time of an audit row. A right to columns also allows no LOCK TABLE.
+# A role that could choose ids could take ids that belong to others. So where a role only adds rows,
+# it may write only the columns that its statements write, and the sequence assigns the id. The same
+# applies to the time of an audit row. A column privilege also doesn't allow LOCK TABLE.
 _NEW_JOB = (
     "INSERT (queue, task, key, key_for, args, priority, created_at, run_at, max_attempts, "
     "max_losses, lease, target, meta, held)"
@@ -19,8 +19,8 @@ _NEW_AUDIT = "INSERT (actor, source, action, target, reason, before, after, addr
 _KEYS = "SELECT, INSERT (task, key, job_id), UPDATE (hits, job_id, expires_at)"
 _CHUNK = "UPDATE (state, done, chunk_limit, waiting, outcomes, started_at, ended_at, next_at)"
 
-# Rights by table and role; the owner has every right anyway. Columns in parentheses restrict a
-# right to those columns. A role may lock a row if it may update one of its columns.
+# Privileges by table and role. The owner has every privilege anyway. Columns in parentheses
+# restrict a privilege to those columns. A role may lock a row if it may update one of its columns.
 GRANTS: Mapping[str, Mapping[str, str]] = {
     "schema_version": {"server": _READ, "worker": _READ, "producer": _READ, "reader": _READ},
     "job": {
@@ -105,8 +105,8 @@ GRANTS: Mapping[str, Mapping[str, str]] = {
     },
 }
 
-# The sources of the audit rows that a worker's programs write: of the schedules that its code
-# declares, and of commands that handlers give by `app.admin`.
+# The sources of the audit rows that a worker's programs write, for schedules that its code declares
+# and for commands that handlers run through `app.admin`.
 WORKER_SOURCES = ("code", "python")
 WORKER_POLICY = "audit_worker_source"
 
@@ -168,7 +168,7 @@ CREATE POLICY {policy} ON {schema}.audit AS RESTRICTIVE FOR INSERT TO {worker}
 
 
 def script(schema: str) -> str:
-    """Return the SQL that creates a schema's roles and sets their rights; safe to run again."""
+    """Return the SQL that creates a schema's roles and grants their privileges. It can be rerun."""
     check_schema(schema)
     names = {role: f"{schema}_{role}" for role in ROLES}
     others = ", ".join(names[role] for role in ROLES[1:])

@@ -1,4 +1,4 @@
-"""Rows to model objects, and leases to parameters: shared by several parts of the store."""
+"""Convert rows to model objects and leases to parameters, for several parts of the store."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +18,7 @@ LAST_ID = 2**63 - 1
 
 
 def name_of(lease: Lease) -> Name:
-    """Return what identifies an attempt; the owner is a number, which hashes fast."""
+    """Return what identifies an attempt. The owner is a number, which hashes fast."""
     return lease.job_id, lease.token, lease.claimed_by.int
 
 

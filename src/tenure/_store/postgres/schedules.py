@@ -45,7 +45,7 @@ class ScheduleQueries(QueryBase):
 
         The first comparison takes no locks, because usually nothing has changed and schedules must
         keep firing. If something has changed, they are locked and compared again. If another
-        process was faster, start over.
+        process was faster, we start over.
         """
         wanted = {schedule.name: as_stored(schedule) for schedule in schedules}
         release = tuple(version)
@@ -172,7 +172,7 @@ class ScheduleQueries(QueryBase):
         )
 
     def create(self, schedule: NewSchedule, by: By) -> Op[ScheduleRow]:
-        """Create a schedule at run time; raise InvalidValue if the name is taken."""
+        """Create a schedule at run time. Raise InvalidValue if the name is taken."""
         return atomically(self._create(as_stored(schedule), by))
 
     def _create(self, schedule: NewSchedule, by: By) -> Op[ScheduleRow]:
@@ -216,7 +216,7 @@ class ScheduleQueries(QueryBase):
 
     @atomic
     def pause(self, name: str, by: By, *, until: datetime | None = None) -> Op[ScheduleRow]:
-        """Skip ticks until a given time or until resumed; each is recorded as paused."""
+        """Skip ticks until a given time or until resumed. Each one is recorded as paused."""
         before, now = yield from self.ticks.locked(name)
         paused = replace(
             before,
@@ -231,7 +231,7 @@ class ScheduleQueries(QueryBase):
     def resume(self, name: str, by: By) -> Op[ScheduleRow]:
         """Resume firing a paused schedule, starting with the next tick."""
         current, now = yield from self.ticks.locked(name)
-        # Ticks that became due during the pause are recorded now; they create no jobs.
+        # Ticks that became due during the pause are recorded now. They create no jobs.
         before = yield from self.ticks.account(current, now)
         resumed = replace(
             before, paused_at=None, paused_until=None, paused_by=None, paused_reason=None

@@ -82,8 +82,9 @@ class SchemaQueries(QueryBase):
     ) -> Op[Sequence[str]]:
         """Migrate the schema up or down to a version, and return the migrations that were applied.
 
-        Needs a sync session, which has no deadline. If a lock isn't granted soon, give up and try
-        again, because other statements queue up behind a waiting ALTER and all work would stop.
+        This needs a sync session, which has no deadline. If a lock isn't granted soon, it gives up
+        and tries again. Other statements would queue up behind a waiting ALTER, and all work would
+        stop.
         """
         known = migrations() if steps is None else steps
         goal = len(known) if to is None else to
@@ -95,7 +96,7 @@ class SchemaQueries(QueryBase):
         return applied
 
     def _bootstrap(self) -> Op[None]:
-        """Create the version table; IF NOT EXISTS misses another migrator's open transaction."""
+        """Create the version table. IF NOT EXISTS misses another migrator's open transaction."""
         try:
             yield RawSql(_BOOTSTRAP.format(schema=self.schema))
         except QueryFailed as error:
@@ -113,7 +114,7 @@ class SchemaQueries(QueryBase):
         raise AssertionError("unreachable")
 
     def _next(self, known: Sequence[Migration], goal: int) -> Op[list[str] | None]:
-        """Apply the next migration toward the goal; [] if another process did, None when done."""
+        """Apply the next migration. Return [] if another process did, or None when done."""
         version, _ = yield from self.version()
         if version == goal or (version > len(known) and goal == len(known)):
             return None
@@ -128,7 +129,7 @@ class SchemaQueries(QueryBase):
 
     def _alone(self, op: Op[bool]) -> Op[bool]:
         """Run without a transaction or timeouts, one migrator at a time."""
-        # Polled: a waiting statement would hold a snapshot that the index build waits for.
+        # We poll, because a waiting statement would hold a snapshot that the index build waits for.
         for _ in range(_ALONE_TRIES):
             if (yield RawSql(_TRY_ALONE, session=True))[0]["alone"]:
                 break

@@ -66,7 +66,7 @@ class PostgresServiceConnection:
 
     def set_deadline(self, deadline: timedelta) -> None:
         self._deadline: timedelta = deadline
-        # Per address. A service with a short deadline retries before libpq's timeout.
+        # The timeout per address. A service with a short deadline retries before libpq's timeout.
         self._connecting: float = min(3.0, max(1.0, 2 * deadline.total_seconds()))
         if self._session is not None:
             self._session.set_deadline(deadline)

@@ -122,7 +122,7 @@ class SessionBase:
 
     @contextmanager
     def _translating_errors(self) -> Iterator[None]:
-        """After an error, leave no transaction open; report a missing table as SchemaTooOld."""
+        """After an error, leave no transaction open. Report a missing table as SchemaTooOld."""
         self._marks.clear()
         try:
             yield
@@ -208,8 +208,8 @@ class _Session(SessionBase):
         self._pgconn = connection.pgconn
         self._own = own
         self._pooled = own and getattr(connection, "behind_pooler", False)
-        # Only use pipelines on our own connections: a caller may already be in its own pipeline,
-        # and a pooler may not support them.
+        # Use pipelines only on our own connections, because a caller may already be in its own
+        # pipeline, and a pooler may not support them.
         self._takes_pipelines = own and not self._pooled and psycopg.Pipeline.is_supported()
         self._warned = False
         self._ring = ring

@@ -121,9 +121,10 @@ class SettlementQueries(QueryBase):
                 raise
             yield from self._settle_batch([as_unstorable(one, str(error))], batch)
             return
-        # Callers' transactions have locked these jobs' keys. The other jobs are settled. One job
-        # waits briefly for its key, or a busy key would never be free when we try. It doesn't wait
-        # longer, because its row can't be renewed meanwhile, and later endings wait behind it.
+        # Callers' transactions have locked these jobs' keys. The other jobs are settled. We let one
+        # job wait briefly for its key, because a busy key might never be free when we try. It
+        # doesn't wait longer, because its row can't be renewed in the meantime, and later endings
+        # wait behind it.
         for one in busy[1:]:
             batch.answers[name_of(one.lease)] = SettleResult(SettleStatus.BUSY)
         for one in busy[:1]:

@@ -46,7 +46,7 @@ class SignInQueries(QueryBase):
         return _session(row), token_digest
 
     def touch(self, session_id: int) -> Op[bool]:
-        """Record that a session is in use; False if it is over."""
+        """Record that a session is in use. Return False if it has ended."""
         return bool((yield self._query("touch_session", id=session_id)))
 
     def list(
@@ -72,7 +72,7 @@ class SignInQueries(QueryBase):
     def end(
         self, ids: Sequence[int], by: By, *, action: str, token: int | None = None
     ) -> Op[Sequence[bool]]:
-        """End sessions; False for an unknown one, or one that is over."""
+        """End sessions. Return False for each one that is unknown or has already ended."""
         rows = yield self._query("end_sessions", ids=list(ids), ended_by=by.actor, token=token)
         done = {row["id"] for row in rows}
         targets = [f"session:{session_id}" for session_id in ids if session_id in done]
@@ -83,7 +83,7 @@ class SignInQueries(QueryBase):
     def create_code(
         self, digest: str, token: int, lifetime: timedelta, by: By
     ) -> Op[datetime | None]:
-        """Store a one-time code; return when it expires, or None if the token isn't active."""
+        """Store a one-time code. Return when it expires, or None if the token isn't active."""
         rows = yield self._query("create_code", hash=digest, token=token, lifetime=lifetime)
         if not rows:
             return None
@@ -92,7 +92,7 @@ class SignInQueries(QueryBase):
         return expires_at
 
     def use_code(self, digest: str) -> Op[str | None]:
-        """Use up a one-time code; return its token's digest, or None if the code isn't valid."""
+        """Use up a one-time code. Return its token's digest, or None if the code isn't valid."""
         rows = yield self._query("use_code", hash=digest)
         return rows[0]["token_digest"] if rows else None
 

@@ -1,7 +1,7 @@
 """The statements from the .sql files, their parameters, and the base class for parts of the store.
 
-Every parameter is sent as text and cast in the statement. So each statement has only one prepared
-form, regardless of the values, and large arrays are cheap to write.
+Every parameter is sent as text and cast in the statement. Each statement therefore has only one
+prepared form, regardless of the values, and large arrays are cheap to write.
 """
 
 import json
@@ -43,7 +43,7 @@ class Statement:
         object.__setattr__(self, "_named", frozenset(self.params))
 
     def arguments(self, params: Mapping[str, object]) -> list[str | None]:
-        """Return the parameters as literals in order; a missing or unknown one is a bug."""
+        """Return the parameters as literals in order. A missing or unknown one is a bug."""
         if params.keys() != self._named:
             raise AssertionError(f"{self.name} takes {self.params}, got {tuple(params)}")
         return [literal(params[name]) for name in self.params]
@@ -158,7 +158,7 @@ def _element(value: object) -> str:
 
 
 class Statements:
-    """One schema's statements. Tests pass a `clock`; by default the database's time is used."""
+    """One schema's statements. Tests pass a `clock`. By default, the database's time is used."""
 
     def __init__(self, schema: str = DEFAULT_SCHEMA, *, clock: Clock | None = None) -> None:
         self.schema = schema
@@ -187,7 +187,7 @@ class QueryBase:
         self.schema = self.statements.schema
         # The wakeup channel, which carries queue names.
         self.channel = f"{self.schema}_wakeup"
-        # The channel for ended jobs that are being awaited, which carries their ids.
+        # The channel that carries the ids of ended jobs for which a caller is waiting.
         self.ended_channel = f"{self.schema}_ended"
 
     def _with_partition_fallback(self, make: Callable[[date | None], Op[T]]) -> Op[T]:

@@ -130,7 +130,7 @@ class StatsQueries(QueryBase):
         ]
 
     def usage(self, queues: Sequence[str], *, most: int) -> Op[QueueUsage]:
-        """Estimate what these queues hold together; names or prefixes, such as `mail.*`."""
+        """Estimate the total in these queues, given as names or prefixes such as `mail.*`."""
         prefixes = [name for name in queues if name.endswith("*")]
         rows = yield self._query(
             "usage",
@@ -210,7 +210,7 @@ class StatsQueries(QueryBase):
 
 
 def bounded(value: int, most: int = COUNTED) -> Count:
-    """Return a count from rows that were counted up to one past the bound."""
+    """Return a count, given rows that were counted up to one past the bound."""
     return Count(min(value, most), more=value > most)
 
 

@@ -1,4 +1,4 @@
-"""Ticks: fire what is due, and backfill the past. Definitions are in `schedules`."""
+"""Fire due ticks, and backfill past ones. Schedule definitions are in `schedules`."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

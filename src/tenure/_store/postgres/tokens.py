@@ -86,12 +86,14 @@ class TokenQueries(QueryBase):
     def revoke(
         self, ids: Sequence[int], by: By, *, children: bool = True, parent: int | None = None
     ) -> Op[Sequence[bool]]:
-        """Revoke access tokens; False for an unknown or already revoked one.
+        """Revoke access tokens. Return False for each one that is unknown or already revoked.
 
-        With `children`, also what they created. With `parent`, only descendants of that token.
+        With `children`, also revoke the tokens that they created. With `parent`, revoke only
+        descendants of that token.
         """
         done: set[int] = set()
-        # A child that commits while we wait for its parent's lock is seen only by the next round.
+        # If a child's transaction commits while we wait for its parent's lock, only the next round
+        # sees it.
         while rows := (
             yield self._query(
                 "revoke_tokens",

@@ -1,5 +1,7 @@
-"""Build findings: one sentence if all is well, or what's wrong, why it matters and what to do about
-it.
+"""Build findings.
+
+A finding is one sentence if all is well. Otherwise, it explains what's wrong, why it matters and
+what to do about it.
 """
 
 from collections.abc import Iterator

@@ -82,7 +82,7 @@ def role_settings(settings: Sequence[RoleSetting], database: str) -> Findings:
 
 
 def upkeep(late: OverdueMaintenance) -> Findings:
-    """Check that daily partitions are created ahead and dropped after their retention."""
+    """Check that daily partitions are created ahead of time and dropped after their retention."""
     for days, fault, what, why in (
         (
             late.missing,
@@ -138,8 +138,9 @@ def vacuum(server: ServerInfo, unkept: VacuumIssues, schema: str) -> Findings:
 
 
 def horizon(holders: Sequence[HorizonHolder]) -> Findings:
-    """Report what keeps dead rows from being removed. A running query is only a warning, because it
-    will end on its own.
+    """Report what keeps dead rows from being removed.
+
+    A running query is only a warning, because it will end on its own.
     """
     lasting = [holder for holder in holders if matters(holder)]
     for holder in lasting:

@@ -1,4 +1,4 @@
-"""Check the connection to the database, what its log says, and who can read the password."""
+"""Check the database connection, what the server logs, and who can read the password."""
 
 from contextlib import suppress
 
@@ -11,7 +11,7 @@ _SUBJECT = "security"
 
 
 def security(server: ServerInfo) -> Findings:
-    """Run these checks. Each finding is a warning: a private network may make up for it."""
+    """Run these checks. Findings are only warnings, because a private network may mitigate them."""
     findings = [*connection(server), *server_log(server), *settings_file()]
     yield from findings or [fine(_SUBJECT, "the connection, the log and tenure.toml keep secrets")]
 

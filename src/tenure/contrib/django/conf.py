@@ -54,7 +54,7 @@ def address(connection: Any) -> str:
     """Return the connection string that Django would use, with OPTIONS and the password."""
     params = connection.get_connection_params()
     if role := connection.settings_dict["OPTIONS"].get("assume_role"):
-        # Django runs SET ROLE after connecting. Here it is passed as a connection option.
+        # Django runs SET ROLE after connecting. Here, the role is passed as a connection option.
         escaped = str(role).replace("\\", "\\\\").replace(" ", "\\ ")
         params["options"] = f"{params.get('options') or ''} -c role={escaped}".strip()
     return " ".join(

@@ -35,7 +35,7 @@ class Step(RunSQL):
         )
 
     def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
-        """Return the step's version as its only argument. The SQL comes from the package."""
+        """Return the version as the only argument. The SQL comes from the package."""
         return type(self).__qualname__, [self.version], {}
 
     def describe(self) -> str:

@@ -1,7 +1,8 @@
 """The project's `Tenure` instance, and Django's connections during handlers.
 
 Before and after each handler, its thread closes connections that are broken or older than
-CONN_MAX_AGE. So a thread keeps at most one connection per database, or none if CONN_MAX_AGE is 0.
+CONN_MAX_AGE. A thread therefore keeps at most one connection per database, or none if CONN_MAX_AGE
+is 0.
 """
 
 import threading
@@ -43,7 +44,7 @@ async def on_loop(_job: AsyncJob) -> AsyncIterator[None]:
 
 
 def _begin() -> None:
-    # With DEBUG, Django records every query. In a worker, the list would grow forever.
+    # If DEBUG is on, Django records every query. In a worker, that list would grow forever.
     reset_queries()
     _close_old()
 
@@ -73,7 +74,7 @@ class DjangoTenure(Tenure):
             version=options.version,
             codec=options.codec,
         )
-        # Any module may be the first to use the app, so its name does not identify the project.
+        # Any module may be the first to use the app, so a module name doesn't identify the project.
         self._module = (settings.SETTINGS_MODULE or "django").partition(".")[0]
         self.database: str = options.database
         self._own_engine: Any = None
@@ -82,7 +83,7 @@ class DjangoTenure(Tenure):
 
     @property
     def engine(self) -> Any:
-        """The database engine for Django's alias. It follows a test runner's database change."""
+        """The database engine for Django's alias. It follows a test runner to its test database."""
         url = conf.address(connections[self.database])
         with self._finding:
             # Keep an engine that `with_engine` swapped in.
@@ -116,7 +117,7 @@ class DjangoTenure(Tenure):
             self._serve_queues_of_backends()
 
     def _serve_queues_of_backends(self) -> None:
-        """Serve every Tenure backend's QUEUES, including queues that are only named at enqueue."""
+        """Serve every Tenure backend's QUEUES, even those that only an enqueue names."""
         from tenure.contrib.django.task_framework import (  # noqa: PLC0415 - an extra
             WorkerBackend,
             task_backends,

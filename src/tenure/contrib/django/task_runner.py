@@ -86,7 +86,7 @@ def _task(job: JobRow) -> "Task[..., Any]":
 def as_enqueued(
     task: "Task[..., Any]", backend: str, queue: str, call: Mapping[str, Any]
 ) -> "Task[..., Any]":
-    """Return the task as enqueued, or as currently declared if the settings reject that."""
+    """Return the task as it was enqueued, or as currently declared if the settings reject that."""
     after = call.get("run_after")
     try:
         return task.using(

@@ -63,7 +63,7 @@ def _registered(task: "Task[..., Any]", options: Mapping[str, Any]) -> Any:
 
 T = TypeVar("T")
 OPTIONS = TaskOptions.__optional_keys__ - {"name", "aliases", "queue", "priority"}
-# Options that also apply to one enqueue, because another backend may share the task.
+# Options that are also passed with each enqueue, because another backend may share the task.
 _OF_A_CALL = ("max_attempts", "timeout", "lease", "expires_in")
 _NEWEST_ID = 2**63 - 1
 
@@ -97,7 +97,8 @@ class TenureBackend(WorkerBackend):
         """Enqueue one job, in Django's transaction if one is open."""
         self.validate_task(task)
         call = {"args": normalize_json(list(args)), "kwargs": normalize_json(dict(kwargs))}
-        # Stored too: Tenure's fields lose these values, and a result's task must equal this one.
+        # Store these values too. Tenure's fields lose them, and a result's task must equal this
+        # one.
         if task.priority:
             call["priority"] = task.priority
         if task.run_after is not None:
@@ -167,7 +168,7 @@ class TenureBackend(WorkerBackend):
 
 
 def _aware(instant: datetime | None) -> datetime | None:
-    """Add the project's time zone to a naive datetime, as used when USE_TZ is off."""
+    """Add the project's time zone to a naive datetime, which Django uses when USE_TZ is off."""
     if instant is not None and timezone.is_naive(instant):
         return timezone.make_aware(instant)
     return instant

@@ -62,7 +62,7 @@ class Spans:
                 self._flush()
 
     def send_the_rest(self, event: WorkerEvent) -> None:  # noqa: ARG002 - any event will do
-        """Flush the spans, because a worker's process exits without running exit handlers."""
+        """Flush the spans, because a worker's processes exit without running exit handlers."""
         self._flush()
 
     @contextmanager

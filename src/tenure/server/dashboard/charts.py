@@ -66,7 +66,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Charts:
-    """The charts' lines, step by step. Counts after `whole_to` aren't complete yet."""
+    """The values of the charts' lines per step. Counts after `whole_to` aren't complete yet."""
 
     steps: Sequence[datetime]
     whole_to: datetime | None

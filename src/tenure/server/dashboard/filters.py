@@ -43,7 +43,7 @@ def ago(instant: datetime | None) -> str:
 
 
 def clock(instant: datetime | None) -> str:
-    """Format an exact time, which the page shows in UTC or in local time."""
+    """Format an exact time. The page can show it in UTC or in local time."""
     if instant is None:
         return Markup('<span class="none">–</span>')
     stamp = instant.astimezone(UTC)
@@ -70,26 +70,29 @@ def plural(value: int, one: str, many: str = "") -> str:
 
 
 def who(actor: str) -> str:
-    """Name an actor: `token:7:ana` is ana (token 7). Two tokens may have the same name."""
+    """Format an actor's name: `token:7:ana` becomes ana (token 7).
+
+    The number is shown because two tokens may have the same name.
+    """
     kind, _, rest = actor.partition(":")
     number, _, name = rest.partition(":")
     return f"{name} (token {number})" if kind == "token" and name else actor
 
 
-# Signs that change the order of the text around them, or are not seen: right-to-left overrides,
-# isolates, marks and zero-width signs. Without these, U+202E shows exe.gpj as jpg.exe.
+# Characters that are invisible or that reorder the text around them: right-to-left overrides,
+# isolates, marks and zero-width characters. Unescaped, U+202E would display exe.gpj as jpg.exe.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
 )
-# A value in a tag is escaped, so it has no bracket.
+# Attribute values are escaped, so a tag contains no other angle bracket.
 _TAG_OR_UNSEEN = re.compile(f"(<[^>]*>)|{_UNSEEN.pattern}")
 _READ_ATTRIBUTE = re.compile(r'\b(?:title|aria-label|alt|placeholder|data-label)="[^"]*"')
 
 
 def show_unseen(page: str) -> str:
-    """Write direction and zero-width signs of a page as escapes, wherever a person reads them.
+    """Escape a page's direction marks and zero-width characters wherever a person reads them.
 
-    Other attributes keep them: a link or a form must name what it acts on.
+    Other attributes keep them, because a link or form must contain the exact name that it acts on.
     """
     if not _UNSEEN.search(page):
         return page
@@ -167,7 +170,7 @@ def _kept(lines: list[str]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class LeaseCountdown:
-    """A lease, when it expires on this server's clock, and the percentage that is left."""
+    """A lease, its expiry on this server's clock, and the percentage of it that is left."""
 
     lease: LeaseOut
     until: datetime

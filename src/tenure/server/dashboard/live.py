@@ -20,7 +20,7 @@ from tenure.server.dashboard.session import Looking, find_user
 from tenure.server.problems import ProblemError
 
 router: APIRouter = APIRouter()
-# After this, the page reconnects and its access token is checked again.
+# After this long, the page reconnects and its access token is checked again.
 _LASTS = 120.0
 _KEEP_ALIVE = 15.0
 _MOST_TABS = 500
@@ -66,7 +66,8 @@ async def _is_welcome(request: Request) -> bool:
     except (TokenRefused, ProblemError):
         return False
     except StoreError:
-        # Nothing in the stream depends on the database, and the page finds out itself.
+        # The stream doesn't contain any data from the database, and the page notices an outage by
+        # itself.
         return True
     return True
 

@@ -31,7 +31,7 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-# The dashboard uses none of these, so a script in a page could not either.
+# The dashboard uses none of these features, so no injected script may use them either.
 _PERMISSIONS = ", ".join(
     f"{feature}=()"
     for feature in (
@@ -168,7 +168,7 @@ def _paged(answer: Handler) -> Handler:
 
 
 def _sign_in(request: Request) -> Response:
-    """Ask the visitor to sign in. A trusted proxy's user is signed in without a form."""
+    """Ask the visitor to sign in. A user from a trusted proxy is signed in without a form."""
     to = request.url.path if request.method == "GET" else "/"
     if request.method == "GET" and request.url.query:
         to = f"{to}?{request.url.query}"
@@ -177,8 +177,8 @@ def _sign_in(request: Request) -> Response:
     if request.scope.get(PROXY_USER) is not None and "hx-request" not in request.headers:
         return RedirectResponse(place, 303, headers=dict(SAFE))
     page = render(request, None, "sign-in.html", status=401, to=to, refused="")
-    # A browser withholds the cookie if another site's link leads here. Coming from this page, it
-    # sends it.
+    # If a link on another site led here, the browser withholds the cookie. It sends the cookie when
+    # the navigation starts on this page.
     if request.method == "GET" and request.headers.get("sec-fetch-site") == "cross-site":
         page.headers["Refresh"] = f"0; url={place}"
     return page
@@ -224,7 +224,7 @@ def _known() -> dict[str, tuple[str, bytes]]:
 
 @router.get("/static/{name:path}")
 async def serve_asset(name: str) -> Response:
-    """Serve a static file. The sign-in page needs some, so no token is needed."""
+    """Serve a static file. No token is required, because the sign-in page needs some of them."""
     if name not in _known():
         raise ProblemError("not-found", "there is no such file")
     kind, content = _known()[name]

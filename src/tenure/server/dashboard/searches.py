@@ -1,4 +1,4 @@
-"""Commands for pages that search: with connections of their own, and a few at once per visitor."""
+"""Commands for search pages, with their own connections and a concurrency limit per visitor."""
 
 from collections.abc import AsyncIterator
 from typing import Annotated

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # The provider of sessions that a trusted proxy has signed in.
 PROXY = "proxy"
 _MOST_FIELDS = 1100
-# Sec-Fetch-Site values for requests from our own pages, or typed by the user.
+# Sec-Fetch-Site values for requests from our own pages, and for addresses that the user typed.
 _OWN_SITE = ("same-origin", "none")
 
 
@@ -40,9 +40,11 @@ def _options(request: Request) -> "ServerOptions":
 
 
 def _cookie(request: Request) -> Cookie:
-    """Describe the cookie. Its name has the port, because browsers send a host's cookies to all of
-    its ports. Over https, its name keeps other hosts and plain http pages from setting it. Its path
-    is where this server is mounted.
+    """Describe the cookie.
+
+    Its name includes the port, because browsers send a host's cookies to all of its ports. Over
+    https, the name has a prefix that keeps other hosts and plain http pages from setting it. Its
+    path is where this server is mounted.
     """
     secure, port = _options(request).site(request.url.scheme, request.url.port)
     path = str(request.scope.get("root_path", "")).rstrip("/") or "/"
@@ -102,7 +104,7 @@ def terms(request: Request) -> SessionTerms:
 
 
 def start(request: Request, response: Response, opened: OpenedSession) -> None:
-    """Store the session's id in a cookie that no script can read. The server ends the session."""
+    """Store the session's id in a cookie that scripts can't read. The server ends the session."""
     cookie = _cookie(request)
     response.set_cookie(
         cookie.name,
@@ -128,13 +130,15 @@ def csrf_token(secret: str) -> str:
 
 
 def sign_flash(secret: str, text: str) -> str:
-    """Sign a result message, so links from other sites can't inject their own text."""
+    """Sign a result message, so that links on other sites can't inject text of their own."""
     return hmac.new(secret.encode(), b"tenure flash " + text.encode(), hashlib.sha256).hexdigest()
 
 
 async def submitted_form(request: Request) -> Mapping[str, str]:
-    """Return the fields of a form from one of our pages, or fail with 403. Repeated fields are
-    joined with commas."""
+    """Return the fields of a form that came from one of our own pages, or fail with 403.
+
+    Repeated fields are joined with commas.
+    """
     check_same_origin(request)
     fields = await read_form(request)
     given = fields.pop("mark", "")

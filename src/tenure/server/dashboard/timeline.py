@@ -86,7 +86,7 @@ def _now(
 
 
 def _ended(job: JobOut) -> str:
-    """Describe why the job ended. A handler may give its own reason."""
+    """Describe why the job ended. A handler may have given its own reason."""
     attempts = f"after {job.attempt} attempt{'' if job.attempt == 1 else 's'}"
     known = {
         "worker_done": "",

@@ -61,8 +61,10 @@ class CounterTable:
         self.since: datetime | None = None
 
     def add(self, totals: Totals) -> None:
-        """Add new attempts. The first call only registers queues and tasks, with counters at zero,
-        so that Prometheus sees the next attempt as an increase.
+        """Add new attempts.
+
+        The first call only registers queues and tasks, with counters at zero, so that Prometheus
+        sees the next attempt as an increase.
         """
         if self.since is None:
             for total in totals.settled:
@@ -70,7 +72,7 @@ class CounterTable:
         else:
             self._settled = _sum(self._settled, self._by_place(totals.settled))
             now = _sum(self._settled, self._by_place(totals.open))
-            # After a clock is set back, the counts may be lower for a while.
+            # After a clock has been set back, the counts may be lower for a while.
             for place, cells in now.items():
                 before = self._shown.get(place, _ZERO)
                 self._shown[place] = [max(pair) for pair in zip(cells, before, strict=True)]

@@ -20,8 +20,9 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 
 
 class Requests:
-    """The outermost ASGI middleware. All paths without a route share one label, because there could
-    be any number of them.
+    """The outermost ASGI middleware, which counts requests.
+
+    All paths without a route share one label, because there could be any number of them.
     """
 
     def __init__(self, app: "ASGIApp", *, counts: "Counter[tuple[str, str, str]]") -> None:
@@ -44,14 +45,15 @@ class Requests:
         await self._app(scope, receive, counted)
 
 
-# How many queues have gauges: those whose oldest job has waited the longest.
+# How many queues get gauges. The queues whose oldest job has waited longest come first.
 MOST_QUEUES = 500
 _STATES = ("due", "scheduled", "running", "held", "failed")
 
 
 def write(page: MetricsPage, rounds: Collector, found: Snapshot) -> None:
-    """Write all metrics. If the database is down, its gauges are omitted and its counters keep
-    their last values.
+    """Write all metrics.
+
+    If the database is down, its gauges are omitted and its counters keep their last values.
     """
     page.put(_metrics.DATABASE_UP, found.up)
     page.put(_metrics.COLLECTION_SECONDS, found.took)

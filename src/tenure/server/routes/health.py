@@ -68,8 +68,10 @@ metrics_router: APIRouter = APIRouter(tags=["metrics"])
 async def scraper(
     request: Request, sent: Annotated[HTTPAuthorizationCredentials | None, Security(bearer)]
 ) -> Caller:
-    """Authenticate a scraper. If the database is down, accept a token that was valid recently, so
-    that the metrics can report the outage.
+    """Authenticate a scraper.
+
+    If the database is down, accept a token that was valid recently, so that the metrics can report
+    the outage.
     """
     try:
         async with asyncio.timeout(_WITHIN):

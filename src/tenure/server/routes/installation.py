@@ -163,7 +163,7 @@ def _serves(row: WorkerRow, caller: Caller) -> bool:
 
 
 def _worker(row: WorkerRow, caller: Caller) -> shapes.WorkerOut:
-    """Serialize a worker. Its other queues, and what it does there, are not the caller's."""
+    """Serialize a worker, without the queues that the caller may not see or its work there."""
     meta = row.meta or {}
     queues = [queue for queue in row.queues if caller.may(Scope.READ, queue)]
     blocked = meta.get("blocked")

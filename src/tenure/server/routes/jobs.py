@@ -32,9 +32,11 @@ from tenure.server.schemas.base import ActionResult, Name, Reason, SelectorText
 from tenure.types import EVERY_QUEUE, JobRow, Scope, Selector
 
 router: APIRouter = APIRouter(prefix="/v1/jobs", tags=["jobs"])
-# The largest payload field in a list, in bytes of JSON. A list of 200 such jobs stays fast.
+# The size limit for a payload field in a list, in bytes of JSON. A list of 200 jobs with fields
+# this large is still fast.
 _LARGEST_LISTED = 8 * 1024
-# The largest arguments that are read to find secrets in an error. Above, the message is hidden.
+# The size limit for arguments that are read to find secrets in an error. If they are larger, the
+# error message is hidden.
 LARGEST_QUOTED = 64 * 1024
 
 
@@ -140,7 +142,7 @@ async def find(
     page_token: str | None = None,
     largest: int | None = None,
 ) -> shapes.JobListOut:
-    """Find the jobs of a list. Payload fields above `largest` bytes of JSON are not even read."""
+    """Find the jobs for a list. Payload fields above `largest` bytes of JSON aren't even read."""
     if queue is not None:
         caller.must(Scope.READ, queue)
     if selector is not None and (state, queue, task) != (None, None, None):
@@ -204,8 +206,9 @@ async def show(job_id: str, caller: Reader, admin: AdminDep, hiding: RedactorDep
 async def _serialized(
     rows: Sequence[JobRow], caller: Caller, admin: Admin, hiding: Redactor, *, whole: bool = True
 ) -> list[shapes.JobOut]:
-    """Serialize jobs with their last errors. Unless they are `whole`, read again what the errors
-    may quote.
+    """Serialize jobs with their last errors.
+
+    Unless the jobs are `whole`, read again the payloads that their errors may quote.
     """
     failing = serializers.failing(rows)
     last = {one.job_id: one for one in await admin.jobs.alast_attempts(failing)} if failing else {}
@@ -274,7 +277,7 @@ async def act(
     action: Action, job_id: str, caller: Caller, admin: Admin, reason: str | None, **changes: Any
 ) -> Outcome:
     """Act on one job. A refused action fails with `wrong-state` and the action's message."""
-    # The job's queue matters only if the caller may not operate every queue.
+    # The job's queue matters only if there are queues that the caller may not operate.
     scope = Scope(action.scope)
     if not caller.may(scope):
         await seen_job(admin, job_id, caller, scope)

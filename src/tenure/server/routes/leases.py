@@ -45,7 +45,7 @@ def _remote(request: Request) -> Remote:
 async def _in_turn(
     request: Request, worker: Worker, remote: Annotated[Remote, Depends(_remote)]
 ) -> AsyncIterator[Remote]:
-    """Return the protocol when it is this token's turn: no token may use all connections."""
+    """Return the protocol when it is this token's turn. No token may use all connections."""
     turns: Turns = request.app.state.lease_turns
     async with turns.turn(worker.id):
         yield remote
@@ -102,8 +102,10 @@ class _TokenWatch:
         self.refused: TokenRefused | None = None
 
     async def is_valid(self) -> bool:
-        """Check again. The result is cached for up to two seconds. While the database is down, the
-        last known result is returned.
+        """Check again.
+
+        The result is cached for up to two seconds. While the database is down, the last known
+        result is returned.
         """
         with suppress(StoreError):
             try:

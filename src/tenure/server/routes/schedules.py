@@ -86,7 +86,7 @@ def _listed(
     )
 
 
-# A name may contain slashes and colons, so routes with a suffix come before the bare name.
+# A name may contain slashes and colons, so routes with a suffix must precede the bare name.
 @router.get("/{name:path}/runs")
 async def runs(
     name: str,

@@ -37,7 +37,7 @@ async def seen_sessions(
     *,
     active: bool = False,
 ) -> shapes.SessionListOut:
-    """List the sessions that the caller may see: all, or those of its own token or its own."""
+    """List the sessions that the caller may see: all of them, its token's, or just its own."""
     every = caller.may(Scope.ADMIN, EVERY_QUEUE)
     place = unseal(caller, page_token, "sessions")
     rows = await admin.sessions.alist(

@@ -46,8 +46,10 @@ SecondsOut = Annotated[float, BeforeValidator(_in_seconds)]
 
 
 def _within_the_calendar(instant: datetime) -> datetime:
-    """Convert to UTC, because PostgreSQL doesn't accept every offset. Reject dates that are so
-    close to the calendar's limits that they can't be represented in other time zones.
+    """Convert to UTC, because PostgreSQL doesn't accept every offset.
+
+    Reject dates so close to the calendar's limits that they can't be represented in other time
+    zones.
     """
     if not MINYEAR < instant.year < MAXYEAR:
         raise ValueError("the year must be from 2 to 9998")

@@ -82,7 +82,7 @@ def _broken(name: str, *, was_open: bool) -> Unreachable | OutcomeUnknown:
 def as_texts(statement: str) -> str:
     """Return the statement with every parameter sent as text and cast inside the statement.
 
-    Otherwise, asyncpg would encode parameters by type, using the caller's codecs.
+    Otherwise, asyncpg would encode each parameter by its type, using the caller's codecs.
     """
     types: dict[str, str] = {}
     for number, kind in _PARAMETER.findall(statement):

@@ -13,7 +13,7 @@ def sqlalchemy_connection(given: Any) -> Any:
     """Return a Connection's or Session's driver connection, inside its transaction."""
     connection = given
     if hasattr(given, "flush"):
-        # Flush the session's pending writes, as it does before its own statements.
+        # Flush the session's pending writes, as SQLAlchemy does before its own statements.
         if given.autoflush:
             given.flush()
         connection = given.connection()

@@ -1,1 +1,1 @@
-"""Tenure's migrations as Django migrations, one for each, with the same number and name."""
+"""A Django migration for each of Tenure's own, with the same number and name."""

@@ -46,6 +46,7 @@ _MOST_TASKS = 15
 @dataclass(frozen=True, slots=True)
 class Facet:
     """A value to filter by, its count if known, and the selector to apply when it's clicked.
+
     Clicking a selected facet removes it.
     """
 
@@ -111,7 +112,7 @@ def _sum(counts: Sequence[CountOut]) -> CountOut:
 
 router: APIRouter = APIRouter()
 _AT_ONCE = 50
-# The largest arguments of which a line is shown, in bytes of JSON.
+# The size limit, in bytes of JSON, up to which a job's arguments are previewed in one line.
 _LARGEST = 2048
 # Few, because whole payloads are read.
 _EXPORTED_AT_ONCE = 20
@@ -193,7 +194,7 @@ async def export(
     hiding: RedactorDep,
     selector: Annotated[str, Query(alias="filter", max_length=_LONGEST)] = "",
 ) -> Response:
-    """Export the selected jobs, or the newest 10,000 that match, one per line."""
+    """Export the selected jobs, or the newest 10,000 matching ones, one per line."""
     ids = request.query_params.getlist("ids")
     if ids and not request.query_params.get("all"):
         selector = f"id:{','.join(ids)}"

@@ -82,7 +82,8 @@ async def _confirm(
 
 
 async def _matched(operation: OperationIn, caller: Caller, admin: Admin) -> int:
-    # A move without changes is rejected, so count with some change, which matches the same jobs.
+    # A move without changes is rejected, so count with an arbitrary change, which matches the same
+    # jobs.
     trial = operation
     if operation.kind == "move" and operation.changes == ChangesIn():
         trial = operation.model_copy(update={"changes": ChangesIn(priority=0)})

@@ -138,7 +138,7 @@ async def queues(request: Request, caller: Looking, admin: AdminDep) -> Response
 async def queue(
     name: str, request: Request, caller: Looking, admin: AdminDep, hiding: RedactorDep
 ) -> Response:
-    """Show one queue: how far it is behind, its workers, its errors."""
+    """Show one queue: how far behind it is, its workers, and its errors."""
     caller.must(Scope.READ, name)
     known = await _known(request, caller, admin)
     groups = await stats.groups(caller, admin, hiding, queue=name, page_size=200)

@@ -27,9 +27,11 @@ router: APIRouter = APIRouter()
 
 @router.get("/sign-in")
 async def form(request: Request, admin: AdminDep, to: str = "/") -> Response:
-    """Ask for an access token. A visitor with a session, or with a proxy's name for them, is sent
-    to the page they wanted. A link on another site comes here first: the browser withheld the
-    cookie then, and sends it now.
+    """Ask for an access token.
+
+    A visitor who has a session, or whose name comes from a trusted proxy, is sent to the requested
+    page. A visitor who follows a link on another site also comes here first. The browser withholds
+    the cookie from that first request, and sends it with the next one.
     """
     to = forms.to({"to": to}, "/")
     user = request.scope.get(PROXY_USER)

@@ -33,7 +33,7 @@ _STANDBYS = {
 
 @dataclass(frozen=True, slots=True)
 class _Examined:
-    """The doctor's findings, worst first, or a note that it took too long."""
+    """The doctor's findings, worst first, or a note that the checks took too long."""
 
     findings: list[FindingOut]
     too_slow: bool
