@@ -1,6 +1,6 @@
 """Tenure, a durable job queue on PostgreSQL.
 
-Each name is loaded from its module on first use, so a program that needs no database, such as
+Each name is loaded from its module on first use, so a program that doesn't need a database, such as
 `tenure probe`, never loads a driver.
 """
 

@@ -3,7 +3,7 @@
 In a user's program, records go straight to Python's `logging`, as in any library. A worker's
 processes never wait for stderr or for a lock that other code can hold. One thread writes lines to
 stderr, and another passes records to the log handlers that the user installed. If records arrive
-too quickly, some are dropped, and the dropped ones are counted.
+too quickly, some are dropped, and Tenure counts how many.
 """
 
 import atexit
@@ -46,7 +46,7 @@ class LogWriter:
     """The thread that writes lines to stderr.
 
     Its queue needs no lock that other code can hold. A log call therefore never waits, and an
-    exception raised in the middle of one leaves no lock held.
+    exception raised in the middle of one never leaves a lock held.
     """
 
     def __init__(self, fd: int) -> None:
@@ -264,7 +264,7 @@ def _handlers(logger: logging.Logger | None, level: int) -> Iterator[logging.Han
 
 
 def _forward(record: logging.LogRecord) -> None:
-    """Pass a record to handlers that may block, or to all handlers if its logger has a filter."""
+    """Pass a record to handlers that may block, or to all of them if its logger has a filter."""
     logger = logging.getLogger(record.name)
     try:
         if logging.getLogRecordFactory() is not logging.LogRecord:

@@ -197,16 +197,16 @@ class _Handle:
     def tick_at(self) -> datetime | None:
         """The scheduled time (UTC) of the run that created this job, even if the job runs late.
 
-        None for a job without a schedule, or if an operator ran the schedule manually.
+        It is None if the job has no schedule, or if an operator ran the schedule manually.
         """
         at: str | None = (self._row.meta or {}).get("tick_at")
         return None if at is None else datetime.fromisoformat(at).astimezone(UTC)
 
     @property
     def cancel_requested(self) -> bool:
-        """Whether cancellation was requested. Updated by progress reports and lease renewals.
+        """Whether cancellation was requested, as of the last progress report or lease renewal.
 
-        The job then ends as `cancelled`, unless the handler still returns a result.
+        If so, the job ends as `cancelled`, unless the handler still returns a result.
         """
         return self._grip.cancel_requested
 
@@ -309,7 +309,7 @@ class Job(_Handle):
             How many distinct items the job has reported so far.
 
         Raises:
-            LeaseLost: The lease is lost. Let it end the handler.
+            LeaseLost: The lease is lost. Let this exception end the handler.
         """
         sent_at = boottime()
         counts = {"items": items, "done": done, "total": total, "message": message}
@@ -413,7 +413,7 @@ class AsyncJob(_Handle):
             How many distinct items the job has reported so far.
 
         Raises:
-            LeaseLost: The lease is lost. Let it end the handler.
+            LeaseLost: The lease is lost. Let this exception end the handler.
         """
         sent_at = boottime()
         counts = {"items": items, "done": done, "total": total, "message": message}

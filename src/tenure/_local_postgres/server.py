@@ -31,9 +31,9 @@ _OLDEST = 15
 
 
 def find_binaries(major: int | None = None) -> Path | None:
-    """Return the directory with `postgres` and `initdb`, for a given version or the newest one.
+    """Return the directory that contains `postgres` and `initdb` (default: newest version).
 
-    Searches PATH, the directory that pg_config reports, and the usual installation directories.
+    It searches PATH, the directory that pg_config reports, and the usual installation directories.
     """
     versions: dict[int, Path] = {}
     for directory in _candidates():
@@ -95,12 +95,12 @@ _NOT_DURABLE = {"fsync": "off", "full_page_writes": "off"}
 
 
 class PrivatePostgres:
-    """A server in its own directory, shared by all processes that start it there.
+    """A PostgreSQL server in its own directory, shared by all processes that start it there.
 
     The server shuts down when the last process using it stops it or exits. If `durable`, the data
     is kept for the next start and written as safely as on a production server. Otherwise, the
-    directory is deleted when the server stops. If we are root, the server runs as the user
-    `postgres` or as the default unprivileged user.
+    directory is deleted when the server stops. If this process runs as root, the server runs as the
+    user `postgres` or as the default unprivileged user.
     """
 
     def __init__(self, directory: Path, *, durable: bool) -> None:

@@ -66,7 +66,7 @@ class FindingCode(StrEnum):
 class Finding:
     """A finding: what was found (`what`), why it matters (`why`), and how to fix it (`todo`).
 
-    `fault` is its code.
+    `fault` is the finding's code.
     """
 
     subject: str
@@ -97,10 +97,10 @@ class ServerSetting:
 
 @dataclass(frozen=True, slots=True)
 class ServerInfo:
-    """The server's version, clock and settings, and the connection to it.
+    """The server's version, clock and settings, and details of the connection to it.
 
-    `role` and `database` are quoted for SQL. A connection over a socket or the loopback address is
-    local.
+    `role` and `database` are quoted for SQL. A connection over a Unix socket or the loopback
+    address counts as local.
     """
 
     version: str

@@ -1,7 +1,7 @@
 """Run `async def` handlers on the event loop.
 
-A handler that awaits something gets its own task. Handlers that end without waiting share one,
-because most of them finish faster than a task can be created.
+A handler that awaits something gets its own task. Handlers that finish without waiting share a
+task, because most of them run for less time than it takes to create one.
 """
 
 import asyncio

@@ -310,7 +310,7 @@ class WorkerRuntime:
         """Release jobs that haven't started, and let the others finish within the grace period.
 
         Shortly before that period ends, handlers that are still running are stopped and their jobs
-        released. Returns False if a handler is still running and holds its lease.
+        released. Return False if a handler is still running and holds its lease.
         """
         began = boottime()
         self.stop_taking_work()

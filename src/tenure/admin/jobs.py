@@ -408,7 +408,7 @@ class Jobs(EnqueueCommands, SearchCommands):
     ) -> Op[Sequence[LeaseRow]]:
         """List running jobs' leases, soonest to expire first.
 
-        Searches the 10,000 leases that expire first.
+        Only the 10,000 leases that expire soonest are searched.
 
         Args:
             worker: Only this worker's leases.
@@ -439,10 +439,11 @@ class Jobs(EnqueueCommands, SearchCommands):
         count: int = 50,
         after: str | None = None,
     ) -> Op[FailedGroups]:
-        """Group dead letters by task and error signature, counted up to 10,000 each.
+        """Group dead letters by task and error signature, and count up to 10,000 in each group.
 
         Args:
-            queue: Only this queue. Limits the search to about 10,000 dead letters in total.
+            queue: Only this queue. The search is then limited to about 10,000 dead letters in
+                total.
             task: Only this task.
             count: The page size, 1 to 1,000 (default: 50).
             after: The previous page's `next`.
@@ -508,7 +509,7 @@ class Jobs(EnqueueCommands, SearchCommands):
             dry_run: Report the outcome without changing anything (default: False).
 
         Returns:
-            False for each job that is not running.
+            One value for each id: True, or False if the job is not running.
         """
         return _apply(self._store.job_commands.revoke(rules.job_ids(ids), by), dry_run=dry_run)
 
@@ -524,7 +525,7 @@ class Jobs(EnqueueCommands, SearchCommands):
             dry_run: Report the outcome without changing anything (default: False).
 
         Returns:
-            False for each job that is not queued.
+            One value for each id: True, or False if the job is not queued.
         """
         return _apply(self._store.job_commands.hold(rules.job_ids(ids), by), dry_run=dry_run)
 
@@ -540,7 +541,7 @@ class Jobs(EnqueueCommands, SearchCommands):
             dry_run: Report the outcome without changing anything (default: False).
 
         Returns:
-            False for each job that is not held.
+            One value for each id: True, or False if the job is not held.
         """
         return _apply(self._store.job_commands.resume(rules.job_ids(ids), by), dry_run=dry_run)
 
@@ -556,7 +557,7 @@ class Jobs(EnqueueCommands, SearchCommands):
             dry_run: Report the outcome without changing anything (default: False).
 
         Returns:
-            False for each job that is not a dead letter.
+            One value for each id: True, or False if the job is not a dead letter.
         """
         return _apply(self._store.job_commands.discard(rules.job_ids(ids), by), dry_run=dry_run)
 
@@ -573,7 +574,7 @@ class Jobs(EnqueueCommands, SearchCommands):
         run_at: datetime | None = None,
         dry_run: bool = False,
     ) -> Op[Sequence[bool]]:
-        """Move queued jobs to another queue, priority or start time.
+        """Change the queue, priority or start time of queued jobs.
 
         Args:
             ids: Job ids, as numbers or strings.
@@ -584,7 +585,7 @@ class Jobs(EnqueueCommands, SearchCommands):
             dry_run: Report the outcome without changing anything (default: False).
 
         Returns:
-            False for each job that is not queued.
+            One value for each id: True, or False if the job is not queued.
         """
         changes = Changes(queue=queue, priority=priority, run_at=run_at)
         return _apply(

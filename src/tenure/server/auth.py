@@ -44,7 +44,7 @@ _NOTE_EVERY = 60.0
 
 
 class TokenCache:
-    """A cache of access tokens, by a digest of their secrets.
+    """A cache of access tokens, keyed by a digest of their secrets.
 
     Clients with made-up tokens can't delay others. Refusals are cached, and concurrent requests
     with the same token share one query. Tokens that haven't been seen before are looked up over
@@ -67,8 +67,8 @@ class TokenCache:
     async def find(self, secret: str, *, address: str = "") -> TokenRow:
         """Return the access token, or raise TokenRefused.
 
-        `address` is the client's. If it has been refused often, the refusal is delayed, so the
-        client can't try again right away.
+        `address` is the client's address. If it has often been refused, the refusal is delayed, so
+        the client can't try again right away.
         """
         try:
             row = await self._find(secret, address)
@@ -120,7 +120,7 @@ class TokenCache:
     def remembered(self, secret: str) -> TokenRow | None:
         """Return the access token if it was recently valid.
 
-        Use it only for callers that learn nothing except that the database is down.
+        Use it only where the caller can learn nothing more than that the database is down.
         """
         seen_at, row = self._known.get(_name(secret), (0.0, None))
         if row is None or monotonic() - seen_at > REMEMBERED:

@@ -16,7 +16,7 @@ _SEAL = 16
 
 
 def seal(caller: Caller, place: str | None, *of: object) -> str | None:
-    """Return the page token for a position in the list `of`, or None at the end of the list."""
+    """Return the page token for a position in the list that `of` identifies, or None at its end."""
     if place is None:
         return None
     data = place.encode()

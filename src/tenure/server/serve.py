@@ -24,11 +24,11 @@ _MOST_UNREAD = 64 * 1024
 
 
 def first_token(app: Tenure, host: str, *, is_terminal: bool) -> str | None:
-    """Create the first access token of an installation, with all scopes, and return its secret.
+    """Create an installation's first access token, with all scopes, and return its secret.
 
     Only a person at a terminal gets one, and only if there has never been a token. If all tokens
-    have been revoked, a restart must not print a new one into a log. If other machines can reach
-    the address, refuse to start without a valid token. Otherwise, return None.
+    have been revoked, a restart must not print a new one to a log. In all other cases, return None,
+    but refuse to start without a valid token if other machines can reach the address.
     """
     tokens = app.admin.tokens
     if tokens.list(count=1, active=True):

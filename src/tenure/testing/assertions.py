@@ -64,7 +64,7 @@ def assert_enqueued(
     delay: Seconds | None = None,
     connection: Any = None,
 ) -> list[JobRow]:
-    """Assert that one of the task's jobs was enqueued.
+    """Assert that a matching job was enqueued for the task.
 
     Args:
         task: The task.
@@ -135,7 +135,7 @@ def assert_not_enqueued(
     key: str | None = None,
     connection: Any = None,
 ) -> None:
-    """Assert that no such job was enqueued, in any state.
+    """Assert that no matching job was enqueued for the task, whatever its state.
 
     Args:
         task: The task.

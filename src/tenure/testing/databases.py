@@ -27,8 +27,8 @@ _MAY_NOT = "42501"
 def server(run: str) -> Iterator[str]:
     """Yield the URL of a server where tests may create databases.
 
-    Precedence: `TENURE_TEST_DATABASE_URL`, then the configured database if its name contains
-    "test", then a private server shared by this run's processes.
+    The server is taken from `TENURE_TEST_DATABASE_URL`, or from the configured database if its name
+    contains "test". If neither exists, it is a private server shared by this run's processes.
 
     Args:
         run: The test run's id.
@@ -52,7 +52,7 @@ def server(run: str) -> Iterator[str]:
 
 @contextmanager
 def database(server: str, name: str) -> Iterator[str]:
-    """Create a database, yield its URL, and drop it afterwards.
+    """Create a database, yield its URL, and drop the database afterward.
 
     Args:
         server: The server's URL. Its own database is left untouched.
@@ -140,7 +140,7 @@ def use_database(app: Tenure, url: str) -> Iterator[None]:
 def use_connection(app: Tenure, connection: Any) -> Iterator[None]:
     """Send everything the app does over one connection inside the block.
 
-    Enqueue, `inline`, `drain`, handlers and assertions all run in the test's open transaction. A
+    Enqueues, `inline`, `drain`, handlers and assertions all run in the test's open transaction. A
     rollback undoes everything. Workers and other connections see none of it.
 
     Args:

@@ -30,8 +30,8 @@ def inline(app: Tenure) -> Iterator[None]:
     """Run every job enqueued inside the block immediately.
 
     Each job is really stored, claimed and completed. The handler has a lease, and its arguments and
-    result go through JSON. If a handler fails, the enqueue raises its error. Delayed jobs are
-    stored but don't run.
+    result are converted to JSON and back. If a handler fails, the enqueue raises its error. Delayed
+    jobs are stored but don't run.
 
     Args:
         app: The app.
@@ -196,7 +196,7 @@ class _Inline(EngineProxy):
 
     @contextmanager
     def _noting(self) -> Iterator[deque[JobId]]:
-        """Yield a queue that contains the jobs enqueued inside the block, once the block has ended.
+        """Yield a queue that receives the jobs enqueued inside the block when the block ends.
 
         After an error, the queue stays empty, because the jobs were rolled back.
         """

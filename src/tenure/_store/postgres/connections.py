@@ -1,8 +1,8 @@
 """Connect to PostgreSQL: hosts, keepalives and pooler detection.
 
-A pooler in transaction mode shares sessions between clients, so behind one we don't use any session
-features. A pooler makes up the process id that it reports, so we detect it by comparing that id
-with the server's.
+A pooler in transaction mode shares sessions between clients, so we use no session features behind
+one. A pooler reports a made-up process id, so we detect it by comparing that id with the one that
+the server reports.
 """
 
 import asyncio

@@ -27,8 +27,8 @@ class MaintenanceQueries(QueryBase):
     def maintain(self) -> Op[MaintenanceReport]:
         """Create upcoming partitions, and drop data that is past its retention.
 
-        Must run as the owner and outside a transaction, because partitions are detached
-        concurrently while workers keep settling jobs.
+        Run it as the schema owner and outside a transaction. Partitions are detached concurrently,
+        so workers can keep settling jobs.
         """
         set_days = yield from self.settings.changed()
         done, left = yield from self._partitions(set_days)

@@ -1,7 +1,7 @@
 """Build findings.
 
-A finding is one sentence if all is well. Otherwise, it explains what's wrong, why it matters and
-what to do about it.
+If all is well, a finding is a single sentence. Otherwise, it explains what's wrong, why it matters
+and what to do about it.
 """
 
 from collections.abc import Iterator

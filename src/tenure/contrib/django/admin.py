@@ -26,7 +26,7 @@ _NEWEST_ID = 2**63 - 1
 
 @admin.register(Job)
 class JobAdmin(_ModelAdmin):
-    """A list of jobs by state, queue and task, and a page for each job with its attempts."""
+    """A job list with filters for state, queue and task, and a page with each job's attempts."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002 - Django's signature
         """Deny: jobs can only be added by enqueueing."""

@@ -1,4 +1,4 @@
-"""The project's `Tenure` instance, and Django's connections during handlers.
+"""Provide the project's `Tenure` instance, and manage Django's connections around handlers.
 
 Before and after each handler, its thread closes connections that are broken or older than
 CONN_MAX_AGE. A thread therefore keeps at most one connection per database, or none if CONN_MAX_AGE

@@ -1,7 +1,7 @@
 """A job's two spans, following OpenTelemetry's messaging conventions.
 
-The job's `meta` contains W3C trace context that links the second span to the first. Baggage isn't
-stored, because it can contain anything.
+The job's `meta` contains the W3C trace context that links the second span to the first. Baggage
+isn't stored, because it can contain anything.
 """
 
 import asyncio
@@ -45,8 +45,8 @@ class Spans:
     def around_run(self, job: Job | AsyncJob) -> Iterator[None]:
         """Wrap an attempt in a consumer span that links to the enqueue's span.
 
-        The attempt starts a new trace, because it may run days after the enqueue, and more than
-        once.
+        The attempt starts a new trace, because it may run days after the enqueue, and there may be
+        more than one attempt.
         """
         own: dict[str, str | int] = {
             "messaging.message.id": str(job.id),

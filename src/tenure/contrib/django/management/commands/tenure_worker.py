@@ -13,7 +13,7 @@ class Command(BaseCommand):
     """Check the settings, then replace this process with `tenure worker`.
 
     A worker's parent process must not load the project, because the project's code could block it.
-    So this command executes `tenure worker` instead of calling it.
+    So this command executes `tenure worker` instead of calling its code.
     """
 
     help = "Run a worker for the project. Takes the options of `tenure worker`."
