@@ -197,7 +197,7 @@ class _Handle:
     def tick_at(self) -> datetime | None:
         """The scheduled time (UTC) of the run that created this job, even if the job runs late.
 
-        It is None if the job has no schedule, or if an operator ran the schedule manually.
+        This is `None` if the job has no schedule, or if an operator ran the schedule manually.
         """
         at: str | None = (self._row.meta or {}).get("tick_at")
         return None if at is None else datetime.fromisoformat(at).astimezone(UTC)
