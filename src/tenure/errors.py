@@ -239,7 +239,7 @@ class QueryFailed(StoreError):
 
     @property
     def is_conflict(self) -> bool:
-        """Whether repeating the statement may succeed, as it may after a deadlock or a lost race."""
+        """Whether a retry may succeed, for example after a deadlock or a lost race."""
         return self.sqlstate in {"40001", "40P01", "55P03"}
 
     @property
