@@ -1,7 +1,7 @@
 """Decide which selectors identify a person's jobs, and what to keep of an erasure request.
 
 The values in a request are personal data. An operation and its audit row therefore store only a
-masked selector and a salted digest, so that a later request can be compared with it.
+masked selector and a salted digest, so that later requests can be compared with the digest.
 """
 
 import hashlib
@@ -71,7 +71,7 @@ def names_schedules(selector: Selector) -> bool:
 
 
 def stored_filter(selector: Selector) -> Filter:
-    """Return what to store in the operation's row: no values of tags, keys or arguments."""
+    """Return the filter to store in the operation's row, with tags, keys and arguments masked."""
     if selector.id:
         return Filter(ids=selector.id)
     hidden = replace(selector_syntax.masked(selector), tag=selector.tag and (MASK,))
