@@ -49,8 +49,8 @@ def enqueue_all(
 class _PipelinedBatch(Generic[R]):
     """Batches that the store can pipeline: calls that share one template and have no key.
 
-    Iteration stops before the first batch that can't be pipelined, which is then available as
-    `left`.
+    Iteration stops before the first batch that can't be pipelined. That batch is then available
+    as `left`.
     """
 
     def __init__(self, batches: Iterator[list[BoundCall[R]]]) -> None:

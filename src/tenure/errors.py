@@ -1,4 +1,4 @@
-"""Every error that Tenure raises deliberately. No logic.
+"""Every error that Tenure raises deliberately. This module contains no logic.
 
 ::
 
@@ -13,15 +13,15 @@
     │   └── JobCancelled        the job was cancelled
     ├── TokenRefused            an access token is malformed, unknown, expired or revoked
     ├── IdempotencyConflict     the idempotency key belongs to a different request
-    ├── KeyHeldElsewhere        a job that you may not see holds the key
-    ├── QuotaExceeded           a quota of the access token or the queue is used up
+    ├── KeyHeldElsewhere        the key is held by a job you aren't allowed to see
+    ├── QuotaExceeded           the access token or the queue has used up a quota
     ├── SchemaError
     │   ├── SchemaTooOld        run: tenure db migrate
     │   └── SchemaTooNew        upgrade Tenure
     └── StoreError
         ├── OutcomeUnknown      the write may or may not have happened: repeat it
         ├── Unreachable         the database didn't respond: try again later
-        │   └── Overloaded      too many operations wait for a connection: try again later
+        │   └── Overloaded      too many operations are waiting for a connection: try again later
         └── QueryFailed         the database rejected a statement
 """
 
@@ -128,14 +128,14 @@ class IdempotencyConflict(TenureError):
 
 
 class KeyHeldElsewhere(TenureError):
-    """A job in a queue that the caller may not use holds the deduplication key.
+    """The deduplication key is held by a job in a queue the caller may not use.
 
     Use another key. An operator can free the key: `tenure key free`.
     """
 
 
 class QuotaExceeded(TenureError):
-    """A quota of the access token or the queue is used up. Try again later.
+    """The access token or the queue has used up a quota. Try again later.
 
     Args:
         message: The error message.
@@ -184,7 +184,7 @@ class StoreError(TenureError):
 
 
 class OutcomeUnknown(StoreError):
-    """A write may or may not be durable, because the connection broke before the response.
+    """A write may or may not be durable, because the connection broke before the response arrived.
 
     Repeating the write is safe if it is an enqueue with the same key or a completion with the same
     lease.
@@ -239,7 +239,7 @@ class QueryFailed(StoreError):
 
     @property
     def is_conflict(self) -> bool:
-        """Whether repeating the statement may succeed, such as after a deadlock or a lost race."""
+        """Whether a retry may succeed, for example after a deadlock or a lost race."""
         return self.sqlstate in {"40001", "40P01", "55P03"}
 
     @property

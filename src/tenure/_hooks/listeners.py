@@ -1,6 +1,6 @@
 """Register listeners, and deliver events to them without waiting.
 
-The delivery thread lives in the `delivery` module, which is imported when the first event has a
+The `delivery` module, which contains the delivery thread, is imported only once an event has a
 listener.
 """
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class Listeners:
     """An app's listeners, called on their own thread, one event at a time and in order.
 
-    The thread and its event loop start when the first event has a listener. `at_end` is awaited on
-    that loop before the loop ends.
+    The thread and its event loop start once an event has a listener. `at_end` is awaited on that
+    loop before the loop ends.
     """
 
     def __init__(self, at_end: OnShutdown) -> None:
@@ -78,7 +78,7 @@ class Listeners:
             return self._thread
 
     def close(self, within: float = SHUTDOWN_TIMEOUT) -> None:
-        """Deliver queued events within this time and end the thread. The next event restarts it."""
+        """Deliver queued events within this time, then end the thread. The next event starts it."""
         with self._lock:
             thread, self._thread = self._thread, None
         if thread is not None and thread.pid == os.getpid():

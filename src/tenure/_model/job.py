@@ -32,7 +32,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """One call to enqueue. `None` means the default from the queue or the settings.
+    """One enqueue call. A field that is `None` gets its default from the queue or the settings.
 
     At most one of `run_at` and `delay` may be set, and neither may be in the past by the database's
     clock. `key` makes the job unique within its task until the job ends, and for `key_for` after

@@ -1,4 +1,4 @@
-"""Which lanes a claim reads, and how many jobs it prefetches.
+"""Decide which lanes a claim reads, and how many jobs it prefetches.
 
 A floor is a hint that lets a claim skip dead index entries. It trails the claimed rows, so jobs
 whose enqueue commits a little late are still above it. Occasional scans of a lane from zero find
@@ -59,7 +59,7 @@ class _LaneState:
         """Raise the floor to the row that was claimed 1,000 rows or 2 s ago, whichever is later.
 
         If the lane wasn't exhausted, never move past the last row that this claim reached, even if
-        an earlier claim got further, because more due rows follow it.
+        an earlier claim got further, because more due rows follow that row.
         """
         target = recent if self.lagging is None else max(recent, self.lagging)
         if reached is not None:
@@ -98,11 +98,11 @@ class LaneTracker:
     def next_lanes(
         self, *, woken: bool = False, among: Collection[str] | None = None
     ) -> list[Lane]:
-        """Return the next claim's lanes: by priority, then by queue in turn.
+        """Return the next claim's lanes, ordered by priority, with the queues taking turns.
 
         Lanes that were found empty are skipped, except in every fourth claim. `woken`, which is set
         after a wakeup and before going to sleep, brings them all back until they are exhausted
-        again. `among` limits the lanes to these queues, and the cost to their number.
+        again. `among` limits the lanes, and the cost of computing them, to these queues.
         """
         queues = list(self._queues if among is None else filter(self._queues.__contains__, among))
         if woken:
@@ -123,8 +123,9 @@ class LaneTracker:
     def record_claim(self, lanes: Sequence[Lane], claims: ClaimResult, *, wanted: int) -> None:
         """Move floors based on the result of a claim on these lanes.
 
-        A returned job keeps its old due time, so it doesn't show how far its lane was read. A queue
-        that wasn't fully scanned, because it's paused or limited, doesn't count as exhausted.
+        A job that was returned to its queue keeps its old due time, so it doesn't show how far its
+        lane was read. A queue that wasn't fully scanned, because it's paused or limited, doesn't
+        count as exhausted.
         """
         rows: defaultdict[tuple[str, int], list[tuple[datetime, JobId]]] = defaultdict(list)
         for job, _lease, returned, _confirm in claims.jobs:
@@ -156,7 +157,7 @@ class LaneTracker:
                 memory.move(recent, reached=None if exhausted else furthest[place])
 
     def has_untried(self, lanes: Sequence[Lane]) -> bool:
-        """Return whether any lane was never read. A claim from zero may hit many dead entries."""
+        """Return whether any lane is still unread. A claim from zero may hit many dead entries."""
         states = (self._lanes.get((lane.queue, lane.priority)) for lane in lanes)
         return any(state is None or not state.tried for state in states)
 
@@ -222,9 +223,9 @@ class LaneTracker:
 def scan_delay(took: timedelta, *, processes: int, behind: bool = False) -> timedelta:
     """Return how long to wait before the next scan from zero.
 
-    The scans of all processes together may take 5 % of the time. When fifty processes took 5 %
-    each, that was more than a whole core. If lanes were skipped (`behind`), the next scan doesn't
-    wait, because only a scan finds the due jobs in them.
+    All processes together may spend 5% of the time on scans. When each of fifty processes spent 5%,
+    that added up to more than a whole core. If lanes were skipped (`behind`), the next scan doesn't
+    wait, because only a scan can find the due jobs in them.
     """
     if behind:
         return SCAN_AT_LEAST
@@ -245,7 +246,7 @@ def prefetch_limit(rate: float) -> int:
 def refill_at(allowed: int) -> int:
     """Return the number of waiting jobs at which to claim more.
 
-    This is half of those allowed, or all but one claim's worth if that is more.
+    This is half the limit, or the limit minus one claim's worth of jobs if that is more.
     """
     return max(allowed // 2, allowed - MAX_CLAIM)
 

@@ -1,7 +1,7 @@
-"""Erasure: which selectors identify a person's jobs, and what is kept of the request itself.
+"""Decide which selectors identify a person's jobs, and what to keep of an erasure request.
 
 The values in a request are personal data. An operation and its audit row therefore store only a
-masked selector and a salted digest, with which a later request can be compared.
+masked selector and a salted digest, so that later requests can be compared with the digest.
 """
 
 import hashlib
@@ -27,7 +27,10 @@ _ALLOWED = (*_PERSON, "queue", "task")
 
 
 def check(selector: Selector, by: By) -> None:
-    """Refuse a selector that identifies no person, and a reason that is missing or quotes it."""
+    """Refuse a selector that doesn't identify a person.
+
+    Also refuse a reason that is missing or that contains a selected value.
+    """
     other = [
         one.name
         for one in fields(Selector)
@@ -63,12 +66,12 @@ def _values(selector: Selector) -> Iterator[str]:
 
 
 def names_schedules(selector: Selector) -> bool:
-    """Return whether schedules can match. They have tags and arguments, but no key or job id."""
+    """Return whether schedules can match. They have tags and arguments, but no keys or job ids."""
     return bool(selector.tag or selector.args) and not selector.key and not selector.id
 
 
 def stored_filter(selector: Selector) -> Filter:
-    """Return what to store in the operation's row, without values of tags, keys or arguments."""
+    """Return the filter to store in the operation's row, with tags, keys and arguments masked."""
     if selector.id:
         return Filter(ids=selector.id)
     hidden = replace(selector_syntax.masked(selector), tag=selector.tag and (MASK,))
@@ -91,7 +94,10 @@ def is_digest_of(stored: str, selector: Selector) -> bool:
 def masked_filter(
     stored: Mapping[str, Json], tags: Sequence[str], schedules: Sequence[str]
 ) -> Mapping[str, Json] | None:
-    """Mask these tags and schedules in an older operation's filter. Return None if it has none."""
+    """Mask these tags and schedules in an older operation's filter.
+
+    Return None if the filter contains none of them.
+    """
     if stored.get("schedule") in schedules:
         return {**stored, "schedule": MASK}
     if "selector" not in stored:

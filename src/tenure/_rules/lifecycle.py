@@ -155,8 +155,8 @@ def rescue(
 ) -> tuple[State, str | None, LossCounters]:
     """Return the state, reason and counters of a job whose lease expired without being released.
 
-    If the handler hadn't `begun`, only a death is counted. If the rescue is `excused`, because the
-    server was too unavailable to renew leases, nothing is counted.
+    If the handler hadn't `begun`, only a death is counted. If the rescue is `excused`, because
+    leases couldn't be renewed while the server was unavailable, nothing is counted.
     """
     now = counters
     if not excused:

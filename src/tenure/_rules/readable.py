@@ -1,4 +1,7 @@
-"""Which stored values can be read. A program that ignores Tenure's rules may have written a row."""
+"""Check whether stored values can be read.
+
+A row may have been written by a program that ignores Tenure's rules.
+"""
 
 import math
 from collections.abc import Mapping
@@ -16,7 +19,7 @@ _LONGEST = 86_400 * 999_999_999
 
 
 class UnreadableJson(dict[str, Json]):
-    """A placeholder for JSON that can't be read. It says why, wherever it is shown."""
+    """A placeholder for JSON that can't be read. Wherever it is shown, it says why."""
 
     def __init__(self, why: str) -> None:
         super().__init__({UNREADABLE: why})
@@ -45,8 +48,9 @@ def shown_meta(meta: Json) -> Json:
 def job_problem(
     args: Json, meta: Json, cursor: Json, progress: Json, *times: datetime
 ) -> str | None:
-    """Return why a claimed job can't be read, or None. Fast for flat arguments, which most jobs
-    have.
+    """Return why a claimed job can't be read, or None.
+
+    The check is fast for flat arguments, which most jobs have.
     """
     if type(args) is not dict:
         return _json_problem(args, "args") or f"args must be an object, got {_kind(args)}"

@@ -1,7 +1,7 @@
 """Seal a job's data with the app's codec before it is stored, and open it again.
 
 A sealed value is stored as `{"$sealed": "…"}` and a sealed text as `$sealed:…`, both in base64.
-Programs without the codec, such as the server, can tell that something is sealed, and nothing more.
+Programs without the codec, such as the server, can tell that something is sealed, but nothing more.
 """
 
 import base64
@@ -46,8 +46,8 @@ class Codec(Protocol):
             field: `"args"`, `"result"`, `"cursor"`, `"items"`, `"log"` or `"error"`.
 
         Returns:
-            The sealed bytes. Bind them to the task and the field, so that a value that was moved
-            within the database can't be opened.
+            The sealed bytes. Bind them to the task and the field, so that a value can't be
+            opened after being moved elsewhere in the database.
         """
 
     def open(self, data: bytes, *, task: str, field: str) -> bytes:
@@ -69,9 +69,9 @@ def is_sealed(value: Json) -> bool:
 
 
 class Sealing:
-    """Seals and opens with a codec. Without one, everything stays as it is.
+    """Seals and opens job data with a codec. Without a codec, all data stays as it is.
 
-    `has_codec` lets a caller on the hot path skip what would change nothing.
+    `has_codec` lets a caller on the hot path skip calls that would change nothing.
     """
 
     def __init__(self, codec: Codec | None = None) -> None:
@@ -107,10 +107,10 @@ class Sealing:
         return {**report, "cursor": cursor, "items": items, "log": self._log(log, task)}
 
     def ending(self, ended: SettleRequest, *, task: str) -> SettleRequest:
-        """Seal the result, the error's texts and the log of an attempt that ended.
+        """Seal the result, the error's texts and the log of an attempt that has ended.
 
-        Raise CodecError if the codec can't seal the result, or PayloadError if it is then too
-        large to store.
+        Raise CodecError if the codec can't seal the result, or PayloadError if the sealed
+        result is too large to store.
         """
         if self._codec is None or (ended.settlement is COMPLETED and ended.log is None):
             return ended
@@ -138,7 +138,7 @@ class Sealing:
         )
 
     def open_job(self, job: JobRow) -> JobRow:
-        """Open a job's arguments, result and cursor. Raise CodecError if the codec can't.
+        """Open a job's arguments, result and cursor. Raise CodecError if the codec can't open them.
 
         Without a codec, return the job as it is.
         """

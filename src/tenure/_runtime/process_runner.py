@@ -1,6 +1,6 @@
 """Run jobs inside a handler's process, one at a time.
 
-The main thread runs the handlers, and another thread reads messages from the child.
+The main thread runs the handlers, and another thread reads messages from the worker's child.
 """
 
 import asyncio

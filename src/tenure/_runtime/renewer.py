@@ -1,4 +1,4 @@
-"""Renew leases until they are settled.
+"""Renew leases until their jobs are settled.
 
 The renewer runs on the service thread and has its own connection, so leases are renewed even while
 a handler blocks the event loop.

@@ -1,8 +1,8 @@
-"""Raise `Stopped` in a handler's thread, at a point where it leaves no lock held.
+"""Raise `Stopped` in a handler's thread, at a point where this can't leave a lock held.
 
 An asynchronous exception can arrive between any two bytecode instructions. Inside `logging`,
 `threading`, `queue` or a database driver, that may be right after a lock was acquired, before the
-code that releases it. The lock would then stay locked for the rest of the process. So we watch the
+code that releases it. The lock would then stay held until the process exits. So we watch the
 thread's stack and wait until it is in the handler's own code. Log calls and methods of the job's
 handle also check whether to stop.
 """
@@ -146,7 +146,7 @@ class Interrupt:
             return True
 
     def check(self) -> None:
-        """Raise here if requested, in a log call or a call to the job's handle."""
+        """Raise `Stopped` if requested. Called by log calls and by methods of the job's handle."""
         if not self._wanted or self._raised or threading.get_ident() != self._thread:
             return
         frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - its own stack

@@ -179,8 +179,8 @@ class Tokens(CommandGroup):
 
         Args:
             token_id: The token's id, as a number or a string.
-            quotas: The quotas by name. A missing quota means its default, or no limit if it has
-                none.
+            quotas: The quotas by name. A missing quota gets its default, or no limit if it has
+                no default.
             by: Who is doing this and why, for the audit log.
 
         Returns:

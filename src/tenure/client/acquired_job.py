@@ -82,7 +82,7 @@ class Work:
 
     @property
     def suspect(self) -> bool:
-        """Whether a worker died running this job. If so, this worker holds no other job."""
+        """Whether a worker died while running this job. If so, this worker holds no other job."""
         return bool(self.data.get("suspect", False))
 
     @property
@@ -121,7 +121,7 @@ class Work:
         self.due_at = None if self.timeout is None else time.monotonic() + self.timeout
 
     def trust(self, sent_at: float) -> None:
-        """Extend the local lease deadline after the server granted a renewal.
+        """Extend the local lease deadline after the server has granted a renewal.
 
         Args:
             sent_at: When the request was sent, on the `time.monotonic()` clock.
@@ -146,7 +146,7 @@ class Work:
         return answer
 
     def complete(self, result: Any = None) -> None:
-        """Complete the job. The worker calls it with the handler's result.
+        """Complete the job. The worker calls this with the handler's result.
 
         Args:
             result: The job's result.
@@ -157,7 +157,7 @@ class Work:
         self._insist("complete", {"result": result})
 
     def fail(self, error: BaseException, *, retry: bool = True, after: float | None = None) -> None:
-        """Fail the attempt. The worker calls it with the handler's error.
+        """Fail the attempt. The worker calls this with the handler's error.
 
         Args:
             error: The error.

@@ -1,4 +1,4 @@
-"""Tenure in a Starlette or FastAPI program: a lifespan and health checks.
+"""Use Tenure in a Starlette or FastAPI program, with a lifespan and health checks.
 
 To enqueue in a request's transaction, call `task.using(connection=session)`.
 """
@@ -88,8 +88,9 @@ def lifespan(
 def health(app: Tenure) -> Router:
     """Create an application to mount, with the health checks `/live` and `/ready`.
 
-    Both return 200 or 503. `/live` doesn't query the database, and 503 means that the process
-    should be restarted. `/ready` queries the database at most once a second, and waits up to 2 s.
+    Both return 200 or 503. `/live` doesn't query the database. If it returns 503, the
+    process should be restarted. `/ready` queries the database at most once a second, and waits up
+    to 2 s.
 
     Args:
         app: The app.
@@ -146,7 +147,7 @@ class _Readiness:
         return seen
 
     def _saw(self, seen: dict[str, str], reason: object) -> dict[str, str]:
-        """Keep the result. Log the reason once for each kind of problem, until it's resolved.
+        """Keep the result. Log each kind of problem only once until all are resolved.
 
         The response doesn't include the reason.
         """
@@ -165,7 +166,7 @@ def _worker(app: Tenure) -> dict[str, str]:
     """Return the state of this process's worker, if it has one.
 
     If an operator is draining the worker, the program can still serve requests. If the worker's
-    service thread is gone, the process must be restarted.
+    service thread has died, the process must be restarted.
     """
     states = presences(app)
     if not states:

@@ -84,10 +84,10 @@ class LongPoll(Service):
     ) -> tuple[ClaimResult, float]:
         """Wait until jobs are due, and claim up to `count`.
 
-        Return them and the time before the claim.
+        Return the jobs and the time just before the claim.
 
-        Gives up at `until` (on the boot-time clock) or when the caller is `gone`, but finishes a
-        claim that is already in progress.
+        Give up at `until` (on the boot-time clock) or when the caller is `gone`, but finish a claim
+        that is already in progress.
         """
         with self._waiter(frozenset(queues), suspects=suspects) as waiter:
             while True:
@@ -114,7 +114,7 @@ class LongPoll(Service):
     def _remember(self, queues: Iterable[str]) -> None:
         """Keep these queues' floors for later acquires. Beyond the limit, forget the oldest.
 
-        A queue that is forgotten while an acquire waits for it is then read without floors.
+        If a queue is forgotten while an acquire is waiting for it, it is read without floors.
         """
         for queue in queues:
             self._names.pop(queue, None)
@@ -151,7 +151,7 @@ class LongPoll(Service):
         return claims
 
     async def _skip(self, waiter: Waiter, lanes: Sequence[Lane]) -> list[Lane]:
-        """Leave the rows that a claim couldn't get past to a scan, and return the next lanes."""
+        """Let a scan find the rows that a claim couldn't get past, and return the next lanes."""
         _, now = await self._engine.arun(self._engine.store.leases.next_due(lanes))
         self._book.skip(lanes, now)
         # Log this only once, because it may recur until the scans are done.
@@ -219,7 +219,7 @@ class LongPoll(Service):
         return claims
 
     async def tick(self) -> int:
-        """Wake one waiter for each queue that has any, then sleep until a job may be due."""
+        """Wake one waiter for each queue that has waiters, then sleep until a job may be due."""
         if not self._waiters:
             return 0
         waited_for = {queue for waiter in self._waiters for queue in waiter.queues}

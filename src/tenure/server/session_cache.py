@@ -18,7 +18,7 @@ SessionAndToken = tuple[SessionRow, TokenRow | None]
 
 
 class SessionCache:
-    """Finds sessions. A session that has ended is refused within two seconds.
+    """Looks up sessions and caches them. An ended session is refused within two seconds.
 
     Args:
         strangers: Looks up sessions that haven't been seen before.
@@ -34,7 +34,7 @@ class SessionCache:
     async def find(self, secret: str, *, in_use: bool, address: str) -> SessionAndToken:
         """Return the session and its token, or raise TokenRefused.
 
-        `in_use` is False for requests that the page makes by itself, which don't keep an idle
+        `in_use` is False for requests that the page makes on its own, which don't keep an idle
         session alive. `address` is the client's address, and each address has a limited number of
         tries.
         """

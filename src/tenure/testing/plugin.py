@@ -26,7 +26,7 @@ def tenure_prepare() -> Callable[[str], None] | None:
     """Override this fixture to create your own tables in the test database.
 
     Returns:
-        A function that takes the database URL, called once in each process, or None.
+        A function that takes the database URL and is called once in each process, or None.
     """
     return None
 
@@ -49,7 +49,7 @@ def _tenure_database(
 
 @pytest.fixture
 def tenure_database(_tenure_database: str) -> str:
-    """Provide the URL of a database with Tenure's empty tables.
+    """Provide the URL of a database in which Tenure's tables are empty.
 
     Your own tables are not emptied.
     """

@@ -1,7 +1,7 @@
 """Messages from the parent to a child: JSON, one message per line.
 
-They forward jobs that the parent settled for a dead child, because only children have listeners.
-Another message makes a child run the schedules.
+Some messages forward jobs that the parent settled for a dead child, because only children have
+listeners. Another message makes a child run the schedules.
 """
 
 import asyncio

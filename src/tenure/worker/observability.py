@@ -1,4 +1,4 @@
-"""A worker's state file, and `/metrics` and `/healthz` for workers and schedulers.
+"""Write a worker's state file, and serve `/metrics` and `/healthz`.
 
 The HTTP server responds from memory, in a process that runs no handlers. It closes each connection
 after one response, or without a response if the request is too long or too slow.

@@ -1,6 +1,6 @@
 """Start an erasure, and run its chunks.
 
-Starting an erasure deletes the matching schedules and fixes the set of matching jobs. It also
+Starting an erasure deletes the matching schedules and records which jobs match. It also
 clears data outside the jobs: audit rows, stored responses and older operations. The chunks erase
 the jobs. A running job is asked to stop, and is erased once it has ended.
 """

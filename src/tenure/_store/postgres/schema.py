@@ -82,9 +82,9 @@ class SchemaQueries(QueryBase):
     ) -> Op[Sequence[str]]:
         """Migrate the schema up or down to a version, and return the migrations that were applied.
 
-        This needs a sync session, which has no deadline. If a lock isn't granted soon, it gives up
-        and tries again. Other statements would queue up behind a waiting ALTER, and all work would
-        stop.
+        This needs a sync session, which has no deadline. If a lock isn't granted soon, the
+        migration gives up and tries again. Otherwise, other statements would queue up behind the
+        waiting ALTER, and all work would stop.
         """
         known = migrations() if steps is None else steps
         goal = len(known) if to is None else to

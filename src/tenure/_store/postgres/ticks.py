@@ -100,7 +100,7 @@ class TickQueries(QueryBase):
         return row["ticks"], row["jobs"]
 
     def _live(self, schedules: Sequence[ScheduleRow]) -> Op[set[JobId]]:
-        """Return which of the last jobs haven't ended, in a snapshot newer than the locks."""
+        """Return which of the last jobs haven't ended, using a snapshot newer than the locks."""
         ids = [
             s.last_job_id
             for s in schedules

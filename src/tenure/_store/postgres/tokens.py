@@ -63,7 +63,7 @@ class TokenQueries(QueryBase):
         return KnownToken(**known, page_key=rows[0]["page_key"])
 
     def touch(self, ids: Sequence[int]) -> Op[int]:
-        """Record that access tokens were used, at most once a minute for each, without waiting."""
+        """Record that access tokens were used, at most once a minute per token, without waiting."""
         if not ids:
             return 0
         return len((yield self._query("touch_tokens", ids=list(ids))))
@@ -122,8 +122,8 @@ class TokenQueries(QueryBase):
     def once(self, actor: str, key: str, digest: str, op: Op[Json]) -> Op[tuple[Json, bool]]:
         """Run an operation once per actor and key. Return the response and whether it's a repeat.
 
-        Raises IdempotencyConflict if the key was used with a different digest. If the same key is
-        in use right now, waits for the first run to finish.
+        Raise IdempotencyConflict if the key was used with a different digest. If the same key is in
+        use right now, wait for the first run to finish.
         """
         check_key(actor, "the actor")
         check_key(key, "the idempotency key")

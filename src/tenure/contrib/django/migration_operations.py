@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class Step(RunSQL):
     """Migrate Tenure's schema one version up or down, and record the version in the schema too.
 
-    It does nothing on other databases, and skips what `tenure db migrate` has already done.
+    It does nothing on databases other than Tenure's, and skips what `tenure db migrate` has
+    already done.
 
     Args:
         version: The version to migrate to.

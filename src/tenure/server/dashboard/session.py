@@ -44,7 +44,7 @@ def _cookie(request: Request) -> Cookie:
 
     Its name includes the port, because browsers send a host's cookies to all of its ports. Over
     https, the name has a prefix that keeps other hosts and plain http pages from setting it. Its
-    path is where this server is mounted.
+    path is the one where this server is mounted.
     """
     secure, port = _options(request).site(request.url.scheme, request.url.port)
     path = str(request.scope.get("root_path", "")).rstrip("/") or "/"
@@ -104,7 +104,10 @@ def terms(request: Request) -> SessionTerms:
 
 
 def start(request: Request, response: Response, opened: OpenedSession) -> None:
-    """Store the session's id in a cookie that scripts can't read. The server ends the session."""
+    """Store the session's id in a cookie that scripts can't read.
+
+    The server, not the cookie, determines when the session ends.
+    """
     cookie = _cookie(request)
     response.set_cookie(
         cookie.name,
@@ -135,7 +138,7 @@ def sign_flash(secret: str, text: str) -> str:
 
 
 async def submitted_form(request: Request) -> Mapping[str, str]:
-    """Return the fields of a form that came from one of our own pages, or fail with 403.
+    """Return the fields of a form submitted from one of our own pages, or fail with 403.
 
     Repeated fields are joined with commas.
     """
