@@ -292,7 +292,7 @@ class _Pass:
         return (at, at) if found is None else found.span()
 
     def _value(self, at: int, name: str) -> tuple[int, int]:
-        """Return the span of the value, which may be quoted, bracketed, bare, or part of a header."""
+        """Return the span of a value, which may be quoted, bracketed, bare, or in a header."""
         text = self.text
         if text.startswith(("b'", 'b"'), at):
             at += 1

@@ -204,7 +204,7 @@ class LeaseQueries(QueryBase):
     ) -> Op[ClaimResult]:
         """Return the claimed jobs from these rows.
 
-        If there are none, return the reason and the current time.
+        If there aren't any, return the reason and the current time.
         """
         if not rows:
             gate = (yield self._query("claim_blockers", names=params["names"]))[0]
