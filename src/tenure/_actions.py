@@ -20,7 +20,7 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """An operator command. Sentences can use `{subject}` and the facts passed to `outcome`."""
+    """An operator command. Its sentences can use `{subject}` and the facts passed to `outcome`."""
 
     target: str  # what it acts on, such as "job"
     name: str  # the command, the route's last segment and the button's value, such as "retry"
@@ -42,7 +42,7 @@ class Action:
         return status
 
     def outcome(self, target: object, result: object = True, **facts: Any) -> Outcome:
-        """Return the outcome for one result of `tenure.admin`.
+        """Return the outcome for one result from `tenure.admin`.
 
         A result is a status, a bool, or an object with a status and the id of the job that holds
         the key.

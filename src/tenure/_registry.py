@@ -167,7 +167,7 @@ def _takes_job(function: Callable[..., Any]) -> bool:
 
 
 def _resolved(annotation: Any, function: Callable[..., Any]) -> Any:
-    """Resolve an annotation, even a string with names that exist only for the type checker."""
+    """Resolve an annotation, even a string whose names exist only for the type checker."""
     if not isinstance(annotation, str):
         return annotation
     names = {"Job": Job, "AsyncJob": AsyncJob}

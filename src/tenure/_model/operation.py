@@ -1,6 +1,6 @@
 """Operations: one action on many jobs.
 
-The items are chosen when the operation starts, and processed in chunks.
+The items are chosen when the operation starts, and are then processed in chunks.
 """
 
 from collections.abc import Mapping, Sequence
@@ -176,7 +176,7 @@ class Erasure:
 
     Attributes:
         operation: The operation that erases the jobs.
-        rows: How many rows belong to them, by table.
+        rows: How many rows belong to those jobs, by table.
     """
 
     operation: OperationRow
@@ -185,7 +185,7 @@ class Erasure:
 
 @dataclass(frozen=True, slots=True)
 class OperationItem:
-    """One item in an operation. In a backfill, the tick at `fire_at`."""
+    """One item in an operation. In a backfill, it is the tick at `fire_at`."""
 
     place: int
     job_id: JobId | None

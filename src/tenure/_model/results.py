@@ -80,7 +80,7 @@ class JobPage:
 class JobSource(StrEnum):
     """A place to search for jobs, with its own cursor.
 
-    Values are short because page tokens use them.
+    The values are short because they appear in page tokens.
     """
 
     IDS = "i"

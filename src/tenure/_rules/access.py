@@ -1,8 +1,9 @@
 """Access token grants, and the format of token secrets.
 
 A secret consists of a prefix, 256 random bits and a checksum. Secret scanners find it by its prefix
-and verify it by its checksum. The checksum also tells a mistyped token from a revoked one without a
-query. Only a digest is stored. It needs no slow hash, because 256 random bits can't be guessed.
+and verify it by its checksum. The checksum also distinguishes a mistyped token from a revoked one
+without a query. Only a digest is stored. A slow hash isn't needed, because 256 random bits can't be
+guessed.
 """
 
 import hashlib
@@ -40,7 +41,7 @@ def role_scopes(role: str) -> tuple[Scope, ...]:
 def grant(
     scopes: Iterable[str], queues: Iterable[str], tasks: Iterable[str] = (EVERY_QUEUE,)
 ) -> Grant:
-    """Return a grant for these scopes and patterns. Raise InvalidValue if one is invalid."""
+    """Return a grant for these scopes and patterns. Raise InvalidValue if any is invalid."""
     named = {_scope(word) for word in listed(scopes, "scopes")}
     wanted = tuple(scope for scope in Scope if scope in named)
     patterns, names = _patterns(queues, "queue"), _patterns(tasks, "task")
@@ -78,12 +79,15 @@ def allows_task(grant: Grant, task: str) -> bool:
 
 
 def matches(patterns: Iterable[str], name: str) -> bool:
-    """Return whether one of the patterns matches a name, or every name that a pattern matches."""
+    """Return whether one of the patterns matches a name.
+
+    If the name is itself a pattern, one of the patterns must match everything that it matches.
+    """
     return any(_matches(pattern, name) for pattern in patterns)
 
 
 def like_patterns(patterns: Sequence[str] | None) -> list[str] | None:
-    """Return a grant's patterns in the form that LIKE takes. None means all queues."""
+    """Return a grant's patterns as LIKE patterns, or None for all queues."""
     if patterns is None or EVERY_QUEUE in patterns:
         return None
     return [
@@ -98,7 +102,7 @@ def visible(grant: Grant, scope: Scope, queues: Iterable[str]) -> list[str]:
 
 
 def covers(grant: Grant, other: Grant) -> bool:
-    """Return whether a grant covers everything in another. A token can't create a wider one."""
+    """Return whether a grant covers everything in another. No token can create a wider one."""
     return all(
         allows(grant, scope, queue) for scope in other.scopes for queue in other.queues
     ) and all(allows_task(grant, task) for task in other.tasks)
@@ -152,7 +156,7 @@ def secret(entropy: bytes) -> str:
 
 
 def is_whole(text: str) -> bool:
-    """Return whether the text is a secret with a valid checksum. Otherwise, it was mistyped."""
+    """Return whether the text is a secret with a valid checksum. If not, it was mistyped."""
     if not SHAPE.fullmatch(text):
         return False
     return _checksum(text[:-_CHECKSUM]) == text[-_CHECKSUM:]

@@ -1,7 +1,7 @@
 """Decide what needs attention, and describe it in sentences.
 
 The dashboard and `tenure top` show the same sentences. Each rule is a short function that yields
-alerts. An alert has a sentence, a target, and a command that helps.
+alerts. An alert has a sentence, a target, and a command that helps to fix it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -99,10 +99,10 @@ _OF_A_KIND = 3
 
 @dataclass(frozen=True, slots=True)
 class AlertInputs:
-    """The inputs of the rules.
+    """The inputs to the rules.
 
     `overdue`, `late_schedules` and `holders` contain only entries past their threshold, worst
-    first. `unknown_tasks` are tasks that have queued jobs but that no live worker knows.
+    first. `unknown_tasks` lists tasks that have queued jobs but that no live worker knows.
     """
 
     now: datetime

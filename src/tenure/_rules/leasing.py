@@ -1,4 +1,4 @@
-"""When a holder must renew and stop. All instants use the boot-time clock."""
+"""When a holder must renew its lease, and when it must stop. All times use the boot-time clock."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -8,7 +8,7 @@ from tenure.errors import InvalidValue
 
 
 def margin(ttl: timedelta, *, stop_within: timedelta, defaults: Defaults = DEFAULTS) -> timedelta:
-    """Return how long before the end of a lease its holder must begin to stop."""
+    """Return how long before the end of a lease its holder must begin stopping."""
     return max(defaults.margin, ttl / 10) + stop_within
 
 
@@ -24,10 +24,10 @@ class LeaseTimes:
 def lease_times(
     ttl: timedelta, *, stop_within: timedelta, defaults: Defaults = DEFAULTS
 ) -> LeaseTimes:
-    """Return when to renew a lease, and when its holder must start to stop.
+    """Return when to renew a lease, and when its holder must begin stopping.
 
     Renewals start after a third of the lease. If the lease is shorter than the task expects, the
-    handler has less time to stop, so there's still time to retry a failed renewal once.
+    handler gets less time to stop, which leaves time to retry a failed renewal once.
     """
     spare = (
         ttl / 3 * 2

@@ -1,4 +1,4 @@
-"""Find secrets in a text in one pass: by a secret name before the value, and by their format.
+"""Find secrets in a text in one pass, by the name before a value or by the value's format.
 
 One pattern finds every place where a secret may begin, and a function for each kind of secret finds
 its end. The pass never looks at any part of the text twice, so the cost is linear in the length of
@@ -128,7 +128,7 @@ def _begins(declared: Sequence[str]) -> "re.Pattern[str]":
 
 @lru_cache(maxsize=16)
 def _literals(declared: Sequence[str]) -> Sequence[str]:
-    """Return the literals that the pattern's alternatives begin with, without redundant ones."""
+    """Return the literals that the pattern's alternatives begin with, omitting redundant ones."""
     firsts = {
         *(_split(part)[0] for part in PARTS),
         *WORDS,
@@ -144,7 +144,7 @@ def _literals(declared: Sequence[str]) -> Sequence[str]:
 
 
 def _split(part: str) -> Sequence[str]:
-    """Return the words of a name's part, which may be joined by a separator."""
+    """Return the words in one part of a name. A separator may join them in the text."""
     for end in ("key", "url", "id", "string", "number", "code", "header", "card"):
         if part.endswith(end) and part != end:
             return (part.removesuffix(end), end)
@@ -187,9 +187,9 @@ class _Pass:
     def _found(
         self, begins: "re.Pattern[str]", literals: Sequence[str]
     ) -> "Iterator[re.Match[str]]":
-        """Yield the places where a secret may begin, from where the last one ended.
+        """Yield the places where a secret may begin, starting where the last one ended.
 
-        In a long text, looking for each literal is many times faster than the pattern's search.
+        In a long text, searching for each literal is many times faster than using the pattern.
         """
         lower = self.lower
         if len(lower) < _SHORT:
@@ -250,7 +250,7 @@ class _Pass:
         return begin.end(), end.start() if end else len(self.text)
 
     def key(self, begin: "re.Match[str]") -> tuple[int, int] | None:
-        """Hide the values of a key that PostgreSQL quotes, if it has a secret column."""
+        """Hide the values of a key that PostgreSQL quotes, if one of its columns is secret."""
         between = self.lower.find(")=(", begin.end(), begin.end() + 300)
         if between < 0:
             return None
@@ -292,7 +292,7 @@ class _Pass:
         return (at, at) if found is None else found.span()
 
     def _value(self, at: int, name: str) -> tuple[int, int]:
-        """Return the span of the value, which may be quoted, in brackets, a header, or bare."""
+        """Return the span of a value, which may be quoted, bracketed, bare, or in a header."""
         text = self.text
         if text.startswith(("b'", 'b"'), at):
             at += 1
@@ -319,7 +319,7 @@ class _Pass:
         return self._span(_BARE, at)
 
     def _quoted(self, at: int) -> tuple[int, int]:
-        """Return a quoted text without its quotes, up to the end of the text if it isn't closed."""
+        """Return the span inside the quotes, or the rest of the text if the quote is not closed."""
         sign = self.text[at]
         quote = _QUOTE[sign]
         end = at + 1

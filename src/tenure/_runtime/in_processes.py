@@ -168,7 +168,7 @@ class ProcessExecutor:
             asyncio.get_running_loop().call_later(_IDLE, self._end_idle)
 
     async def _end(self, process: "_HandlerProcess", why: str | None) -> None:
-        """End a process and count it. Without `why`, it died on its own."""
+        """End a process and count it. If `why` is None, it died on its own."""
         await process.end()
         self.ended[why or process.died_of] += 1
 
@@ -279,7 +279,7 @@ class _HandlerProcess:
 
     @property
     def died_of(self) -> str:
-        """The reason to count for a process that died on its own."""
+        """The reason that is counted for a process that died on its own."""
         if self.out_of_memory:
             return "out_of_memory"
         return "signal" if (self.code or 0) < 0 else "exit"
@@ -386,7 +386,7 @@ class ProcessRun:
         self._loop = loop
 
     def stop(self, why: StopReason) -> None:
-        """Have the process stop the handler. Without a process, stop waiting for one."""
+        """Have the process stop the handler. If it has no process yet, stop waiting for one."""
         self._later(lambda process: process.send({"stop": why.name}), give_up=True)
 
     def cancel_requested(self) -> None:

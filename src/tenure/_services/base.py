@@ -32,7 +32,7 @@ class Service:
     Subclasses implement `tick`, which returns how much work it did.
 
     If a tick did any work, the next one starts immediately. After an idle tick, the service waits
-    for `pause`, or until `run_soon()` is called. An error doesn't end the service: it retries after
+    for `pause`, or until `run_soon()` is called. An error doesn't end the service. It retries after
     `retry`, with backoff up to `longest`.
     """
 
@@ -61,7 +61,7 @@ class Service:
         """Release resources."""
 
     def run_soon(self) -> None:
-        """Start the next tick immediately. Call only from the service's own event loop."""
+        """Start the next tick immediately. Call this only from the service's own event loop."""
         self._nudged.set()
 
     def stop(self) -> None:

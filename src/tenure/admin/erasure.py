@@ -27,10 +27,10 @@ class ErasureCommands(CommandGroup):
     ) -> Op[Erasure]:
         """Erase all jobs that currently match, in every state, up to 1,000,000.
 
-        Deletes the jobs with their items, keys and stored responses, and the matching schedules.
-        Clears the text fields of their attempts and audit rows. Runs as an operation on the
-        workers. Running jobs are asked to stop, and are erased once they finish. This can't be
-        undone.
+        This deletes the jobs with their items, keys and stored responses, and the matching
+        schedules. It also clears the text fields of their attempts and audit rows. Workers run the
+        erasure as an operation. Running jobs are asked to stop, and are erased once they finish.
+        An erasure can't be undone.
 
         Args:
             selector: A `Selector`, or a selector string. It must have a tag, a key, an argument or

@@ -1,4 +1,4 @@
-"""Statistics and the overview. Read-only, and never counts an unbounded number of rows."""
+"""Statistics and the overview. They are read-only and never count unlimited numbers of rows."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -60,7 +60,7 @@ class StatsCommands(CommandGroup):
 
         Args:
             since: The time to count from (default: one hour ago). In the next call, pass
-                `settled_to`.
+                this call's `settled_to`.
 
         Returns:
             The counts, and `settled_to`.

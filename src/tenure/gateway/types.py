@@ -21,8 +21,9 @@ class WorkerInfo:
 
 @dataclass(frozen=True, slots=True)
 class AcquiredJob:
-    """A job, and its lease as a string. `left` is measured from before the claim was sent.
+    """A job, and its lease as a string.
 
+    `left` is how long the lease still lasts, measured from before the claim was sent.
     `notes` contains the fields that middleware stored. A worker that holds a `suspect` gets no
     other jobs.
     """
@@ -48,7 +49,7 @@ class AcquireResult:
 
 @dataclass(frozen=True, slots=True)
 class SettleCommand:
-    """How the holder ends one lease, with the last lines it logged."""
+    """How the holder ends one lease, along with the last lines it logged."""
 
     lease: str
     outcome: Outcome

@@ -87,7 +87,7 @@ class AccessLog:
             self._written_at.clear()
 
     async def flush_forever(self) -> None:
-        """Write once a second, and once more at shutdown. Each round logs at most one error."""
+        """Write rows every second, and once more at shutdown. Each round logs at most one error."""
         try:
             while True:
                 await asyncio.sleep(EVERY)

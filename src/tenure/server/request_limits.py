@@ -1,5 +1,5 @@
-"""Check requests before they are parsed: first the access token, then the body's size, encoding and
-nesting, and how long it takes to arrive.
+"""Check requests before they are parsed: first the access token, then the body's size, encoding,
+nesting and arrival time.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class Limits:
     """ASGI middleware that authenticates programs, then reads the whole body and passes it on as
     one message.
 
-    Errors that nothing else handles end here, so they are logged only once.
+    Errors that nothing else handles are caught here, so they are logged only once.
     """
 
     def __init__(self, app: "ASGIApp") -> None:
@@ -178,8 +178,8 @@ def check(body: bytes) -> None:
 def depth(body: bytes) -> int:
     """Return how deeply brackets are nested outside strings.
 
-    Counting stops beyond the limit, and where the body stops being JSON. It takes linear time and
-    works in pieces, so that other threads can run in between.
+    Counting stops once the limit is exceeded or the body is no longer JSON. It takes linear time
+    and is done in pieces, so that other threads can run in between.
     """
     if sum(body.count(opening) for opening in (b"[", b"{")) <= MAX_DEPTH:
         return 0

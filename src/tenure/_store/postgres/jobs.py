@@ -1,4 +1,4 @@
-"""Jobs: enqueue and read. Statements that need a lease are in `leases` and `settlement`."""
+"""Enqueue and read jobs. Statements that need a lease are in `leases` and `settlement`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -21,7 +21,7 @@ class JobQueries(QueryBase):
     def enqueue(self, jobs: Sequence[NewJob], *, wake: bool = True) -> Op[Sequence[EnqueueResult]]:
         """Enqueue jobs.
 
-        Uniform jobs share one short statement. Results are in the order of the jobs.
+        Uniform jobs share one short statement. Results are in the same order as the jobs.
         """
         if not isinstance(jobs, UniformBatch) and len(jobs) == 1:
             jobs = UniformBatch(jobs[0], [jobs[0].args])
@@ -56,7 +56,7 @@ class JobQueries(QueryBase):
     def enqueue_pipelined(self, batches: Iterable[UniformBatch]) -> Op[Sequence[EnqueueResult]]:
         """Enqueue uniform batches in a pipeline.
 
-        Run it in a transaction, because a batch may raise midway.
+        Run this in a transaction, because a batch may raise an error midway.
         """
         errors: list[Exception] = []
         answers = yield Pipeline("enqueue_alike", _until_error(self._pipelined(batches), errors))
@@ -118,7 +118,7 @@ class JobQueries(QueryBase):
     def _enqueue_by_taken_keys(
         self, jobs: Sequence[NewJob], *, wake: bool
     ) -> Op[Sequence[EnqueueResult]]:
-        """Enqueue as a role that can't choose ids. Take the keys first, then insert the jobs."""
+        """Enqueue as a role that can't choose ids: take the keys first, then insert the jobs."""
         rows = yield self._query(
             "take_keys", tasks=[job.task for job in jobs], keys=[job.key for job in jobs]
         )
@@ -174,7 +174,7 @@ class JobQueries(QueryBase):
         return [job_row(row) for row in rows]
 
     def wait(self, job_id: JobId) -> Op[JobRow | None]:
-        """Request a notification on `ended_channel` when the job ends, and read it now."""
+        """Request a notification on `ended_channel` when the job ends, and read the job now."""
         if not 0 < job_id <= LAST_ID:
             return None
         try:
@@ -215,5 +215,8 @@ def _meta(job: NewJob) -> str | None:
 
 
 def _sparse(values: Sequence[object]) -> Sequence[object]:
-    """Return an empty array if all values are `None`. unnest pads short arrays with NULLs."""
+    """Return an empty array if all values are `None`.
+
+    This works because unnest pads short arrays with NULLs.
+    """
     return values if any(value is not None for value in values) else []

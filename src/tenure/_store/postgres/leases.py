@@ -67,10 +67,10 @@ class LeaseQueries(QueryBase):
         """Claim due jobs from lanes in order, in one statement.
 
         If a queue has a limit, the claim is a transaction that locks the queues' rows. `limited` is
-        a hint from the last result that this may be the case. `patient` allows a slow scan from
-        zero, while `within` sets a timeout. Tasks in `unknown_tasks` are left to other workers.
+        a hint, based on the last result, that this may be the case. `patient` allows a slow scan
+        from zero, while `within` sets a timeout. Jobs of `unknown_tasks` are left to others.
         A suspect is claimed only if it has fewer worker losses than `suspects`, so 0 excludes all
-        suspects. Suspects that must run alone are claimed only if the value is above `ALONE_FROM`.
+        suspects. Suspects that must run alone are claimed only if `suspects` exceeds `ALONE_FROM`.
         `kept` lists the caller's own leases, which claims never rescue.
         """
         params = _lanes(lanes) | {
@@ -149,8 +149,8 @@ class LeaseQueries(QueryBase):
     ) -> Op[Sequence[bool]]:
         """Confirm that these jobs are about to start, and renew their leases.
 
-        Results are in the order of the request. False means that the lease has expired and the job
-        must not start. `fail_on_loss` lists the jobs that must end after any loss, because the row
+        Results are in request order. False means that the lease has expired and the job must
+        not start. `fail_on_loss` lists the jobs that must end after any loss, because the row
         of a job that was enqueued by name doesn't have that option yet.
 
         From this point on, a loss counts. A loss without a confirmation doesn't count, because the
@@ -204,7 +204,7 @@ class LeaseQueries(QueryBase):
     ) -> Op[ClaimResult]:
         """Return the claimed jobs from these rows.
 
-        Without any, return the reason and the current time.
+        If there aren't any, return the reason and the current time.
         """
         if not rows:
             gate = (yield self._query("claim_blockers", names=params["names"]))[0]
@@ -257,7 +257,7 @@ class LeaseQueries(QueryBase):
     ) -> Op[Sequence[RenewResult]]:
         """Extend each lease by its own length, without waiting.
 
-        Results are in the order of the request.
+        Results are in request order.
         """
         rows = yield self._query(
             "renew",
@@ -355,7 +355,7 @@ class LeaseQueries(QueryBase):
         )
 
     def overdue(self, older_than: timedelta, *, count: int = 10) -> Op[Sequence[StuckLease]]:
-        """Return leases that expired longer ago than this, with what blocks their rescue."""
+        """Return leases that expired longer ago than this, and what is blocking their rescue."""
         rows = yield self._query("overdue", older_than=older_than, count=count)
         return [
             StuckLease(JobId(row["id"]), row["pid"], row["application_name"], row["since"])
@@ -413,14 +413,14 @@ class LeaseQueries(QueryBase):
 def _timed(within: timedelta | None, op: Op[T]) -> Op[T]:
     """Run with a different statement timeout.
 
-    None removes it, because a scan from zero may be slow.
+    None removes the timeout, because a scan from zero may be slow.
     """
     yield RawSql(f"SET LOCAL statement_timeout = {(within or timedelta(0)) // _MILLISECOND}")
     return (yield from op)
 
 
 def _claimed(row: tuple[Any, ...], worker: WorkerId) -> ClaimedJob | UnreadableClaim:
-    """Read a claimed job by position, because using names takes a third of a worker's time."""
+    """Read a claimed job by position. Reading by name took up a third of a worker's time."""
     (
         job_id, token, queue, task, key, args, priority, attempt, max_attempts, losses,
         run_at, created_at, claimed_at, expires_at, cursor, progress, items, meta,

@@ -158,7 +158,7 @@ class OperationQueries(QueryBase):
                 raise AssertionError(f"the chunks of a {operation.kind} are done elsewhere")
 
     def start(self, new: NewOperation, by: By, *, keep: bool = True) -> Op[OperationRow]:
-        """Start an operation by freezing its members. Without `keep`, only count them (dry run)."""
+        """Start an operation by storing its members. Without `keep`, only count them (dry run)."""
         rules.check(new)
         return (yield from atomically(self._start(new, by, keep=keep)))
 
@@ -173,7 +173,7 @@ class OperationQueries(QueryBase):
         return (yield from self._admitted(new, operation_id, frozen["total"], by))
 
     def start_backfill(self, new: NewBackfill, by: By, *, keep: bool = True) -> Op[OperationRow]:
-        """Freeze the ticks that have no job, in the transaction that creates the operation."""
+        """Store the ticks that have no job, in the transaction that creates the operation."""
         rules.check_rate(new.rate)
         return (yield from atomically(self._start_backfill(new, by, keep=keep)))
 
@@ -233,7 +233,7 @@ class OperationQueries(QueryBase):
         return operation_row(row)
 
     def _freeze(self, new: NewOperation, operation_id: int, *, keep: bool) -> Op[Query]:
-        """Return the statement that freezes the members. It depends on which table they're in."""
+        """Return the statement that stores the members. It depends on which table they're in."""
         own = {"id": operation_id, "keep": keep}
         if new.filter.ids is not None:
             return Query("freeze_ids", {**own, "ids": list(new.filter.ids)}, no_timeout=True)
@@ -255,7 +255,7 @@ class OperationQueries(QueryBase):
 
     @atomic
     def steer(self, operation_id: int, wanted: OperationState, by: By) -> Op[OperationRow]:
-        """Pause, resume (`running`) or abort an operation. Waits only for the current chunk."""
+        """Pause, resume (`running`) or abort an operation, waiting only for the current chunk."""
         rows = yield self._query("lock_operation", id=operation_id)
         if not rows:
             raise rules.unknown(operation_id)

@@ -70,7 +70,7 @@ def plural(value: int, one: str, many: str = "") -> str:
 
 
 def who(actor: str) -> str:
-    """Format an actor's name: `token:7:ana` becomes ana (token 7).
+    """Format an actor's name: `token:7:ana` becomes `ana (token 7)`.
 
     The number is shown because two tokens may have the same name.
     """
@@ -152,7 +152,7 @@ _OTHERS = ("site-packages", "dist-packages", "/lib/python", "<frozen ", "/tenure
 
 
 def own(trace: str) -> str:
-    """Keep only the user's program frames in a Python traceback. Other text is unchanged."""
+    """Keep only the frames of the user's program in a Python traceback. Other text is unchanged."""
     kept = "\n".join(_kept(trace.splitlines()))
     return kept if _FRAME.search(kept) or any(map(_FRAME.match, kept.splitlines())) else trace
 

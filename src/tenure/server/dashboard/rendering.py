@@ -224,7 +224,7 @@ def _known() -> dict[str, tuple[str, bytes]]:
 
 @router.get("/static/{name:path}")
 async def serve_asset(name: str) -> Response:
-    """Serve a static file. No token is required, because the sign-in page needs some of them."""
+    """Serve a static file. No token is required, because the sign-in page needs some files."""
     if name not in _known():
         raise ProblemError("not-found", "there is no such file")
     kind, content = _known()[name]
