@@ -17,7 +17,7 @@ _HINT = "call wait() or get() first, and check the state"
 
 
 class Handle(Generic[R_co]):
-    """An enqueued job. Use it to read the job's state, wait for its end, and get its result.
+    """An enqueued job. Use it to read the job's state, wait for it to end, and get its result.
 
     `enqueue` and `task.handle` create handles. A handle cannot change the job.
 

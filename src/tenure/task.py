@@ -37,7 +37,7 @@ Seconds = float | timedelta
 
 
 class JobOptions(TypedDict, total=False):
-    """Job options. If one is omitted or None, the task's, queue's or setting's value applies.
+    """Job options. If one is omitted or None, the value from the task, queue or settings applies.
 
     Attributes:
         queue: The queue for the job.
@@ -172,7 +172,7 @@ class TaskCall(Generic[P, R]):
         self._template: CallTemplate | None = None
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
-        """Enqueue one job. It is durable on return, or once you commit your own connection.
+        """Enqueue one job. It is durable on return, or once your own transaction commits.
 
         Args:
             *args: The task's positional arguments, without the job.

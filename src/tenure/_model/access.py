@@ -28,9 +28,9 @@ class TokenState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Grants each scope in every queue that matches one of the patterns.
+    """A set of scopes, each granted for every queue that matches one of the patterns.
 
-    `tasks` are patterns for the tasks that may be enqueued.
+    `tasks` lists patterns for the tasks that may be enqueued.
     """
 
     scopes: tuple[Scope, ...]
@@ -95,7 +95,7 @@ class SessionState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    """A dashboard session to store, without the text of its id.
+    """A dashboard session to store, with a digest in place of its id.
 
     `token_id` is None for a user who was signed in by another system. In that case, the session has
     its own grant.

@@ -37,7 +37,7 @@ class ExplanationCode(StrEnum):
 class Explanation:
     """Why a job is or isn't running, as a code and a sentence.
 
-    `until` is when this will change without intervention, `count` is a number of jobs, and `now` is
+    `until` is when the situation will change on its own, `count` is a number of jobs, and `now` is
     the database's time. `renewed_at` is when a running job's lease began or was last renewed.
     """
 
@@ -55,7 +55,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class QueueContext:
-    """A live job's context: its lease, the jobs ahead of it, the running jobs, and its row lock."""
+    """A live job's context: its lease, its row lock, the jobs ahead of it, and the running jobs."""
 
     now: datetime
     ahead: Count

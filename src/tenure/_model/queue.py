@@ -27,7 +27,11 @@ class QueueRow:
 
 @dataclass(frozen=True, slots=True)
 class QueueUsage:
-    """An estimate of the live jobs, up to a bound, and of their payload bytes, from a sample."""
+    """Estimated queue usage.
+
+    `jobs` is the number of live jobs, counted up to a bound. `payload_bytes` is estimated from a
+    sample of them.
+    """
 
     jobs: int
     payload_bytes: int
@@ -43,9 +47,9 @@ class Floor:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One queue and priority, read upward from a floor.
+    """The jobs with one queue and priority, read upward from a floor.
 
-    Returned jobs are read first, even below the floor.
+    Jobs returned to the queue are read first, even if they are below the floor.
     """
 
     queue: str

@@ -57,7 +57,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selector:
-    """Selects jobs. A job must match one of the values in every field that is set.
+    """A filter for jobs. A job must match one of the values in every field that is set.
 
     `id` can't be combined with other fields.
     """
@@ -78,8 +78,8 @@ class Selector:
 
     @property
     def names_payload(self) -> bool:
-        """Return whether the selector filters by data that needs the payload:read scope.
+        """Return whether the selector filters by arguments, keys or errors.
 
-        That data is arguments, keys and errors.
+        Filtering by these requires the payload:read scope.
         """
         return bool(self.key or self.error or self.args)

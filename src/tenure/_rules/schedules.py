@@ -125,7 +125,10 @@ def decide_ticks(schedule: ScheduleRow, *, now: datetime, live: bool, most: int)
 
 
 def is_missed(fire_at: datetime, successor: datetime | None, now: datetime) -> bool:
-    """Return whether a tick is late by more than its interval, which counts as 5 s to 60 s."""
+    """Return whether a tick is late by more than its interval.
+
+    Intervals shorter than 5 s count as 5 s, and those longer than 60 s count as 60 s.
+    """
     room = _LONG if successor is None else min(max(successor - fire_at, _SOON), _LONG)
     return now - fire_at > room
 
@@ -133,7 +136,7 @@ def is_missed(fire_at: datetime, successor: datetime | None, now: datetime) -> b
 def due_at(name: str, fire_at: datetime, jitter: timedelta) -> datetime:
     """Return when a tick's job is due.
 
-    The delay is at most `jitter`, and always the same for a given tick.
+    The delay is at most `jitter` and is always the same for a given tick.
     """
     if not jitter:
         return fire_at

@@ -1,6 +1,6 @@
 """Decide by a field's name whether its value is secret.
 
-A built-in name is found anywhere in a field's name, however its words are joined: `apiKey`,
+A built-in name matches anywhere in a field's name, however the words are joined: `apiKey`,
 `X-API-KEY` and `stripe_api_key` all contain `api_key`. Short names, such as `pin`, match only as
 whole words. Names from the `redact` setting are compared word by word.
 """

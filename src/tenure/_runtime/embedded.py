@@ -1,7 +1,7 @@
-"""Run a worker inside another program, with the same services and rules but without a parent.
+"""Run a worker inside another program, with the same services and rules but no parent process.
 
-Without a parent, nothing can kill a handler that ignores cancellation or blocks this process. Its
-effects outside the database may continue after its lease has ended.
+Without a parent, nothing can kill a handler that ignores cancellation or blocks this process. The
+handler's effects outside the database may continue after its lease has ended.
 """
 
 import os

@@ -4,8 +4,8 @@ An operation yields steps and receives rows. It is therefore written only once, 
 either a sync or an async session. Each method is documented in the corresponding file in
 `_store/postgres`.
 
-This file is longer than 500 lines because it lists every operation that a store must have in one
-place.
+This file is longer than 500 lines because it lists, in one place, every operation that a store must
+have.
 """
 
 from __future__ import annotations

@@ -242,7 +242,7 @@ class Schedules(BackfillCommands):
         Args:
             name: The schedule's name.
             by: Who is doing this and why, for the audit log.
-            until: When to resume, as an aware datetime (default: when you resume it).
+            until: When to resume automatically, as an aware datetime (default: never).
 
         Returns:
             The schedule.

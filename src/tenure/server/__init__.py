@@ -1,6 +1,6 @@
 """The server: an HTTP API, the dashboard, and the worker protocol for any language.
 
-The server needs the extra `tenure[server]`. `create` builds the ASGI app, and `tenure server` runs
+The server needs the `tenure[server]` extra. `create` builds the ASGI app, and `tenure server` runs
 it.
 """
 
@@ -83,7 +83,7 @@ def create(
     """Create the server's ASGI app.
 
     Args:
-        app: The app whose database is served.
+        app: The app whose database the server uses.
         name: This server's name in the worker list.
         badge: A label shown on every page, such as the environment.
         options: The public address, trusted proxies and dashboard sessions.

@@ -195,8 +195,8 @@ class BoundedProtocol(H11Protocol):
     def pause_writing(self) -> None:
         """Wait for the client to read.
 
-        Without a time limit, its request would stay in progress forever, and its connection could
-        never be closed to make room for another.
+        Without a time limit, a client that never reads would keep its request in progress forever.
+        Its connection could then never be closed to make room for another.
         """
         super().pause_writing()
         if self._unread is None:

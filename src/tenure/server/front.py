@@ -1,7 +1,7 @@
 """The server's public address: allowed hosts, trusted proxies, HSTS.
 
 A request's host, scheme and client address come from the network, so the server trusts them only as
-far as its options allow. All other code reads the values that this middleware leaves in the
+far as its options allow. All other code reads the values that this middleware stores in the
 request.
 """
 
@@ -99,7 +99,7 @@ class ServerOptions:
         return None if role is None else Grant(role_scopes(role), (EVERY_QUEUE,))
 
     def allows_host(self, host: str) -> bool:
-        """Whether to respond to this host name.
+        """Return whether to respond to this host name.
 
         Another site can make a host name of its own resolve to this server, but not an IP address
         or `localhost`.

@@ -152,7 +152,7 @@ class Suspended(Exception):
 
 
 def drive(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine without an event loop, because this thread may already have one.
+    """Run a coroutine without an event loop, because this thread may already be running one.
 
     The coroutine must not suspend. It would do so only to wait for a lock.
 
@@ -186,7 +186,7 @@ _BUSY_TIMES = 100
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """One attempt that ran.
+    """The record of one attempt that ran.
 
     Attributes:
         job: The job after the attempt.

@@ -100,7 +100,7 @@ class SettlementQueries(QueryBase):
     ) -> Op[None]:
         """Settle a batch.
 
-        If a row is rejected or locked, halve the batch until that row is alone.
+        If a row is rejected or locked, keep halving the batch until that row is isolated.
         """
         try:
             busy = yield from self._settle_once(ended, batch, hurried=hurried)
@@ -207,9 +207,9 @@ class SettlementQueries(QueryBase):
         log: str | None = None,
         hurried: bool = False,
     ) -> Op[None]:
-        """End one attempt with the last statements of a caller's transaction, and enqueue `also`.
+        """End one attempt at the end of a caller's transaction, and enqueue the jobs in `also`.
 
-        Raises LeaseLost if the job no longer has this lease. The caller must then roll back. The
+        Raise LeaseLost if the job no longer has this lease. The caller must then roll back. The
         row stays locked until COMMIT, so the server disconnects a holder that stalls for longer
         than one lease before committing.
         """
@@ -223,7 +223,7 @@ class SettlementQueries(QueryBase):
             raise _lost(lease)
 
     def _settle_one(self, ended: SettleRequest) -> Op[SettleResult | None]:
-        """Settle one lease in a transaction, and wait for its key if it's locked.
+        """Settle one lease in a transaction, waiting for the job's key if it's locked.
 
         Return None if the lease is lost.
         """

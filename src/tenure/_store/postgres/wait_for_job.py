@@ -1,6 +1,6 @@
 """Wait for a job to end.
 
-The settle that ends the job wakes the caller. A slow poll serves as a fallback.
+The statement that ends the job wakes the caller. A slow poll serves as a fallback.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
-"""Run a Django task framework task inside a job, with its signals, and build its results.
+"""Run a task from Django's task framework inside a job, send its signals, and build its results.
 
-Django logs errors in signal receivers. They don't fail the job.
+Errors in signal receivers are logged by Django and don't fail the job.
 """
 
 import re

@@ -132,7 +132,7 @@ class TenureBackend(WorkerBackend):
         return result
 
     def get_result(self, result_id: str) -> "TaskResult[Any]":
-        """Get the job's result over Django's connection, including jobs in its transaction.
+        """Get the job's result over Django's connection, even for a job in its open transaction.
 
         Raises:
             TaskResultDoesNotExist: The job does not exist, or was removed.
