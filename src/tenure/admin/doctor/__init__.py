@@ -33,8 +33,8 @@ class Doctor(CommandGroup):
         """Check the installation and return findings.
 
         It checks the server and its durability, clocks, wakeups, privileges, security, the schema
-        and its maintenance, workers, queues, leases, schedules and access tokens. A check that can't
-        run is reported as a finding, not raised as an error.
+        and its maintenance, workers, queues, leases, schedules and access tokens. A check that
+        can't run is reported as a finding, not raised as an error.
         """
         return list(self._findings())
 
