@@ -154,7 +154,10 @@ class JobSearchQueries(QueryBase):
     def _list_archive(
         self, state: State, of: Mapping[str, Any], count: int, place: PageCursor | None
     ) -> Op[JobPage]:
-        """Search the archive by day, newest first, until the page is full or the limit is reached."""
+        """Search the archive by day, newest first.
+
+        Stop when the page is full or the row limit is reached.
+        """
         days = yield self._query("archive_days")
         jobs: list[JobRow] = []
         for row in days:
