@@ -43,10 +43,10 @@ POLICIES = ("missed", "missed_within", "missed_limit", "jitter")
 
 
 class _Fields(TypedDict, total=False):
-    """Fields that every schedule has. Omitted or None means the default, or no change.
+    """Fields that every schedule has. An omitted field, or None, means the default or no change.
 
     Attributes:
-        every: The interval between runs, at least 1 s. Counted from the Unix epoch.
+        every: The interval between runs, at least 1 s, counted from the Unix epoch.
         at: Run once, at this aware datetime.
         timezone: The cron expression's time zone (default: `"UTC"`).
         args: The task's arguments by name.

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class Tenure:
     """A program's tasks, and the database that holds their jobs.
 
-    Creating an app opens no connections and reads no configuration. Both happen on first use.
+    Creating an app opens no connections and reads no configuration. The app does both on first use.
     Omitted arguments come from the environment or from `tenure.toml`.
 
     Args:
@@ -49,8 +49,8 @@ class Tenure:
         program: The program that owns the schedules in this code (default: the calling module).
         version: The program's release, such as `"2026.11.15"`. An older release doesn't undo a
             newer one's schedules.
-        codec: Encodes a job's data before it is stored and decodes it again, for example with
-            encryption. See the how-to guide "Encrypt payloads".
+        codec: Encodes a job's data before it is stored and decodes it when it is read, for example
+            to encrypt it. See the how-to guide "Encrypt payloads".
         defaults: The built-in values of the lease protocol. Scale them only in test suites.
 
     Raises:
@@ -117,7 +117,7 @@ class Tenure:
 
     @contextmanager
     def with_engine(self, engine: Engine) -> Iterator[None]:
-        """Route all operations to another engine inside the block. Only for Tenure's own modules.
+        """Route all operations in the block to another engine, for Tenure's own modules only.
 
         Args:
             engine: The engine to use.
@@ -153,7 +153,7 @@ class Tenure:
         return ordered(resolve("version", self._version))
 
     def close(self) -> None:
-        """Deliver pending events for up to 2 s, then close sync code's connections.
+        """Deliver pending events for up to 2 s, then close the connections that sync code uses.
 
         Tenure reopens connections when it needs them.
         """
@@ -255,7 +255,7 @@ class Tenure:
         name: str | None = None,
         **fields: "Unpack[DeclaredFields]",
     ) -> Callable[[T], T]:
-        """Enqueue a task on a schedule. Place it above `@app.task`.
+        """Enqueue a task on a schedule. Place this decorator above `@app.task`.
 
         Pass exactly one of a cron expression, `every` or `at`. Workers and schedulers store the
         schedule when they start, and any of them can run it. A tick never creates two jobs.
@@ -263,7 +263,7 @@ class Tenure:
         Args:
             cron: A five-field cron expression, or a name such as `"@daily"`.
             name: The schedule's name (default: the task's name). Required for a second schedule.
-            every: The interval between runs, at least 1 s. Counted from the Unix epoch.
+            every: The interval between runs, at least 1 s, counted from the Unix epoch.
             at: Run once, at this aware datetime.
             timezone: The cron expression's time zone (default: `"UTC"`).
             args: The task's arguments by name.
@@ -438,7 +438,7 @@ class Tenure:
 
         There is no parent process, so Tenure can't kill a stuck handler. The handler may keep
         running after its lease ends. `process=True` has no effect. `tenure worker` doesn't have
-        these limits.
+        these limitations.
 
         Args:
             queues: The queues to serve (default: the tasks' queues, and `"default"`).

@@ -139,7 +139,7 @@ class EnqueueScope:
 
 
 class _InOwnContext(AbstractContextManager[None]):
-    """Middleware for one of many jobs, run in its own context so spans don't leak."""
+    """Run one job's middleware in its own context, so that spans don't leak between jobs."""
 
     def __init__(self, manager: AbstractContextManager[None], context: Context) -> None:
         self._manager = manager

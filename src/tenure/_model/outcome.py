@@ -46,11 +46,12 @@ class Released:
 
 
 class Loss(StrEnum):
-    """What a job is charged if something other than its handler ended the attempt (rule 8).
+    """How a job is charged if something other than its handler ended the attempt (rule 8).
 
-    `own` means that the job's own process died, which counts as a loss. `shared` means that a
-    process it shared, or its worker, died, which counts as a worker loss. `begun` means that the
-    holder released a job that had started, which costs nothing unless `on_loss="fail"`.
+    `own` means that the job's own process died, which counts as a loss. `shared` means that its
+    worker died, or a process it shared with other jobs, which counts as a worker loss. `begun`
+    means that the holder released a job that had started, which costs nothing unless
+    `on_loss="fail"`.
     """
 
     OWN = "own"

@@ -53,9 +53,9 @@ class ScheduleState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """When to fire.
+    """The times at which a schedule fires.
 
-    Exactly one is set: `cron` (in the time zone), `every` (counted from 1970) or `at`.
+    Exactly one of these is set: `cron` (in the time zone), `every` (counted from 1970) or `at`.
     """
 
     cron: str | None = None
@@ -66,7 +66,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What happens to ticks that were missed, that overlap, or that would all run together."""
+    """How to handle ticks that were missed, that overlap, or that would all fire at once."""
 
     missed: Missed = Missed.LATEST
     missed_within: timedelta = timedelta(days=1)
@@ -154,9 +154,9 @@ class TickRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FireResult:
-    """The result of one pass.
+    """The result of one pass over the due schedules.
 
-    `skipped_queues` maps each schedule that couldn't be read here to the reason.
+    `skipped_queues` maps each schedule that couldn't be read on this machine to the reason.
     """
 
     ticks: int
@@ -180,7 +180,7 @@ class DeclareResult:
 class ClockChange:
     """A clock change in a time zone.
 
-    Setting the clock forward is a gap, setting it back an overlap.
+    Setting the clock forward creates a gap, and setting it back creates an overlap.
     """
 
     at: datetime
@@ -200,7 +200,7 @@ class ClockChange:
 
 @dataclass(frozen=True, slots=True)
 class RecentRuns:
-    """A schedule's last ticks, newest first, and the state of its last job if that still exists."""
+    """A schedule's latest ticks, newest first, and the state of its last job if it still exists."""
 
     ticks: Sequence[TickRow]
     state: State | None

@@ -30,7 +30,7 @@ class Health(StrEnum):
 class NewWorker:
     """A worker to register.
 
-    `listed` are its queues that are listed even if they contain no jobs (`None`: all).
+    `listed` names the queues to show in lists even if they contain no jobs (`None`: all of them).
     """
 
     id: WorkerId
@@ -69,7 +69,7 @@ class WorkerRow:
 class HeartbeatResult:
     """The result of a heartbeat.
 
-    If not `known`, the worker's row was pruned and it must register again.
+    If `known` is False, the worker's row was pruned, and the worker must register again.
     """
 
     known: bool

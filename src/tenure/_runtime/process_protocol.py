@@ -1,4 +1,4 @@
-"""The messages between a child and a handler's process: JSON, one message per line.
+"""The JSON messages between a child and a handler's process, one message per line.
 
 We don't use pickle. Messages contain only plain values, and each side constructs only types that
 its own code names.

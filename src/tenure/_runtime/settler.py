@@ -229,7 +229,7 @@ class Settler(Service):
         return answer
 
     def _sealed(self, item: _Item, ended: SettleRequest) -> SettleRequest:
-        """Seal what the handler wrote. If there's no held lease, the texts are Tenure's own."""
+        """Seal what the handler wrote. If no lease is held, the texts are Tenure's own."""
         if item.held is None or not self._sealing.has_codec:
             return ended
         task = item.held.job.task

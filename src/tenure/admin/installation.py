@@ -52,12 +52,12 @@ class Queues(CommandGroup):
 
     @AdminCommand
     def pause(self, name: str, by: By, *, until: datetime | None = None) -> Op[QueueRow]:
-        """Stop workers from taking jobs from a queue. Running jobs finish.
+        """Stop workers from taking jobs from a queue. Jobs that are already running finish.
 
         Args:
             name: The queue, or `"*"` for all queues.
             by: Who is doing this and why, for the audit log.
-            until: When to resume, as an aware datetime (default: when you resume it).
+            until: When to resume, as an aware datetime (default: not until you call `resume`).
 
         Returns:
             The queue's row.
@@ -164,7 +164,7 @@ class Queues(CommandGroup):
 
     @AdminCommand
     def throughput(self, queues: Sequence[str], *, minutes: int = 30) -> Op[Throughput]:
-        """Count completed and failed jobs per minute. Minutes appear about 10 s after they end.
+        """Count completed and failed jobs per minute. Each minute appears about 10 s after it ends.
 
         Args:
             queues: Up to 500 queues.
@@ -203,7 +203,7 @@ class Workers(CommandGroup):
 
     @AdminCommand
     def drain(self, worker: UUID, by: By) -> Op[bool]:
-        """Shut a worker down gracefully: it takes no new jobs, finishes its own, and exits.
+        """Shut down a worker gracefully: it takes no new jobs, finishes its current ones and exits.
 
         Args:
             worker: The worker's id.
@@ -233,7 +233,7 @@ class RuntimeSettings(CommandGroup):
 
     @AdminCommand
     def set(self, name: str, value: Json, by: By) -> Op[None]:
-        """Change a setting for the whole installation. It takes effect without a restart.
+        """Change a setting for the whole installation. The change takes effect without a restart.
 
         Args:
             name: The setting's name.
@@ -356,13 +356,13 @@ class Audit(CommandGroup):
     def record(
         self, by: By, action: str, targets: Sequence[str], *, after: Json = None
     ) -> Op[None]:
-        """Record something that changed no row, such as an export.
+        """Record an action that changed no rows, such as an export.
 
         Args:
             by: Who did this and why.
             action: The action, such as `"payload.read"`.
             targets: The targets of the action, such as `["job:5"]`.
-            after: Details to store with it.
+            after: Details to store with the record.
         """
         return self._store.audit.record(by, action, targets, after=after)
 
@@ -374,7 +374,7 @@ class SystemCommands(CommandGroup):
 
     @AdminCommand
     def system(self) -> Op[System]:
-        """Describe the server: version, durability, what blocks vacuum, and days of history.
+        """Describe the server: its version, durability, days of history, and what blocks vacuum.
 
         Returns:
             The system information.

@@ -115,7 +115,7 @@ class Schema(CommandGroup):
 
     @AdminCommand
     def maintain(self) -> Op[MaintenanceReport]:
-        """Create upcoming partitions and drop expired ones. Needs the schema owner's role.
+        """Create upcoming partitions and drop expired ones. This requires the schema owner's role.
 
         Returns:
             The created and dropped partitions.
@@ -128,7 +128,7 @@ class Schema(CommandGroup):
 def sql(schema: str | None = None, *, since: int = 0, to: int | None = None) -> str:
     """Return migrations as SQL, for Alembic's `op.execute` or Django's `RunSQL`.
 
-    Doesn't connect to a database. Call `maintain` afterwards to create the partitions.
+    This doesn't connect to a database. Call `maintain` afterwards to create the partitions.
 
     Args:
         schema: The schema that holds Tenure's tables (default: as configured).
@@ -147,7 +147,7 @@ def sql(schema: str | None = None, *, since: int = 0, to: int | None = None) -> 
 def roles(schema: str | None = None) -> str:
     """Return SQL that creates the database roles, each with the least privileges it needs.
 
-    Doesn't connect to a database.
+    This doesn't connect to a database.
 
     Args:
         schema: The schema that holds Tenure's tables (default: as configured).

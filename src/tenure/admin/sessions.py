@@ -1,7 +1,7 @@
 """Dashboard sessions: sign in, authenticate, list and revoke.
 
 A session belongs to an access token, or to a user who was signed in by another system. `provider`
-says how they signed in: `token`, `link` or `proxy`. To add another provider, call `open_for_user`.
+says how the user signed in: `token`, `link` or `proxy`. To add a provider, call `open_for_user`.
 """
 
 import secrets
@@ -63,7 +63,7 @@ class OpenedSession:
 
 @dataclass(frozen=True, slots=True)
 class SignInCode:
-    """A code that signs a browser in once.
+    """A one-time code that signs in a browser.
 
     Attributes:
         secret: The code. Tenure stores only its hash.
@@ -75,7 +75,7 @@ class SignInCode:
 
     @staticmethod
     def matches(secret: str) -> bool:
-        """Return whether a text looks like a sign-in code. Otherwise, it may be an access token.
+        """Return whether a text looks like a sign-in code. If not, it may be an access token.
 
         Args:
             secret: The text.
@@ -96,7 +96,7 @@ class Sessions(CommandGroup):
     def create_code(
         self, token_id: int, by: By, *, expires_in: Seconds = CODE_LIFETIME
     ) -> Op[SignInCode]:
-        """Create a code that signs a browser in once, as this access token.
+        """Create a one-time code that signs in a browser with this access token.
 
         Args:
             token_id: The token's id.

@@ -105,7 +105,7 @@ class Playground:
 
 
 def _free(port: int | None) -> int:
-    """Return the given port, or the default one, or any free one if that's taken."""
+    """Return the given port, else the default port, or any free port if the default is taken."""
     if port is not None:
         return _tried(port)
     try:

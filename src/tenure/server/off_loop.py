@@ -1,7 +1,7 @@
 """Run CPU-bound work off the event loop.
 
-Redacting large payloads takes tens of milliseconds. On the event loop, that would delay the
-renewals of other callers. Two threads are enough, because more would only compete for the GIL.
+Redacting large payloads takes tens of milliseconds. On the event loop, that would delay other
+callers' renewals. Two threads are enough, because more would only compete for the GIL.
 """
 
 import asyncio

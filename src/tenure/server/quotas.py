@@ -43,7 +43,7 @@ def narrower(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, 
 
 @dataclass(slots=True)
 class RateLimit:
-    """A token bucket with room for one second's worth of jobs, and at least one job.
+    """A token bucket with room for one second's worth of jobs, but always for at least one job.
 
     A larger batch passes if the bucket has at least one token left. The next request then waits
     until the batch has been paid off.
@@ -67,7 +67,7 @@ class RateLimit:
 
 @dataclass(slots=True)
 class _Usage:
-    """An estimate for one token or queue, and what this server has added since then."""
+    """An estimate for one token or queue, plus what this server has added since it was made."""
 
     jobs: int = 0
     payload_bytes: int = 0

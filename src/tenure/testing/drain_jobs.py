@@ -83,7 +83,7 @@ def drain(
 ) -> Drained:
     """Run all due jobs here, including the jobs that they enqueue, until none are left.
 
-    Timeouts aren't enforced, and the function never sleeps until a job is due.
+    Timeouts aren't enforced, and the function doesn't wait for jobs that aren't due yet.
 
     Args:
         app: The app.

@@ -71,7 +71,7 @@ class Succession:
             self._reloading = False
 
     async def _replace(self, child: ChildProcess, otherwise: str) -> bool:
-        """Drain a child once its successor has loaded the app. If that fails, keep it."""
+        """Drain a child once its successor has loaded the app. If loading fails, keep it."""
         successor = self._crew.start_in_place_of(child)
         if not await successor.ready():
             # The successor stays on trial, so the parent doesn't replace it.
@@ -89,7 +89,7 @@ class Succession:
         return True
 
     def recycle(self) -> None:
-        """Replace one child that hit its job or memory limit, unless one is being replaced."""
+        """Replace one child that hit its job or memory limit, unless a replacement is under way."""
         if self._recycling or self._reloading or self._stopping:
             return
         for child in self._crew.children:

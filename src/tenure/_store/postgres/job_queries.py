@@ -103,8 +103,8 @@ class JobSearchQueries(QueryBase):
     ) -> Op[JobPage]:
         """Return jobs in one state, newest first. A short page isn't necessarily the last one.
 
-        `granted` are LIKE patterns for the queues to list (None: all). Payload fields of more than
-        `largest` bytes of JSON are omitted. With 0, all of them are.
+        `granted` lists LIKE patterns for the queues to include (None: all). Payload fields of more
+        than `largest` bytes of JSON are omitted. If `largest` is 0, all are omitted.
         """
         of = {"queue": queue, "task": task, "granted": granted, "largest": largest}
         if signature is not None and state is not State.FAILED:
@@ -127,7 +127,7 @@ class JobSearchQueries(QueryBase):
     def _list_running(
         self, of: Mapping[str, Any], count: int, place: PageCursor | None
     ) -> Op[JobPage]:
-        """List running jobs by lease, so the number of queued jobs doesn't matter.
+        """List running jobs by lease, so that the number of queued jobs doesn't affect the cost.
 
         If there are many leases, list them by id instead.
         """
@@ -154,7 +154,10 @@ class JobSearchQueries(QueryBase):
     def _list_archive(
         self, state: State, of: Mapping[str, Any], count: int, place: PageCursor | None
     ) -> Op[JobPage]:
-        """Search the archive by day, newest first, up to a full page or the row limit."""
+        """Search the archive by day, newest first.
+
+        Stop when the page is full or the row limit is reached.
+        """
         days = yield self._query("archive_days")
         jobs: list[JobRow] = []
         for row in days:
@@ -192,12 +195,13 @@ class JobSearchQueries(QueryBase):
         granted: Sequence[str] | None = None,
         largest: int | None = None,
     ) -> Op[SearchPage]:
-        """Return matching jobs, newest first. All sources together read at most `window` rows.
+        """Return matching jobs, newest first. At most `window` rows are read across all sources.
 
-        `granted` are patterns for the queues to search, such as `mail.*` (None: all). Payload
-        fields of more than `largest` bytes of JSON are omitted. With 0, all of them are.
+        `granted` lists patterns for the queues to search, such as `mail.*` (None: all). Payload
+        fields of more than `largest` bytes of JSON are omitted. If `largest` is 0, all are omitted.
 
-        Sources are read in the order jobs pass through them, so a moving job isn't missed.
+        Sources are read in the order jobs pass through them, so a job that moves during
+        the search isn't missed.
         """
         begun = monotonic()
         [clock] = yield self._query("clock")
@@ -283,7 +287,7 @@ def _read(source: JobSource, rows: Rows, *, window: int, count: int) -> _Searche
 def _merge(
     results: Mapping[JobSource, _Searched], count: int, took: timedelta, now: datetime
 ) -> SearchPage:
-    """Merge the sources into one page. Each source continues where it stopped or the page ended."""
+    """Merge the sources into one page. Each resumes where it stopped or where the page ended."""
     # A later source has the newer row for the same job.
     jobs = {job.id: job for searched in results.values() for job in searched.jobs}
     page = sorted(jobs.values(), key=lambda job: job.id, reverse=True)[:count]

@@ -35,7 +35,7 @@ _UNHEARD = "%s: not using LISTEN behind a pooler; workers poll, or get wakeups f
 def _read_json(data: str | bytes) -> Json:
     """Decode a jsonb value.
 
-    It never starts with a space, so skip the check that `json.loads` makes.
+    Such a value never starts with a space, so skip the check that `json.loads` makes.
     """
     text = data if isinstance(data, str) else str(data, "utf-8")
     value, _ = _JSON.raw_decode(text)
@@ -118,9 +118,9 @@ class PostgresServiceConnection:
         raise Unreachable("; ".join(map(str, failures))) from failures[-1]
 
     async def listen(self, channel: str, *, anyway: bool = False) -> AsyncIterator[str]:
-        """Yield what arrives on a channel, and "" as a heartbeat.
+        """Yield the notifications on a channel, and "" as a heartbeat.
 
-        Behind a pooler, yields nothing unless `anyway` is set, because other clients of the shared
+        Behind a pooler, yield nothing unless `anyway` is set, because other clients of the shared
         session would receive the notifications too.
         """
         connection = await self._connected()
@@ -159,7 +159,7 @@ _PATIENCE = 3.0
 def check_listen(url: str) -> ListenCheck:
     """Check that LISTEN works, using two connections.
 
-    Skipped behind a pooler, where the LISTEN would stay in a shared session.
+    Skip the check behind a pooler, where the LISTEN would stay in a shared session.
     """
     channel = f"tenure_doctor_{uuid4().hex}"
     with (

@@ -147,7 +147,7 @@ def label(step: Step) -> str:
 def is_unconfirmed(diagnostic: psycopg.errors.Diagnostic) -> bool:
     """Return whether a commit stopped waiting for its standby.
 
-    It's committed, but may not be durable.
+    The transaction is committed, but may not be durable.
     """
     return diagnostic.sqlstate == _WARNING and diagnostic.severity_nonlocalized == "WARNING"
 
@@ -191,8 +191,8 @@ class _Session(SessionBase):
     """The base class of both psycopg sessions: everything except sending and reading.
 
     On our own connections, which are in autocommit mode, each statement is a transaction unless the
-    operation marks one. On a caller's connection, everything joins the caller's transaction, and
-    the write is acknowledged by the caller's COMMIT.
+    operation starts one itself. On a caller's connection, everything joins the caller's
+    transaction, and the write is acknowledged by the caller's COMMIT.
     """
 
     def __init__(
@@ -432,7 +432,7 @@ class AsyncSession(_Session):
     async def _uncancelled(self, sent: Coroutine[Any, Any, Rows]) -> Rows:
         """Await the statement.
 
-        If cancelled, shut down the socket, because psycopg would send a cancel.
+        If cancelled, shut down the socket, because psycopg would otherwise send a cancel request.
         """
         task = asyncio.ensure_future(sent)
         try:

@@ -127,9 +127,9 @@ def literal(value: object) -> str | None:
 
 
 def interval(value: timedelta) -> str:
-    """Return microseconds.
+    """Return the interval in microseconds.
 
-    They are exact and contain no days, whose length depends on the time zone.
+    This is exact and avoids days, whose length depends on the time zone.
     """
     return f"{value // timedelta(microseconds=1)} microseconds"
 
@@ -137,7 +137,7 @@ def interval(value: timedelta) -> str:
 def _elements(values: Sequence[object]) -> Iterable[str]:
     """Return an array's elements.
 
-    Equal values, as in most batches of completions, are converted once.
+    If all values are equal, as in most batches of completions, convert the value only once.
     """
     if values and values[0] is values[-1]:
         first = values[0]

@@ -39,7 +39,7 @@ class StatsQueries(QueryBase):
     def roll_up(self) -> Op[int]:
         """Count the next closed minute, and recount one that is now final.
 
-        Return how many were counted.
+        Return how many minutes were counted.
         """
         return atomically(self._roll_up())
 

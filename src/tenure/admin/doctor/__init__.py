@@ -32,9 +32,9 @@ class Doctor(CommandGroup):
     def doctor(self) -> Sequence[Finding]:
         """Check the installation and return findings.
 
-        Checks the server and its durability, clocks, wakeups, privileges, security, the schema and
-        its maintenance, workers, queues, leases, schedules and access tokens. A check that can't
-        run is reported as a finding, not raised as an error.
+        It checks the server and its durability, clocks, wakeups, privileges, security, the schema
+        and its maintenance, workers, queues, leases, schedules and access tokens. A check that
+        can't run is reported as a finding, not raised as an error.
         """
         return list(self._findings())
 

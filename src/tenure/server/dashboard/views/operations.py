@@ -1,7 +1,7 @@
 """The operation pages: start, list, show, pause and abort.
 
 Before an operation starts, a page shows how many jobs match and asks for a rate and a reason. To
-cancel or delete many jobs, the user has to type their number.
+cancel or delete many jobs, the user has to type how many there are.
 """
 
 import json
@@ -92,7 +92,7 @@ async def _matched(operation: OperationIn, caller: Caller, admin: Admin) -> int:
 
 
 def _filter(fields: Mapping[str, str]) -> FilterIn | str:
-    """Return which jobs to act on: all that match a selector, the selected ids, or a filter."""
+    """Return the jobs to act on, as a selector or as a filter, which may contain selected ids."""
     if fields.get("all"):
         return fields.get("filter", "")
     ids = forms.text(fields, "ids")
