@@ -162,7 +162,7 @@ class Schedules(BackfillCommands):
             task: A task, which validates the arguments and supplies options, or a task name.
             by: Who is doing this and why, for the audit log.
             cron: A five-field cron expression, or a name such as `"@daily"`.
-            every: The interval between runs, at least 1 s. Counted from the Unix epoch.
+            every: The interval between runs, at least 1 s, counted from the Unix epoch.
             at: Run once, at this aware datetime.
             timezone: The cron expression's time zone (default: `"UTC"`).
             args: The task's arguments by name.
@@ -202,7 +202,7 @@ class Schedules(BackfillCommands):
             by: Who is doing this and why, for the audit log.
             task: Another task, whose own options then apply, or a task name.
             cron: A five-field cron expression, or a name such as `"@daily"`.
-            every: The interval between runs, at least 1 s. Counted from the Unix epoch.
+            every: The interval between runs, at least 1 s, counted from the Unix epoch.
             at: Run once, at this aware datetime.
             timezone: The cron expression's time zone.
             args: The task's arguments by name.
