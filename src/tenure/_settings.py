@@ -196,7 +196,7 @@ def _upwards() -> Iterator[Path]:
 
 
 def exposed_file() -> Path | None:
-    """Return tenure.toml if it has a URL with a password and other users may read it."""
+    """Return tenure.toml if it contains a URL with a password and other users can read the file."""
     file = _file()
     if file is None:
         return None
@@ -222,7 +222,7 @@ def _file() -> Path | None:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """Read the file. Only this user or root may write it, and all names in it must be settings."""
+    """Read the file. Only this user or root may write to it, and all names must be settings."""
     import tomllib  # noqa: PLC0415 - only where there is such a file
 
     try:
@@ -248,7 +248,7 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _refuse_foreign(file: Path, link: os.stat_result, opened: os.stat_result) -> None:
-    """Raise ConfigError for a file that another user owns or may write.
+    """Raise ConfigError for a file that another user owns or can write to.
 
     The file names the database and the code that the program loads, so another user must not
     control it.

@@ -59,7 +59,7 @@ class ListenerThread:
             log.warning("listeners: stopped with %d events undelivered", len(self._events) + 1)
 
     async def close_in_background(self, act: Callable[[], None]) -> None:
-        """Wait for this thread to end on another thread, so the caller's loop isn't blocked."""
+        """On another thread, wait for this one to end, so the caller's loop isn't blocked."""
         await asyncio.to_thread(act)
 
     def _wake(self) -> None:

@@ -129,7 +129,7 @@ def _make(directory: Path) -> None:
 
 
 def give(path: Path, user: tuple[int, int] | None) -> Path:
-    """Create a directory, if it doesn't exist, that only the server's user can enter."""
+    """Create a directory that only the server's user can enter, unless it already exists."""
     path.mkdir(mode=0o700, exist_ok=True)
     if user is not None:
         os.chown(path, *user, follow_symlinks=False)

@@ -30,8 +30,8 @@ class JobEvent(NamedTuple):
     """A job event, published by the process that caused it, after it happened.
 
     Before the first claim, `attempt` is 0 and `max_attempts` may be None. `duration` is how long
-    the handler ran here, `after` is the wait until the next attempt, and `at` is the time on this
-    machine's clock.
+    the handler ran in this process, `after` is the wait until the next attempt, and `at` is the
+    time on this machine's clock.
     """
 
     name: JobEventName
@@ -53,7 +53,7 @@ class JobEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerEvent:
-    """A worker process has started, is beginning to stop, or has ended its last job."""
+    """A worker event: the process has started, has begun to stop, or has ended its last job."""
 
     name: WorkerEventName
     worker: str

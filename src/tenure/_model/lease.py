@@ -15,8 +15,8 @@ class Lease(NamedTuple):
     """The right to run one attempt at a job.
 
     Every renewal and settlement includes the whole lease. Once a newer claim has replaced the
-    lease, the store ignores them. The local clock can only make the holder stop earlier, never
-    later (see `_rules.leasing`).
+    lease, the store ignores such writes. The local clock can only make the holder stop earlier,
+    never later (see `_rules.leasing`).
     """
 
     job_id: JobId
@@ -26,7 +26,7 @@ class Lease(NamedTuple):
 
 
 class ClaimedJob(NamedTuple):
-    """A claimed job and its lease. With `confirm`, its holder must first confirm the start."""
+    """A claimed job and its lease. If `confirm` is set, the holder must first confirm the start."""
 
     job: JobRow
     lease: Lease
@@ -35,7 +35,7 @@ class ClaimedJob(NamedTuple):
 
 
 class UnreadableClaim(NamedTuple):
-    """A claimed job that can't be read, and the reason. The claim fails it under its lease."""
+    """A claimed job that can't be read, and the reason. The claim fails the job under its lease."""
 
     lease: Lease
     queue: str
@@ -51,11 +51,12 @@ class UnreadableClaim(NamedTuple):
 class ClaimResult:
     """The result of a claim.
 
-    `found` counts the due and free jobs. It exceeds `jobs` when a suspect is claimed alone.
-    `limited` means one of the queues has a limit. Passing this to the next claim saves a statement.
-    `skipped_queues` weren't read to the end, because they are paused or limited. `now` is the
-    database's time, no later than the statement's. `rescued` lists expired leases in limited
-    queues, which this claim ended first. `unreadable` became dead letters.
+    `found` counts the jobs that were due and free. It exceeds the number of `jobs` when a suspect
+    is claimed alone. `limited` means that one of the queues has a limit. Passing this to the next
+    claim saves a statement. `skipped_queues` lists queues that weren't read to the end because they
+    are paused or limited. `now` is the database's time, no later than the statement's. `rescued`
+    lists expired leases in limited queues, which this claim ended first. `unreadable` lists jobs
+    that became dead letters.
     """
 
     jobs: Sequence[ClaimedJob]
@@ -83,7 +84,7 @@ class RenewResult:
 
 @dataclass(frozen=True, slots=True)
 class ProgressResult:
-    """The result of a progress report. If `reached`, the report also settled the job."""
+    """The result of a progress report. If `reached` is true, the report also settled the job."""
 
     items: int
     added: int
@@ -149,7 +150,7 @@ class StuckLease:
 class RescueResult:
     """The result of a rescue.
 
-    `found` also counts leases that couldn't end because of a locked key.
+    `found` also counts leases that couldn't be ended because their keys were locked.
     """
 
     jobs: Sequence[RescuedLease]

@@ -40,7 +40,7 @@ _FIRST, _LAST = datetime(3, 1, 1, tzinfo=UTC), datetime(9997, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """A parsed expression. If `fixed`, it specifies times of day rather than a rhythm."""
+    """A parsed expression. If `fixed` is true, it specifies times of day rather than a rhythm."""
 
     fixed: bool
     hours: Sequence[int]

@@ -18,7 +18,7 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def digest(jobs: Sequence[NewJob]) -> str:
-    """Return the SHA-256 of a request without defaults, so new options don't change it."""
+    """Return a request's SHA-256. Defaults are excluded, so new options don't change it."""
     request = [_explicit(job) for job in jobs]
     text = json.dumps(request, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -63,7 +63,7 @@ def number(value: int | str, what: str = "job") -> int:
 
 
 def numbers(values: Iterable[int | str], what: str = "job") -> list[int]:
-    """Return ids as ints. Reject a plain string, whose digits would be taken for ids."""
+    """Return ids as ints. Reject a plain string, because its digits would be taken for ids."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InvalidValue(f"ids must be a list, got {values!r}; write [{values!r}]")
     return [number(one, what) for one in values]

@@ -1,7 +1,7 @@
 """Redaction: hide secrets before a page, a route or a command shows them.
 
-A field is hidden by its name (`secret_names`) or by a path of names, such as `customer.phone`,
-which ignores lists in between. In text, secrets are found by the same names, by their format
+A field is hidden by its name (`secret_names`) or by a path of names, such as `customer.phone`. A
+path ignores lists in between. Secrets in text are found by the same names, by their format
 (`secret_text`), and by the values of the job's own hidden fields. Fields are always hidden. Text is
 redacted on a best-effort basis. The cost is linear in the length of the value.
 """
@@ -77,7 +77,7 @@ class Redactor:
         )
 
     def attempt(self, attempt: AttemptRow, *, of: JobRow | None = None) -> AttemptRow:
-        """Redact an attempt. Values that are hidden in its job `of` are also hidden in its texts.
+        """Redact an attempt. Values hidden in `of`, its job, are also hidden in its texts.
 
         If the job was read without its arguments, those values are unknown, so all texts are
         hidden.
@@ -97,7 +97,7 @@ class Redactor:
         )
 
     def group(self, group: FailedGroup, *, of: JobRow | None) -> FailedGroup:
-        """Redact a group of dead letters, using its sample job `of`, as `attempt` does."""
+        """Redact a group of dead letters as `attempt` does, using its sample job `of`."""
         known = () if of is None else self._known(of)
         seen = of is not None and of.args is not None
         message = group.error_message
@@ -199,7 +199,7 @@ class Redactor:
                 return value
 
     def _key(self, name: str, known: _Pattern) -> str:
-        """Return a field's name without secrets. The name itself may be a token or a URL."""
+        """Return a field's name without secrets. Even a name may be a token or a URL."""
         if len(name) < _SHORTEST or (known is None and len(name) < 16):
             return name
         return self._texts.hidden(name, known) if len(name) >= 16 else _without(known, name)
@@ -266,7 +266,7 @@ def _compiled(names: tuple[str, ...]) -> tuple[SecretNames, SecretText]:
 
 
 def _pattern(known: Sequence[str], values: Sequence[Json]) -> _Pattern:
-    """Return a pattern for the known values that occur in the texts at all."""
+    """Return a pattern that matches only those known values that occur in the texts."""
     if not known:
         return None
     texts: list[str] = []

@@ -21,7 +21,7 @@ def groups(session: int) -> set[int]:
 
 
 def kill(group: int) -> None:
-    """Kill a whole group with one signal, so no member can fork in between."""
+    """Kill a whole process group with one signal, so no member can fork between kills."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
 

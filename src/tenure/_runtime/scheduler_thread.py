@@ -1,7 +1,7 @@
-"""The scheduler, on its own thread.
+"""Run the scheduler on its own thread.
 
-A handler that blocks the event loop can't delay ticks, and a scheduler that is catching up can't
-delay renewals.
+This way, a handler that blocks the event loop can't delay ticks, and a scheduler that is
+catching up can't delay renewals.
 """
 
 from collections.abc import Sequence

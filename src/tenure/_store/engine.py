@@ -105,11 +105,11 @@ class Engine(Protocol):
         """Return this engine with its own pool for `run` and `arun`, which other operations can't
         exhaust.
 
-        If more than `waiting` async operations wait for a connection, they fail with Overloaded.
+        While `waiting` async operations are waiting for a connection, others fail with Overloaded.
         """
 
     def limit_waiting(self, waiting: int) -> None:
-        """While this many async operations are waiting, let further ones fail with Overloaded.
+        """While this many async operations are waiting, make further ones fail with Overloaded.
 
         Call it before the first operation.
         """
@@ -149,7 +149,7 @@ class Engine(Protocol):
     def migrations(self) -> Sequence[Migration]: ...
 
     def reserve_connections(self, connections: int) -> None:
-        """Let the pools grow to this many connections, since every handler may need one."""
+        """Let the pools grow to this many connections, because every handler may need one."""
 
     def close(self) -> None:
         """Close the sync connections."""

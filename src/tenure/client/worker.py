@@ -103,7 +103,7 @@ def _pause(held: Sequence[Work]) -> float:
 
 
 def _in_time(held: Sequence[Work]) -> list[Work]:
-    """Return the jobs to renew. Ask handlers that timed out to stop, and then give up on them."""
+    """Return the jobs to renew. Ask handlers that timed out to stop, and later give up on them."""
     for one in held:
         if one.is_out_of_time:
             one.stop.set()

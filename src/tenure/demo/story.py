@@ -26,7 +26,7 @@ def ben(reason: str) -> By:
 
 
 def sign_in_code() -> str:
-    """Create an all-scopes access token that lasts a day, and return a code that signs in once."""
+    """Create a one-day access token with all scopes, and return a one-time sign-in code for it."""
     by = By("tenure demo", reason="to sign in")
     token = app.admin.tokens.create("demo", by, scopes=list(Scope), expires_in=86_400).token
     return app.admin.sessions.create_code(token.id, by).secret

@@ -43,7 +43,7 @@ _LARGEST_READ = 64 * 1024
 
 
 class Remote:
-    """The worker protocol for one database, and its services. Belongs to one event loop."""
+    """The worker protocol for one database, and its services. It belongs to one event loop."""
 
     def __init__(
         self, app: Tenure, *, name: str, on_wakeup: Callable[[str], None] | None = None
@@ -110,8 +110,9 @@ class Remote:
     ) -> AcquireResult:
         """Acquire up to `count` due jobs under new leases, waiting up to `wait` for the first one.
 
-        `holding` is how many jobs the worker holds: only a worker that holds none gets a suspect.
-        `listed` are the queues that are listed even if they contain no jobs (default: all of them).
+        `holding` is the number of jobs the worker holds. Only a worker that holds none gets a
+        suspect. `listed` names the queues to list even if they contain no jobs (default: all of
+        them).
         """
         if not 1 <= count <= MOST_AT_ONCE:
             raise InvalidValue(f"count must be 1 to {MOST_AT_ONCE:,}, got {count}")
@@ -218,7 +219,7 @@ class Remote:
         return reported
 
     async def settle(self, holder: str, endings: Sequence[SettleCommand]) -> Sequence[SettleResult]:
-        """End attempts. Repeating this is safe. Retry the `busy` ones.
+        """End attempts. Repeating the call is safe. Retry those that are `busy`.
 
         Results are in request order.
         """
@@ -234,7 +235,7 @@ class Remote:
     async def _without_secrets(self, ended: Sequence[SettleRequest]) -> Sequence[SettleRequest]:
         """Compute error signatures without the jobs' secrets.
 
-        Dead letters are listed by signature, so it must not reveal any.
+        Dead letters are listed by signature, so a signature must not reveal any secrets.
         """
         failed = {each.lease.job_id for each in ended if each.settlement.error is not None}
         if not failed:

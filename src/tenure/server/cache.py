@@ -15,7 +15,7 @@ _COSTS = 3
 
 
 class SingleFlightCache(Generic[T]):
-    """Caches one value for `fresh` seconds, or for up to `oldest` seconds if it is expensive.
+    """Caches one value for `fresh` seconds, or for up to `oldest` seconds if its query is slow.
 
     Concurrent callers share one query.
     """

@@ -36,7 +36,7 @@ def job(
 ) -> JobOut:
     """Serialize a job for a caller.
 
-    `last` is its last attempt, if that is shown. `of` is the job with the arguments whose secrets
+    `last` is the last attempt, if it is shown. `of` is the job with its arguments, whose secrets
     the attempt may quote.
     """
     shown = caller.may(Scope.PAYLOAD_READ, row.queue)

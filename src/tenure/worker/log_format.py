@@ -22,7 +22,7 @@ _REDACTOR = Redactor()
 
 
 def configure_logging(level: str, form: str = "text") -> None:
-    """Log to stderr at this level and above. Log calls never wait: excess records are dropped."""
+    """Log to stderr at this level and above. Drop excess records, so log calls never wait."""
     write_to_stderr(level.upper(), JsonFormatter() if form == "json" else TextFormatter(_TEXT))
 
 

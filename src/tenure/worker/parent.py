@@ -128,7 +128,7 @@ class Parent:
         task.add_done_callback(self._tasks.discard)
 
     async def _live(self, child: ChildProcess) -> None:
-        """Run one child to its end, then settle its jobs and start its successor."""
+        """Run one child until it ends, then settle its jobs and start its successor."""
         self.children.add(child)
         try:
             await child.start()
@@ -234,7 +234,7 @@ class Parent:
             await asyncio.sleep(max(min(nearest - boottime(), _LOOK), 0.001))
 
     def _replace_limited(self) -> None:
-        """Replace a child with a lowered open file limit: it can't connect or start processes."""
+        """Replace a child whose open file limit was lowered, so it can't connect or fork."""
         for child in [child for child in self.children if not child.draining]:
             if (files := child.lowered_files()) is not None:
                 self._drain_and_replace(child)

@@ -80,7 +80,7 @@ class DeadChildRecovery:
         self._lock = asyncio.Lock()
 
     async def connect_to(self, url: str, schema: str) -> None:
-        """Set the database as reported by a child, because the parent loads no user code."""
+        """Set the database that a child reported, because the parent loads no user code."""
         async with self._lock:
             if self._engine is None:
                 # Loading the driver takes 0.4 s, and twice that on a busy machine. The parent must
@@ -143,10 +143,10 @@ def judge(entries: Sequence[BoardEntry], death: Death) -> list[tuple[BoardEntry,
     """Decide the outcome of each attempt, based on how its process ended (rule 8).
 
     Attempts that hadn't started are released. If the handlers weren't the cause, as in a drain, a
-    recycling or a database that isn't responding, all attempts are released. Otherwise, attempts
-    that ran in the child, or ended just before, are lost and their jobs become suspects. Attempts
-    in their own processes are lost only if none ran in the child itself, because then one of them
-    may have ended the child.
+    recycling or a database outage, all attempts are released. Otherwise, attempts that ran in the
+    child, or ended just before it did, are lost and their jobs become suspects. Attempts in their
+    own processes are lost only if none ran in the child itself, because then one of them may have
+    ended the child.
     """
     inside = [entry for entry in entries if _was_inside(entry, death)]
     apart = [entry for entry in entries if entry.phase is Phase.IN_PROCESS]
@@ -169,7 +169,7 @@ def judge(entries: Sequence[BoardEntry], death: Death) -> list[tuple[BoardEntry,
 
 
 def _was_inside(entry: BoardEntry, death: Death) -> bool:
-    """Whether this attempt may have ended the child, because it ran there or ended just before."""
+    """Return whether this attempt ran in the child, or ended just before it did."""
     if entry.phase is Phase.ENDED:
         return death.ended_at - entry.since < _SHORTLY
     return entry.phase in (Phase.STARTED, Phase.TIMED_OUT)

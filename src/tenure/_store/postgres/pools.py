@@ -1,6 +1,6 @@
 """Connection pools for each process and event loop.
 
-Pools are created on first use, and never shared across a fork.
+Pools are created on first use and are never shared across a fork.
 """
 
 import asyncio
@@ -214,7 +214,7 @@ def _all_taken(size: int, wait: float) -> Unreachable:
 
 
 def _has_ended(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
-    """Return whether the server has closed the connection. All that an idle one can read is EOF."""
+    """Return whether the server has closed the connection. An idle one can read only EOF."""
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
     return bool(poll.poll(0))

@@ -44,8 +44,8 @@ class ScheduleQueries(QueryBase):
         """Sync a program's schedules with what its code declares, in one transaction.
 
         The first comparison takes no locks, because usually nothing has changed and schedules must
-        keep firing. If something has changed, they are locked and compared again. If another
-        process was faster, we start over.
+        keep firing. If something has changed, the schedules are locked and compared again. If
+        another process was faster, we start over.
         """
         wanted = {schedule.name: as_stored(schedule) for schedule in schedules}
         release = tuple(version)
@@ -207,7 +207,7 @@ class ScheduleQueries(QueryBase):
     def set_policy(self, name: str, change: PolicyChange, by: By) -> Op[ScheduleRow]:
         """Replace an operator's overrides.
 
-        They also apply to ticks that are due but not handled yet.
+        They also apply to ticks that are due but haven't been handled yet.
         """
         before, _ = yield from self.ticks.locked(name)
         return (
@@ -216,7 +216,7 @@ class ScheduleQueries(QueryBase):
 
     @atomic
     def pause(self, name: str, by: By, *, until: datetime | None = None) -> Op[ScheduleRow]:
-        """Skip ticks until a given time or until resumed. Each one is recorded as paused."""
+        """Skip ticks until a given time or until resumed, and record each one as paused."""
         before, now = yield from self.ticks.locked(name)
         paused = replace(
             before,
@@ -300,7 +300,7 @@ class ScheduleQueries(QueryBase):
         return answer
 
     def get(self, name: str, *, lock: bool = False) -> Op[ScheduleRow | None]:
-        """Return the schedule with this name, or None. With `lock`, lock its row for a change."""
+        """Return the schedule with this name, or None. With `lock`, lock its row for changes."""
         if lock:
             rows = yield self._query("lock_schedules", names=[name])
         else:

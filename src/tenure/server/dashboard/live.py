@@ -2,7 +2,7 @@
 
 Changes that happen close together reach each open page as a single event. Wakeups announce new work
 immediately. Other changes, such as a completed job or a heartbeat, have no wakeup, so an event is
-also sent every second. Pages then refetch themselves, less often if the server is slow.
+also sent every second. Pages then reload themselves, but less often if the server is slow.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ async def _stream(news: "LiveUpdates", visitor: int, request: Request) -> AsyncI
 
 
 async def _is_welcome(request: Request) -> bool:
-    """Whether the session is still valid. The answer is at most two seconds old."""
+    """Return whether the session is valid. The answer is at most two seconds old."""
     try:
         await find_user(request, in_use=False)
     except (TokenRefused, ProblemError):
@@ -125,7 +125,7 @@ class LiveUpdates:
         return self._closed
 
     async def next(self, after: int, *, within: float) -> int:
-        """Wait for an update after number `after`, or for the timeout. Return the number."""
+        """Wait for an update newer than `after`, or for the timeout. Return the latest number."""
         async with self._news:
             with suppress(TimeoutError):
                 async with asyncio.timeout(within):
