@@ -11,6 +11,7 @@ from support.cluster import Cluster
 from support.databases import Databases
 from support.store import A, Database, install, lanes
 from tenure._model.audit import By
+from tenure._model.ids import JobId
 from tenure._model.job import NewJob
 from tenure._store.postgres.connections import connect
 from tenure._store.postgres.sessions import Session
@@ -37,6 +38,24 @@ async def test_a_report_cancelled_behind_a_lock_gives_its_connection_up(db: Data
 
     with pytest.raises(Unreachable):
         await worker.run(db.store.jobs.enqueue([NewJob("t", "q")]))
+
+
+async def test_a_statement_that_is_cancelled_again_and_again_ends_before_its_connection(
+    db: Database,
+) -> None:
+    """As anyio cancels. A statement that outlived its connection stopped the event loop."""
+    worker = await db.party("worker")
+    holder = await db.party("holder")
+    async with holder.transaction():
+        await holder.connection.execute("LOCK TABLE tenure.job")
+        others = asyncio.all_tasks()
+        read = asyncio.create_task(worker.run(db.store.jobs.get(JobId(1))))
+        await db.until_blocked("worker")
+        while not read.done():
+            read.cancel()
+            await asyncio.sleep(0)
+        assert asyncio.all_tasks() == others
+    assert read.cancelled()
 
 
 async def test_a_defect_inside_a_transaction_gives_the_connection_up(db: Database) -> None:

@@ -304,3 +304,13 @@ def test_a_key_of_an_item_does_not_show_a_hidden_value() -> None:
     job = JobRow(JobId(7), State.RUNNING, "q", "t", args, 5, 1, 3, 0, Token(1), at, at)
     shown = PLAIN.items({f"login {CANARY}": {"n": 1}, "plain": {"n": 2}}, of=job)
     assert shown == {"login <redacted>": {"n": 1}, "plain": {"n": 2}}
+
+
+def test_a_job_without_its_arguments_hides_the_texts_that_may_quote_them() -> None:
+    """A list leaves large arguments out, and with them the values that they hide."""
+    at = datetime(2026, 11, 18, tzinfo=UTC)
+    job = JobRow(JobId(7), State.RUNNING, "q", "t", None, 5, 1, 3, 0, Token(1), at, at)
+    job.key, job.progress = "by hunter22", {"at": "12:00", "done": 1, "message": "hunter22"}
+    shown = PLAIN.job(job)
+    assert shown.progress == {"at": "12:00", "done": 1, "message": HIDDEN}
+    assert (shown.key, shown.args) == (HIDDEN, None)

@@ -59,12 +59,18 @@ class Redactor:
         self._names, self._texts = _compiled(tuple(names))
 
     def job(self, job: JobRow) -> JobRow:
-        """Redact a job's payload, its key and the reason why it ended."""
+        """Redact a job's payload, its key and the reason why it ended.
+
+        If the job was read without its arguments, the values that they hide are unknown, so the
+        texts of its progress and its key are hidden.
+        """
         shown = [job.args, job.result, job.cursor, job.progress, job.meta, job.key, job.done_reason]
         known = _pattern(self._known(job), shown)
         args, result, cursor, progress, meta, key, reason = (
             self._value(value, (), known, 0) for value in shown
         )
+        if job.args is None:
+            progress, key = _texts_hidden(progress), _all(key)
         return replace(
             job,
             args=args,
@@ -279,6 +285,16 @@ def _pattern(known: Sequence[str], values: Sequence[Json]) -> _Pattern:
 
 def _all(value: Json) -> Json:
     return None if value is None else HIDDEN
+
+
+def _texts_hidden(progress: Json) -> Json:
+    """Return a job's progress without its texts. `at` is Tenure's own."""
+    if not isinstance(progress, dict):
+        return progress
+    return {
+        name: HIDDEN if isinstance(value, str) and name != "at" else value
+        for name, value in progress.items()
+    }
 
 
 def _without(known: _Pattern, text: str) -> str:

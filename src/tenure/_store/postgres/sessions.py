@@ -439,7 +439,11 @@ class AsyncSession(_Session):
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             self._shut()
-            await asyncio.wait({task})
+            # anyio cancels again and again. Closing the connection before the statement has seen
+            # the end of its socket would make libpq's generator spin forever.
+            while not task.done():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait({task})
             task.exception()
             raise
 
