@@ -1,7 +1,7 @@
 """Base models. Requests reject unknown fields, and durations are in seconds."""
 
 from datetime import MAXYEAR, MINYEAR, UTC, datetime, timedelta
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
 from pydantic import (
@@ -12,6 +12,8 @@ from pydantic import (
     ConfigDict,
     Field,
 )
+
+from tenure.config import FOREVER
 
 
 class RequestModel(BaseModel):
@@ -69,6 +71,13 @@ SelectorText = Annotated[
 Opaque = Annotated[str, Field(min_length=1, max_length=200)]
 Reason = Annotated[str | None, Field(max_length=1000, description="The reason, for the audit log.")]
 Seconds = Annotated[float, Field(ge=0, le=3_153_600_000, allow_inf_nan=False)]
+
+
+def _forever_in_seconds(value: float | str) -> float:
+    return FOREVER.total_seconds() if isinstance(value, str) else value
+
+
+KeyFor = Annotated[Seconds | Literal["forever"], AfterValidator(_forever_in_seconds)]
 
 
 class ReasonIn(RequestModel):

@@ -9,6 +9,7 @@ from tenure.admin import State
 from tenure.server.schemas.base import (
     IdOut,
     Instant,
+    KeyFor,
     Name,
     Reason,
     RequestModel,
@@ -74,8 +75,11 @@ class JobIn(JobOptionsIn):
         ),
     ] = None
     key_for: Annotated[
-        Seconds | None,
-        Field(description="Keep the key for this many seconds after the job ends."),
+        KeyFor | None,
+        Field(
+            description="Keep the key for this many seconds after the job ends, or `forever`.",
+            examples=[86400, "forever"],
+        ),
     ] = None
     lease: Annotated[Seconds | None, Field(description="Lease length in seconds.")] = None
     target: Annotated[
