@@ -79,6 +79,8 @@ class WorkerOptions:
     # A child is replaced after this many jobs, or at this much resident memory (bytes).
     max_jobs: int | None = None
     max_memory: int | None = None
+    # The lease for every claim, in seconds.
+    lease: float | None = None
 
     @property
     def spare(self) -> float:
@@ -132,6 +134,7 @@ class ChildProcess:
             name=f"{self._plan.name}/{self.number}",
             queues=self._plan.queues,
             slots=self._plan.slots,
+            lease=self._plan.lease,
             places=self._places,
             board_fd=self._board_fd,
             channel_fd=theirs.fileno(),

@@ -1,7 +1,7 @@
 """Base models. Requests reject unknown fields, and durations are in seconds."""
 
 from datetime import MAXYEAR, MINYEAR, UTC, datetime, timedelta
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 from uuid import UUID
 
 from pydantic import (
@@ -11,6 +11,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    WithJsonSchema,
 )
 
 from tenure.config import FOREVER
@@ -73,11 +74,23 @@ Reason = Annotated[str | None, Field(max_length=1000, description="The reason, f
 Seconds = Annotated[float, Field(ge=0, le=3_153_600_000, allow_inf_nan=False)]
 
 
-def _forever_in_seconds(value: float | str) -> float:
-    return FOREVER.total_seconds() if isinstance(value, str) else value
+def _forever_in_seconds(value: object) -> object:
+    return FOREVER.total_seconds() if value == "forever" else value
 
 
-KeyFor = Annotated[Seconds | Literal["forever"], AfterValidator(_forever_in_seconds)]
+# JSON Schema can't tell from the validator that a text is accepted.
+KeyFor = Annotated[
+    Seconds,
+    BeforeValidator(_forever_in_seconds),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "minimum": 0, "maximum": FOREVER.total_seconds()},
+                {"type": "string", "const": "forever"},
+            ]
+        }
+    ),
+]
 
 
 class ReasonIn(RequestModel):
