@@ -76,10 +76,7 @@ class JobIn(JobOptionsIn):
     ] = None
     key_for: Annotated[
         KeyFor | None,
-        Field(
-            description="Keep the key for this many seconds after the job ends, or `forever`.",
-            examples=[86400, "forever"],
-        ),
+        Field(description="Keep the key for this many seconds after the job ends, or `forever`."),
     ] = None
     lease: Annotated[Seconds | None, Field(description="Lease length in seconds.")] = None
     target: Annotated[
