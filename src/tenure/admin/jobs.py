@@ -67,7 +67,7 @@ class JobRequest:
         delay: Wait this long before the first attempt.
         run_at: The earliest start, as an aware datetime.
         key: The deduplication key.
-        key_for: How long to keep the key after the job ends (default: 0).
+        key_for: How long to keep the key after the job ends, or `FOREVER` (default: 0).
         lease: How long a claim lasts between renewals.
         target: Complete the job once it has reported this many distinct items.
         held: Enqueue the job on hold (default: False).
@@ -121,7 +121,7 @@ class EnqueueCommands(CommandGroup):
             delay: Wait this long before the first attempt.
             run_at: The earliest start, as an aware datetime.
             key: The deduplication key.
-            key_for: How long to keep the key after the job ends (default: 0).
+            key_for: How long to keep the key after the job ends, or `FOREVER` (default: 0).
             lease: How long a claim lasts between renewals.
             target: Complete the job once it has reported this many distinct items.
             held: Enqueue the job on hold (default: False).

@@ -10,6 +10,7 @@ from tenure.kinds import KINDS, TASKS, definition
 from tenure.server.schemas.base import (
     IdOut,
     Instant,
+    KeyFor,
     Name,
     Reason,
     RequestModel,
@@ -110,8 +111,8 @@ class JobIn(WorkIn):
         ),
     ] = None
     key_for: Annotated[
-        Seconds | None,
-        Field(description="Keep the key for this many seconds after the job ends."),
+        KeyFor | None,
+        Field(description="Keep the key for this many seconds after the job ends, or `forever`."),
     ] = None
     lease: Annotated[Seconds | None, Field(description="Lease length in seconds.")] = None
     target: Annotated[
