@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 from support.store import SECOND
+from tenure._model.job import KIND_NAMES
 from tenure._model.outcome import Succeeded
 from tenure._rules.payload import MAX_KEY, MAX_NAME, MAX_PAYLOAD
 from tenure._store.postgres.connections import connect
@@ -233,6 +234,7 @@ async def test_what_python_refuses_is_refused_in_sql(db: Database) -> None:
 
 SAYING = [
     ("NULL", "task name must be .*, got NULL"),
+    *((f"'tenure.{kind}'", "must not be one that Tenure reserves") for kind in KIND_NAMES),
     ("'t', NULL", "args must be a JSON object, got NULL"),
     ("'t', '[]'", "args must be a JSON object, got array"),
     ("'t', '\"x\"'", "args must be a JSON object, got string"),
