@@ -117,7 +117,7 @@ def test_what_cannot_be_is_a_mistake_of_usage(
 
 
 def test_a_job_of_the_command_line_is_run_by_a_worker_that_drains(tenure: Command) -> None:
-    """Shows R16, R29."""
+    """Shows R16."""
     (tenure.directory / "jobs.py").write_text(PROGRAM)
     tenure("job", "enqueue", "jobs.hello", "--args", '{"name": "Ada"}')
     assert tenure("worker", "jobs:app", "--drain").code == Exit.DONE
