@@ -29,7 +29,6 @@ from proof.webhooks.receiver import SECRET
 from support.binaries import ROOT
 from support.cluster import Cluster, free_port
 from support.databases import Databases
-from support.processes import wait_for
 from support.store import install
 from support.workers import Worker
 from tenure import Tenure
@@ -49,6 +48,7 @@ _SLOTS = 50
 _CHUNK = 1_000
 _LOOK = 0.2
 _STILL = 90.0
+_NAME = "proof"
 _BY = Operator("prover", source="proof")
 _FILE = ROOT / ".cache/proof/webhooks.json"
 _SETTINGS = {"max_connections": "200", "shared_buffers": "256MB"}
@@ -99,7 +99,7 @@ class Bed:
         )
 
     def start_receiver(self) -> None:
-        self.receiver = subprocess.Popen(
+        self.receiver = subprocess.Popen(  # noqa: S603 - our own program
             [
                 *(sys.executable, "-m", "proof.webhooks.receiver"),
                 *(str(self.port), str(self.book), str(self.rng.randrange(2**32))),
@@ -154,7 +154,7 @@ def run(bed: Bed, *, jobs: int, per_fault: int) -> None:
     program = Tenure(bed.url)
     hooks = [
         program.http.post(
-            f"http://127.0.0.1:{bed.port}/hook", json={"number": number}, secret="proof"
+            f"http://127.0.0.1:{bed.port}/hook", json={"number": number}, secret=_NAME
         )
         .using(max_attempts=1_000)
         .bind()

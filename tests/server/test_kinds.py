@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from support.serving import OPS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -58,7 +60,9 @@ def test_a_request_is_a_job_of_its_kinds_task_and_queue(operator: httpx.Client) 
 def test_many_requests_and_a_schedule_of_one(operator: httpx.Client) -> None:
     jobs = [{"http": HOOK}, {"task": "mail.send", "queue": "kinds"}]
     made = operator.post("/v1/jobs:batch", json={"jobs": jobs})
-    assert [operator.get(f"/v1/jobs/{one['id']}").json()["task"] for one in made.json()["jobs"]] == [
+    assert [
+        operator.get(f"/v1/jobs/{one['id']}").json()["task"] for one in made.json()["jobs"]
+    ] == [
         "tenure.http",
         "mail.send",
     ]
@@ -91,6 +95,8 @@ def test_work_that_makes_no_sense_is_refused(
 
 @pytest.mark.usefixtures("enabled")
 def test_a_token_for_some_tasks_may_not_send_requests(service: Service) -> None:
-    with service.caller("enqueue", tasks=["mail.*"]) as tenant:
+    made = service.admin.tokens.create("mail", OPS, scopes=["enqueue"], tasks=["mail.*"])
+    with service.caller() as tenant:
+        tenant.headers["Authorization"] = f"Bearer {made.secret}"
         refused = tenant.post("/v1/jobs", json={"http": HOOK})
     assert refused.status_code == 403
