@@ -285,7 +285,7 @@ def test_arguments_that_are_not_an_object_are_refused(service: Service, text: st
         form = {"mark": service.mark(browser), "args": text}
         answer = browser.post(f"/jobs/{job_id}/edit", data=form, headers={"Accept": "text/html"})
     assert answer.status_code == 422
-    assert stored_args(service, job_id) == {}
+    assert stored_args(service, job_id) == {"n": 1}
 
 
 def test_a_job_that_runs_again_leads_to_the_new_one_and_back(service: Service, seat: Seat) -> None:
