@@ -333,3 +333,17 @@ async def test_it_is_paused_resumed_and_aborted_as_others(db: Database, admin: A
     assert admin.operations.abort(started.operation.id, ANA).state is OperationState.ABORTED
     assert await db.run(db.real.operations.run_chunk()) == 0
     assert [await state(db, one) for one in ids] == [None, None, "queued"]
+
+
+async def test_arguments_in_the_audit_are_erased_also_after_their_job(
+    db: Database, admin: Admin
+) -> None:
+    """The audit log has no retention, so it may outlive the job."""
+    job = await admin.jobs.aenqueue("send", {"to": ERASED}, ANA)
+    await admin.jobs.aedit([job.id], ANA, args={"to": f"{ERASED} again"})
+    await admin.jobs.acancel([job.id], ANA)
+    await admin.jobs.adelete([job.id], ANA)
+    assert columns_with(db.url, ERASED) == {("audit", "before"), ("audit", "after")}
+    await admin.aerase(f"id:{job.id}", ANA)
+    await done_by_a_worker(db)
+    assert columns_with(db.url, ERASED) == set()

@@ -86,6 +86,10 @@ class Sealing:
             return self.batch(jobs)
         return [replace(job, args=self._args(job.args, job.task)) for job in jobs]
 
+    def arguments(self, args: Json, *, task: str) -> Json:
+        """Seal the new arguments of a stored job."""
+        return args if self._codec is None else self._args(args, task)
+
     def batch(self, jobs: UniformBatch) -> UniformBatch:
         """Seal the arguments of jobs that differ only in them."""
         if self._codec is None:

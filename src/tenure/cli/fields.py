@@ -108,3 +108,14 @@ ENQUEUE_FIELDS: Mapping[str, Any] = {
         typer.Option("--target", metavar="N", help="Complete the job once it has N items."),
     ],
 }
+
+_CHANGED = job_fields(defaults=False)
+ARGS_FIELD: Mapping[str, Any] = {"args": _CHANGED["args"]}
+EDIT_FIELDS: Mapping[str, Any] = {
+    **{name: _CHANGED[name] for name in ("args", "priority", "max_attempts", "timeout")},
+    "run_at": moment("--run-at", "Run at this time, or now if past."),
+    "tags": Annotated[
+        list[str] | None,
+        typer.Option("--tag", metavar="TEXT", help="Replace all tags by this one; repeatable."),
+    ],
+}

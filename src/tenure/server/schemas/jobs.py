@@ -121,6 +121,55 @@ class JobIn(WorkIn):
     ] = None
 
 
+NewArgs = Annotated[
+    dict[str, Any] | None,
+    Field(
+        description="All new arguments by name, at most 256 KiB of JSON. Also needs `enqueue`.",
+        examples=[{"to": "ada"}],
+    ),
+]
+
+
+class EditIn(RequestModel):
+    """Changes to a queued job or a dead letter. Omitted fields are unchanged."""
+
+    args: NewArgs = None
+    priority: Priority = None
+    run_at: Annotated[Instant | None, Field(description="New due time of a queued job.")] = None
+    max_attempts: Attempts = None
+    timeout: Annotated[
+        Seconds | None, Field(description="How long an attempt may run, in seconds.")
+    ] = None
+    tags: Annotated[
+        list[Name] | None, Field(max_length=20, description="All new tags. `[]` removes them.")
+    ] = None
+    reason: Reason = None
+
+
+class RetryIn(RequestModel):
+    """How to retry a dead letter."""
+
+    args: NewArgs = None
+    reason: Reason = None
+
+
+class RerunIn(RequestModel):
+    """How to run an ended job again."""
+
+    args: NewArgs = None
+    keep_key: Annotated[
+        bool, Field(description="Give the new job the ended job's deduplication key, if free.")
+    ] = False
+    reason: Reason = None
+
+
+class RerunOut(ResponseModel):
+    """The new job."""
+
+    result: Annotated[str, Field(description="`enqueued`.")]
+    id: Annotated[IdOut, Field(description="The new job's id.")]
+
+
 class EnqueuedOut(ResponseModel):
     """The enqueued job."""
 
@@ -198,6 +247,9 @@ class JobOut(ResponseModel):
     progress: Annotated[Any, Field(description="The last progress report.")] = None
     key: Annotated[str | None, Field(description="Deduplication key.")] = None
     tags: list[str] = []
+    rerun_of: Annotated[
+        IdOut | None, Field(description="The ended job that this one runs again.")
+    ] = None
     worker: Annotated[
         IdOut | None, Field(description="The id of the worker running it, or that ran it last.")
     ] = None
