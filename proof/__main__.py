@@ -22,6 +22,7 @@ SUBJECTS = {
     "erase": "proof.erase",
     "horizon": "proof.horizon",
     "forged": "proof.forged",
+    "webhooks": "proof.webhooks.suite",
     "malformed": "proof.malformed",
     "abuse": "proof.abuse.suite",
     "peers": "proof.peers.suite",
