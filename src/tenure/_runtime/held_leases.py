@@ -98,12 +98,16 @@ class HeldLease:
         self.sent_at: float = sent_at
         self.renew_at: float = sent_at + terms.renew_after
         self.trusted_until: float = sent_at + terms.trusted_for
+        self.lease_state.trusted_until = self.trusted_until
+        self.lease_state.stop_within = terms.stop_within
 
     def extend(self, sent_at: float) -> None:
         # A renewal and a report may overlap. The store's expiry is at least the later of the two.
         sent_at = self.sent_at = max(sent_at, self.sent_at)
         self.renew_at = sent_at + self.terms.renew_after
-        self.trusted_until = sent_at + self.terms.trusted_for
+        self.trusted_until = self.lease_state.trusted_until = sent_at + self.terms.trusted_for
+        if (on_renewal := self.lease_state.on_renewal) is not None:
+            on_renewal(self.trusted_until)
         if self._board is not None:
             with self._board.lock:
                 if self.slot_index is not None:
