@@ -1,6 +1,7 @@
 """The worker's configuration of shell work: `[kinds.shell]` in tenure.toml."""
 
 import os
+import pwd
 import resource
 import shutil
 import stat
@@ -43,7 +44,7 @@ class ShellSettings:
         files: The most open files of one process.
         file_size: The largest file that a process may write, in bytes.
         processes: The most processes that one command may have at a time.
-        user_processes: The most processes of the worker's user (RLIMIT_NPROC).
+        user: The user that commands run as, or None for the worker's user.
         sandbox: `"bwrap"` or None.
         writable: The directories that the sandbox mounts for writing.
         network: Whether the sandbox keeps the network.
@@ -59,7 +60,7 @@ class ShellSettings:
     files: int = 1024
     file_size: int | None = None
     processes: int = 256
-    user_processes: int | None = None
+    user: str | None = None
     sandbox: str | None = None
     writable: Sequence[str] = ()
     network: bool = False
@@ -123,9 +124,25 @@ class ShellSettings:
             resource.RLIMIT_CPU: self.cpu,
             resource.RLIMIT_NOFILE: self.files,
             resource.RLIMIT_FSIZE: self.file_size,
-            resource.RLIMIT_NPROC: self.user_processes,
         }
         return [(number, limit) for number, limit in limits.items() if limit is not None]
+
+    def account(self) -> tuple[int, int, Sequence[int]]:
+        """Return the user, group and supplementary groups that commands run with.
+
+        Raises:
+            ConfigError: The user doesn't exist.
+        """
+        if self.user is None:
+            return os.geteuid(), os.getegid(), os.getgroups()
+        try:
+            entry = pwd.getpwnam(self.user)
+        except KeyError:
+            raise ConfigError(
+                f"kinds.shell.user must be a user of this machine, got {self.user!r}; create the "
+                "user, or write another one"
+            ) from None
+        return entry.pw_uid, entry.pw_gid, os.getgrouplist(self.user, entry.pw_gid)
 
     def wrapped(self, argv: Sequence[str], cwd: str) -> list[str]:
         """Return the command line, in a sandbox if one is configured."""
@@ -168,6 +185,18 @@ def check_machine(settings: ShellSettings) -> None:
             "shell work needs Linux with /proc, because only Linux can find and kill the daemons "
             "that a command starts; run these workers on Linux, or in a container"
         )
+    user, group, groups = settings.account()
+    if os.geteuid() == 0 and settings.user is None:
+        raise ConfigError(
+            "kinds.shell.user must be set for a worker that runs as root, because the kernel does "
+            'not limit the processes of root; write it as in user = "nobody", or run the worker '
+            "as another user"
+        )
+    if os.geteuid() not in (0, user):
+        raise ConfigError(
+            f"kinds.shell.user must be the worker's own user, got {settings.user!r}; only a worker "
+            "that runs as root can run commands as another user"
+        )
     if not settings.allow:
         raise ConfigError(
             "kinds.shell.allow must be a list of executables, got none; write it as in "
@@ -183,7 +212,7 @@ def check_machine(settings: ShellSettings) -> None:
                     "directory, or remove it from the list"
                 )
     if settings.sandbox is not None:
-        _check_sandbox(settings)
+        _check_sandbox(settings, user, group, groups)
 
 
 def _check_executable(path: str) -> None:
@@ -208,13 +237,16 @@ def _check_executable(path: str) -> None:
         log.warning("kinds.shell.allow has %s, so jobs can run any command on this worker", path)
 
 
-def _check_sandbox(settings: ShellSettings) -> None:
+def _check_sandbox(
+    settings: ShellSettings, user: int, group: int, groups: Sequence[int]
+) -> None:
     path = bwrap()
     if Path(path).stat().st_mode & stat.S_ISUID:
         raise ConfigError(
             f"kinds.shell.sandbox needs a bubblewrap without setuid, got {path} with it; enable "
             f"unprivileged user namespaces and run: chmod u-s {path}"
         )
+    as_user: Any = {"user": user, "group": group, "extra_groups": groups}
     try:
         tried = subprocess.run(  # noqa: S603 - fixed arguments
             settings.wrapped([path, "--version"], "/"),
@@ -223,6 +255,7 @@ def _check_sandbox(settings: ShellSettings) -> None:
             check=False,
             text=True,
             errors="replace",
+            **({} if user == os.geteuid() else as_user),
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ConfigError(f"kinds.shell.sandbox does not work: {error}; check {path}") from None
@@ -324,6 +357,14 @@ def _sandbox(name: str, value: Any) -> str | None:
     return value or None
 
 
+def _user(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ConfigError(
+            f'kinds.shell.{name} must be a user\'s name, got {value!r}; write it as in "nobody"'
+        )
+    return value
+
+
 def _flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise ConfigError(
@@ -343,7 +384,7 @@ _READERS: Mapping[str, Callable[[str, Any], Any]] = {
     "files": _count,
     "file_size": _size,
     "processes": _count,
-    "user_processes": _count,
+    "user": _user,
     "sandbox": _sandbox,
     "writable": _paths,
     "network": _flag,

@@ -41,6 +41,11 @@ _LAST_MESSAGE_WITHIN = 10.0
 _STATUS_SIZE = 1024 * 1024
 # The kernel kills the command before the guard and the worker if memory runs out.
 _OOM_SCORE = "800"
+# The guard counts the command's processes and kills it at its limit. The kernel's limit is a little
+# higher. It is what stops a fork bomb, because the guard may hardly get to run next to one.
+_SPARE_PROCESSES = 64
+_MOST_PROCESSES = 1 << 22
+_NICE = -10
 
 
 def boottime() -> float:
@@ -127,6 +132,51 @@ def descendants(root: int) -> dict[int, tuple[int, int, bytes]]:
     return found
 
 
+def threads_of(user: int) -> int:
+    """Return how many processes and threads of a user this process can see."""
+    count = 0
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat", "rb") as file:
+                if os.fstat(file.fileno()).st_uid == user:
+                    count += int(file.read().rpartition(b")")[2].split()[17])
+    return count
+
+
+def process_limit(user: int, most: int) -> int:
+    """Return an RLIMIT_NPROC that lets a user start about `most` more processes.
+
+    The kernel counts a user's processes in all containers, and some of them may not be visible
+    here. So try the limit, and double it if the user already has more.
+    """
+    limit = threads_of(user) + most + _SPARE_PROCESSES
+    while limit < _MOST_PROCESSES and not _can_fork(user, limit):
+        limit *= 2
+    return limit
+
+
+def _can_fork(user: int, limit: int) -> bool:
+    probe = os.fork()
+    if not probe:
+        code = 1
+        with suppress(OSError):
+            set_limit(resource.RLIMIT_NPROC, limit)
+            os.setresuid(user, user, user)
+            if not os.fork():
+                os._exit(0)
+            os.wait()
+            code = 0
+        os._exit(code)
+    return os.waitpid(probe, 0)[1] == 0
+
+
+def set_limit(number: int, limit: int) -> None:
+    """Lower a resource limit of this process."""
+    _, hard = resource.getrlimit(number)
+    within = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.setrlimit(number, (within, within))
+
+
 def send_signal(tree: dict[int, tuple[int, int, bytes]], request: signal.Signals) -> None:
     """Signal processes, group by group first: a group's members can't fork in between."""
     for group in {group for _, group, _ in tree.values()} - {os.getpgrp(), 0}:
@@ -146,7 +196,7 @@ class Guard:
         self._grace: float = spec["grace"]
         self._kill_at = float("inf")
         self._reason: str | None = None
-        self._most_processes: int | None = spec["processes"]
+        self._most_processes: int = spec["processes"]
         self._looked_at = 0.0
         self._command = 0
         self._status: int | None = None
@@ -164,6 +214,10 @@ class Guard:
 
     def run(self) -> None:
         """Run the command until it ends or must end, kill what is left of it, and report."""
+        # The guard must get to run even if the command uses all processors.
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, 0, _NICE)
+        self._spec["process_limit"] = process_limit(self._spec["user"], self._most_processes)
         self._listen()
         started_at = boottime()
         failure = self._start()
@@ -255,7 +309,7 @@ class Guard:
         if self._reason is None and now >= self._stop_at:
             self._begin_end("lease", self._stop_at + self._grace)
             return now >= self._kill_at
-        if self._most_processes is not None and now >= self._looked_at + _LOOK:
+        if now >= self._looked_at + _LOOK:
             self._looked_at = now
             if len(descendants(os.getpid())) > self._most_processes:
                 self._begin_end("processes", 0.0)
@@ -435,21 +489,28 @@ class Refused(Exception):
 def become(spec: dict[str, Any], streams: tuple[int, int, int]) -> NoReturn:
     """Turn this forked process into the command."""
     os.setsid()
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, spec["nice"])
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write(_OOM_SCORE)
+    for number, limit in spec["limits"]:
+        set_limit(number, limit)
+    user, group = spec["user"], spec["group"]
+    set_limit(resource.RLIMIT_NPROC, spec["process_limit"])
+    if user != os.geteuid():
+        os.setgroups(spec["groups"])
+        os.setresgid(group, group, group)
+        os.setresuid(user, user, user)
+    # After the change of user, at which the kernel forgets this.
     prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     # A setuid program could become another user, whom the guard may not signal.
     prctl(_PR_SET_NO_NEW_PRIVS, 1)
-    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write(_OOM_SCORE)
     os.umask(spec["umask"])
     os.chdir(spec["cwd"])
     # Check where we are, not the name: a link in the path could have changed since.
     here = os.getcwd()
     if not any(here == one or here.startswith(one.rstrip("/") + "/") for one in spec["cwds"]):
         raise Refused(f"cwd must be inside a directory of the worker's configuration, got {here}")
-    for number, limit in spec["limits"]:
-        _, hard = resource.getrlimit(number)
-        within = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-        resource.setrlimit(number, (within, within))
     signal.set_wakeup_fd(-1)
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         with suppress(OSError, ValueError):
@@ -473,12 +534,14 @@ def main() -> None:
     """Read the specification from the descriptor that the worker passed, and run the command."""
     worker, spec_fd, *others = map(int, sys.argv[1:])
     for fd in others:
-        # The worker's parent waits until this descriptor is closed. Only the guard keeps it open.
         os.set_inheritable(fd, False)
+        # The parent of a dead worker process releases its jobs when no guard has this lock.
+        fcntl.lockf(fd, fcntl.LOCK_SH)
     with open(spec_fd, "rb") as file:
         file.seek(0)
         spec = json.load(file)
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    spec["nice"] = os.getpriority(os.PRIO_PROCESS, 0)
     guard = Guard(spec)
     prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() == worker:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import fcntl
 import json
 import os
 import signal
@@ -19,15 +20,28 @@ _GUARD = str(Path(__file__).with_name("guard.py"))
 _GUARD_ENVIRONMENT = ("LD_LIBRARY_PATH",)
 _CHUNK = 65536
 _LOOKS = 100
-# The worker's parent waits until all copies of this descriptor are closed, before it releases the
-# jobs of a dead child. Each guard has one.
-_lifeline: int | None = None
+# Each guard of this process has a lock on this file.
+_lock_file: int | None = None
 
 
-def set_lifeline(fd: int) -> None:
-    """Pass this descriptor to each guard."""
-    global _lifeline  # noqa: PLW0603 - a process has one parent
-    _lifeline = fd
+def set_lock_file(fd: int) -> None:
+    """Have each guard lock this file until it has killed its command."""
+    global _lock_file  # noqa: PLW0603 - a process has one parent
+    _lock_file = fd
+
+
+def is_guarding(fd: int) -> bool:
+    """Return whether a guard has a lock on this file.
+
+    A guard locks it before it checks that its worker lives. So a guard that locks it after a dead
+    worker's parent looked here starts no command.
+    """
+    try:
+        # A lock of this kind belongs to one process. Unlike an open file, a fork doesn't copy it.
+        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    return False
 
 
 class GuardLost(Exception):
@@ -60,7 +74,7 @@ class GuardProcess:
         spec_fd = os.memfd_create("tenure-shell")
         control, self._control = os.pipe()
         self._status, status = os.pipe()
-        passed = [spec_fd] if _lifeline is None else [spec_fd, _lifeline]
+        passed = [spec_fd] if _lock_file is None else [spec_fd, _lock_file]
         try:
             # Secrets must not be visible in the guard's arguments or environment.
             with open(spec_fd, "wb", closefd=False) as file:

@@ -127,6 +127,7 @@ def _spec(
     path = settings.executable(argv[0])
     directory = settings.directory(cwd)
     command = settings.wrapped([path, *argv[1:]], directory)
+    user, group, groups = settings.account()
     return {
         "path": command[0],
         "argv": command,
@@ -134,6 +135,9 @@ def _spec(
         "cwds": settings.directories(),
         "stdin": stdin,
         "umask": settings.umask,
+        "user": user,
+        "group": group,
+        "groups": list(groups),
         "limits": settings.limits(),
         "processes": settings.processes,
         "sandbox": settings.sandbox is not None,
