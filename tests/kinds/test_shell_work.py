@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +12,8 @@ from tenure._model.job import State
 from tests.kinds.shell_acts import PYTHON, configure, python, run
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from support.store import Database
 
 
@@ -80,9 +81,9 @@ async def test_command_gets_no_descriptor_of_the_worker(db: Database) -> None:
 async def test_secret_is_passed_by_name_and_hidden_everywhere(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    secret = "correct-horse-battery"
+    value = "correct-horse-battery"
     configure(monkeypatch, env=["PGPASSWORD"], secrets=["shop_db"])
-    monkeypatch.setenv("TENURE_SECRET_SHOP_DB", f"{secret} older-horse-battery")
+    monkeypatch.setenv("TENURE_SECRET_SHOP_DB", f"{value} older-horse-battery")
     code = (
         "import os, sys; word = os.environ['PGPASSWORD']; assert len(word) == 21; "
         "print('::progress 1/2', word, flush=True); print('older-horse-battery'); sys.exit(word)"
@@ -112,8 +113,10 @@ async def test_cut_secret_is_dropped(db: Database, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize(
     ("code", "retryable"),
-    [(1, True), (2, True), (63, True), (64, False), (74, False), (75, True), (76, False)]
-    + [(78, False), (79, True), (127, True), (255, True)],
+    [
+        *((1, True), (2, True), (63, True), (64, False), (74, False), (75, True), (76, False)),
+        *((78, False), (79, True), (127, True), (255, True)),
+    ],
 )
 async def test_exit_code_decides_about_a_retry(db: Database, code: int, retryable: bool) -> None:
     job, attempt = await python(
@@ -183,11 +186,15 @@ async def test_variable_and_secret_that_are_not_allowed_are_refused(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, attempt = await python(db, "", env={"COLOR": "red"})
-    assert "env must have names that this worker allows, got 'COLOR'" in (attempt.error_message or "")
+    assert "env must have names that this worker allows, got 'COLOR'" in (
+        attempt.error_message or ""
+    )
     configure(monkeypatch, env=["PGPASSWORD"], secrets=["other"])
     monkeypatch.setenv("TENURE_SECRET_SHOP_DB", "x")
     _, attempt = await python(db, "", env={"PGPASSWORD": {"secret": "shop_db"}})
-    assert "must name a secret that commands on this worker may use" in (attempt.error_message or "")
+    assert "must name a secret that commands on this worker may use" in (
+        attempt.error_message or ""
+    )
 
 
 async def test_program_that_cannot_start_is_retried(
@@ -199,7 +206,9 @@ async def test_program_that_cannot_start_is_retried(
     configure(monkeypatch, allow=[str(script)])
     job, attempt = await run(db, [str(script)])
     assert job.done_reason == "attempts"
-    assert (attempt.error_message or "").startswith("script could not be started: FileNotFoundError")
+    assert (attempt.error_message or "").startswith(
+        "script could not be started: FileNotFoundError"
+    )
 
 
 async def test_files_are_created_with_the_mask(

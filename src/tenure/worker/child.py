@@ -194,9 +194,7 @@ class Child:
 def main() -> None:
     options = ChildOptions(**json.loads(sys.argv[1]))
     die_with_parent(options.parent)
-    set_close_on_exec(
-        options.board_fd, options.channel_fd, options.sheet_fd, options.guards_fd
-    )
+    set_close_on_exec(options.board_fd, options.channel_fd, options.sheet_fd, options.guards_fd)
     guard_process.set_lock_file(options.guards_fd)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

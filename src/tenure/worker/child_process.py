@@ -162,9 +162,7 @@ class ChildProcess:
                 "from tenure.worker.child import main; main()",
                 options.to_json(),
                 pass_fds=[
-                    fd
-                    for fd in (*ours_to_pass, self._guards_fd, theirs.fileno())
-                    if fd is not None
+                    fd for fd in (*ours_to_pass, self._guards_fd, theirs.fileno()) if fd is not None
                 ],
                 stdin=asyncio.subprocess.DEVNULL,
                 start_new_session=True,

@@ -4,7 +4,7 @@ A worker runs only the executables that its configuration allows, and without a 
 process kills the command, its children and its daemons before the job's lease ends.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,8 @@ from tenure.kinds.shell.arguments import check as check
 from tenure.kinds.shell.handler import handler as handler
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tenure.kinds.call import WorkCall
 
 OPTIONS: TaskOptions = {"queue": "shell", "stop_within": 5}

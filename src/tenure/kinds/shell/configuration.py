@@ -237,9 +237,7 @@ def _check_executable(path: str) -> None:
         log.warning("kinds.shell.allow has %s, so jobs can run any command on this worker", path)
 
 
-def _check_sandbox(
-    settings: ShellSettings, user: int, group: int, groups: Sequence[int]
-) -> None:
+def _check_sandbox(settings: ShellSettings, user: int, group: int, groups: Sequence[int]) -> None:
     path = bwrap()
     if Path(path).stat().st_mode & stat.S_ISUID:
         raise ConfigError(

@@ -109,7 +109,10 @@ def processes() -> dict[int, tuple[int, int, bytes]]:
     seen = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
-            with suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat", "rb") as file:
+            with (
+                suppress(OSError, ValueError, IndexError),
+                open(f"/proc/{name}/stat", "rb") as file,
+            ):
                 # After the name, in parentheses: state, parent, group.
                 fields = file.read().rpartition(b")")[2].split()
                 seen[int(name)] = int(fields[1]), int(fields[2]), fields[0]
@@ -137,7 +140,10 @@ def threads_of(user: int) -> int:
     count = 0
     for name in os.listdir("/proc"):
         if name.isdigit():
-            with suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat", "rb") as file:
+            with (
+                suppress(OSError, ValueError, IndexError),
+                open(f"/proc/{name}/stat", "rb") as file,
+            ):
                 if os.fstat(file.fileno()).st_uid == user:
                     count += int(file.read().rpartition(b")")[2].split()[17])
     return count
@@ -519,11 +525,11 @@ def become(spec: dict[str, Any], streams: tuple[int, int, int]) -> NoReturn:
     for fd, target in zip(streams, (0, 1, 2), strict=True):
         os.dup2(fd, target, inheritable=True)
     # All other descriptors are closed by exec.
-    os.execve(spec["path"], spec["argv"], spec["env"])
+    os.execve(spec["path"], spec["argv"], spec["env"])  # noqa: S606 - no shell, on purpose
 
 
 def prctl(option: int, value: int) -> None:
-    """Call prctl(2)."""
+    """Set an attribute of this process."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(option, value, 0, 0, 0):
         number = ctypes.get_errno()

@@ -3,10 +3,9 @@
 import contextlib
 import json
 import os
-import re
 import signal
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenure._model.ids import Json
 from tenure._model.outcome import GiveUp
@@ -19,6 +18,9 @@ from tenure.kinds.shell import configuration
 from tenure.kinds.shell.arguments import check
 from tenure.kinds.shell.configuration import ShellSettings
 from tenure.kinds.shell.guard_process import GuardProcess, Progress
+
+if TYPE_CHECKING:
+    import re
 
 # With its other fields, a result of this size is below the limit of results.
 _LARGEST_STDOUT = 56 * 1024
@@ -86,9 +88,7 @@ async def handler(
     return _judge(job, settings, argv[0], last, redaction)
 
 
-async def _follow(
-    job: AsyncJob, running: GuardProcess, redaction: "_Redaction"
-) -> dict[str, Any]:
+async def _follow(job: AsyncJob, running: GuardProcess, redaction: "_Redaction") -> dict[str, Any]:
     """Report the command's progress until it ends. Return the last report."""
     while isinstance(report := await running.next_report(), Progress):
         lease_state_of(job).show_output(redaction.tail(report.log, report.log_size))
