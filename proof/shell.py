@@ -13,6 +13,7 @@ import shutil
 import signal
 import sys
 import time
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -80,12 +81,12 @@ class Run:
             variables = {"MARK": mark, "TENURE_FENCE": str(fence)}
             # The lease was renewed at most a third of it before.
             left = LEASE - (time.monotonic() - hit_at)
-            if not wait_for(lambda found=variables: not marked(found), max(left, 0.0)):
+            if not wait_for(partial(_is_gone, variables), max(left, 0.0)):
                 self.outlived.append(f"{kind}: {mark}, fence {fence}")
         self.slowest = max(self.slowest, time.monotonic() - hit_at)
         self._replace(kind)
         for job_id, mark in jobs.items():
-            if not wait_for(lambda one=job_id: self._has_ended(one), _PATIENCE):
+            if not wait_for(partial(self._has_ended, job_id), _PATIENCE):
                 self.unfinished.append(f"{kind}: job {job_id}")
             self._judge(kind, mark)
 
@@ -131,6 +132,10 @@ class Run:
         self._app.close()
         self._bed.close()
         return _guards()
+
+
+def _is_gone(variables: dict[str, str]) -> bool:
+    return not marked(variables)
 
 
 def _guards() -> list[int]:

@@ -297,8 +297,8 @@ class Guard:
             failure_text = file.read()
         if failure_text:
             os.waitpid(self._command, 0)
-            failure: dict[str, Any] = json.loads(failure_text)
-            return failure
+            reported: dict[str, Any] = json.loads(failure_text)
+            return reported
         for fd, is_stdout in ((stdout, True), (stderr, False)):
             os.set_blocking(fd, False)
             self._readers[fd] = ProgressLines(), is_stdout
