@@ -11,7 +11,6 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import asynccontextmanager, contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, Unpack, overload
 
 from tenure import _bulk_enqueue, _wiring, kinds
@@ -189,6 +188,13 @@ class Tenure:
 
         return HttpCalls(lambda arguments: WorkCall(self, "tenure.http", arguments))
 
+    @property
+    def shell(self) -> "ShellCall":
+        """Commands as jobs. A worker started with `--kinds shell` runs them."""
+        from tenure.kinds.shell import ShellCall  # noqa: PLC0415 - programs that run none
+
+        return ShellCall(lambda arguments: WorkCall(self, "tenure.shell", arguments))
+
     @overload
     def task(  # type: ignore[overload-overlap]  # As in Decorator.
         self, function: Callable[Concatenate[AJ, P], Coroutine[Any, Any, R]], /
@@ -334,13 +340,6 @@ class Tenure:
             A connection, or None to use Tenure's own.
         """
         return None
-
-    @property
-    def shell(self) -> "ShellCall":
-        """Commands as jobs, such as `app.shell(["pg_dump", "-Fc", "shop"]).enqueue()`."""
-        from tenure.kinds.shell import ShellCall  # noqa: PLC0415 - a kind is loaded on first use
-
-        return ShellCall(partial(WorkCall, self, "tenure.shell"))
 
     def load_tasks(self) -> None:
         """Import the modules in `imports`. Each of a worker's processes calls this."""
