@@ -20,6 +20,7 @@ SUBJECTS = {
     "schedules": "proof.schedules.suite",
     "operations": "proof.operations",
     "erase": "proof.erase",
+    "shell": "proof.shell",
     "horizon": "proof.horizon",
     "forged": "proof.forged",
     "webhooks": "proof.webhooks.suite",

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tenure._schedule_spec import DeclaredFields
     from tenure.admin import Admin
     from tenure.kinds.http import HttpCalls
+    from tenure.kinds.shell import ShellCall
 
 
 class Tenure:
@@ -186,6 +187,13 @@ class Tenure:
         from tenure.kinds.http import HttpCalls  # noqa: PLC0415 - programs that send none
 
         return HttpCalls(lambda arguments: WorkCall(self, "tenure.http", arguments))
+
+    @property
+    def shell(self) -> "ShellCall":
+        """Commands as jobs. A worker started with `--kinds shell` runs them."""
+        from tenure.kinds.shell import ShellCall  # noqa: PLC0415 - programs that run none
+
+        return ShellCall(lambda arguments: WorkCall(self, "tenure.shell", arguments))
 
     @overload
     def task(  # type: ignore[overload-overlap]  # As in Decorator.

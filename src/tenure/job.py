@@ -4,6 +4,7 @@ This file is longer than 500 lines because both classes document every argument,
 can show them for either one.
 """
 
+import math
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -56,6 +57,14 @@ def do_nothing() -> None:
     """Do nothing: the default check for a stop."""
 
 
+def _no_log() -> str | None:
+    return None
+
+
+def _ignore_output(text: str) -> None:
+    """Do nothing: the default without a log."""
+
+
 class LeaseState:
     """One lease's state, updated by the worker's services and by the job's handle."""
 
@@ -70,7 +79,11 @@ class LeaseState:
         "lease",
         "log",
         "lost",
+        "on_renewal",
         "settled",
+        "show_output",
+        "stop_within",
+        "trusted_until",
     )  # fmt: skip
 
     def __init__(self, lease: Lease, *, extended: OnExtended = ignore_extension) -> None:
@@ -82,7 +95,14 @@ class LeaseState:
         self.completed_in_caller_transaction: bool = False
         self.follow_ups: list[NewJob] = []
         self.connection: Any = None
-        self.log: Callable[[], str | None] = lambda: None
+        self.log: Callable[[], str | None] = _no_log
+        # Puts a command's output at the end of the log, instead of what it put there before.
+        self.show_output: Callable[[str], None] = _ignore_output
+        # When the handler must begin to stop, by the boot-time clock, and how long that may take.
+        self.trusted_until: float = math.inf
+        self.stop_within: float = 0.0
+        # Called from any thread with the new `trusted_until`, for what runs outside this process.
+        self.on_renewal: Callable[[float], None] | None = None
         # Raises `Stopped` if the handler's thread should stop.
         self.interrupt: Callable[[], None] | None = None
         # The same, for places that release what they hold: it ignores the handler's stack.
@@ -288,6 +308,11 @@ class _Handle:
         return self._store.settlement.settle_within(
             ended.lease, ended.settlement, also=self._grip.follow_ups, log=ended.log
         )
+
+
+def lease_state_of(job: "Job | AsyncJob") -> LeaseState:
+    """Return the state of a running job's lease, for the built-in kinds of work."""
+    return job._grip  # noqa: SLF001 - users' code doesn't see it
 
 
 class Job(_Handle):

@@ -101,6 +101,8 @@ class HeldLease:
         self.renew_at: float = sent_at + terms.renew_after
         self.trusted_until: float = sent_at + terms.trusted_for
         self.extended_until: float = 0.0
+        self.lease_state.trusted_until = self.trusted_until
+        self.lease_state.stop_within = terms.stop_within
 
     def extend(self, sent_at: float, extend: timedelta | None = None) -> None:
         """Trust the lease after a renewal, or after a report that may `extend` it further."""
@@ -115,6 +117,9 @@ class HeldLease:
         self.trusted_until = sent_at + self.terms.trusted_for
         # Last, and read again: the report runs on another thread than the renewal.
         self.trusted_until = max(self.trusted_until, self.extended_until)
+        self.lease_state.trusted_until = self.trusted_until
+        if (on_renewal := self.lease_state.on_renewal) is not None:
+            on_renewal(self.trusted_until)
         if self._board is not None:
             with self._board.lock:
                 if self.slot_index is not None:
