@@ -4,6 +4,7 @@ This file is longer than 500 lines because both classes document every argument,
 can show them for either one.
 """
 
+import math
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -66,6 +67,7 @@ class LeaseState:
         "log",
         "lost",
         "settled",
+        "timeout_at",
     )  # fmt: skip
 
     def __init__(
@@ -77,6 +79,8 @@ class LeaseState:
         self.lost: bool = False
         self.settled: bool = False
         self.completed_in_caller_transaction: bool = False
+        # When the attempt times out, by `boottime`.
+        self.timeout_at: float = math.inf
         self.follow_ups: list[NewJob] = []
         self.connection: Any = None
         self.log: Callable[[], str | None] = lambda: None
@@ -209,6 +213,16 @@ class _Handle:
         If so, the job ends as `cancelled`, unless the handler still returns a result.
         """
         return self._grip.cancel_requested
+
+    @property
+    def time_left(self) -> timedelta | None:
+        """How long this attempt may still run before its timeout, or None without a limit.
+
+        Pass it on as the deadline of a request to another system.
+        """
+        if math.isinf(self._grip.timeout_at):
+            return None
+        return timedelta(seconds=max(self._grip.timeout_at - boottime(), 0.0))
 
     def finished(self, reason: str, result: Json = None) -> Finished:
         """Complete the job with your own reason, by returning this from the handler.

@@ -12,6 +12,7 @@ from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
 from tenure import _log
+from tenure._clock import boottime
 from tenure._hooks.middleware import Hooks
 from tenure._model.job import JobRow
 from tenure._model.lease import Lease
@@ -87,6 +88,9 @@ class HandlerRunner:
     def _handle(self, row: JobRow, lease: Lease) -> dict[str, Any]:
         task = self._tasks[row.task]
         lease_state = LeaseState(lease, extended=lambda at: self._send({"extended": at}))
+        limit = time_limit(task, row.meta)
+        if limit is not None:
+            lease_state.timeout_at = boottime() + limit.total_seconds()
         call: HandlerCall | None = None
         outcome: Outcome
         try:
@@ -97,9 +101,7 @@ class HandlerRunner:
                 result = self._call(call, task, lease_state)
             outcome = execution.fit_to_send(execution.outcome_of_return(result))
         except BaseException as error:  # noqa: BLE001 - anything can end a handler
-            outcome = execution.outcome_of_exception(
-                error, task, self._why, time_limit(task, row.meta)
-            )
+            outcome = execution.outcome_of_exception(error, task, self._why, limit)
         return process_protocol.ended(outcome, call.excerpt.text() if call else None, lease_state)
 
     def _call(self, call: HandlerCall, task: Definition, lease_state: LeaseState) -> object:
