@@ -30,6 +30,7 @@ def hello(name: str) -> str:
 
 DEFAULTS = {
     "queues": None,
+    "kinds": None,
     "concurrency": None,
     "processes": None,
     "drain": False,

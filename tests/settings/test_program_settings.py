@@ -29,6 +29,7 @@ GIVEN: dict[str, tuple[Any, Any, Any]] = {
     "program": ("shop", "bakery", "bank"),
     "version": ("1.1", "1.2", "1.3"),
     "queues": (["a"], ["b", "c"], ["d"]),
+    "kinds": (["http"], ["shell", "grpc"], ["grpc"]),
     "concurrency": (1, 2, 3),
     "processes": (1, 2, 3),
     "grace": (1.5, 2.5, 3.0),
@@ -118,6 +119,7 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[WorkerOptions]:
 WORKERS = {
     "app": ("target", "target"),
     "queues": ("queues", "queues"),
+    "kinds": ("kinds", "kinds"),
     "concurrency": ("concurrency", "slots"),
     "processes": ("processes", "processes"),
     "grace": ("grace", "grace"),

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 
 from tenure._model.ids import Json
+from tenure._model.job import KIND_NAMES
 from tenure._rules import redaction
 from tenure._rules.leasing import check_ttl
 from tenure.config import DEFAULTS, LONGEST_WAIT, Backoff
@@ -45,6 +46,14 @@ def _names(name: str, value: Json) -> None:  # noqa: ARG001 - the same signature
     redaction.check_names(value)
 
 
+def _kinds(name: str, value: Json) -> None:
+    if not isinstance(value, list) or not all(each in KIND_NAMES for each in value):
+        raise InvalidValue(
+            f"{name} must be a list of {', '.join(KIND_NAMES)}, got {_shown(value)}; write it as "
+            '["http"]'
+        )
+
+
 # Each setting and the check for its value; docs/reference/settings.md explains them.
 SETTINGS: Mapping[str, Callable[[str, Json], None]] = {
     "lease": _lease,
@@ -59,6 +68,7 @@ SETTINGS: Mapping[str, Callable[[str, Json], None]] = {
     "keep_ticks_days": _count,
     "redact": _names,
     "keep_rollups_days": _count,
+    "enabled_kinds": _kinds,
 }
 
 BUILT_IN: Mapping[str, Json] = {
@@ -74,6 +84,7 @@ BUILT_IN: Mapping[str, Json] = {
     "keep_ticks_days": DEFAULTS.keep_ticks.days,
     "redact": [],
     "keep_rollups_days": DEFAULTS.keep_rollups.days,
+    "enabled_kinds": [],
 }
 
 

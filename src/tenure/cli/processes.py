@@ -12,6 +12,7 @@ from tenure.cli.options import (
     AsJson,
     ColourName,
     Concurrency,
+    Kinds,
     LoadTimeout,
     LogFormat,
     LogLevel,
@@ -23,6 +24,7 @@ from tenure.cli.options import (
     Queues,
     Target,
     grace_option,
+    kind_names,
     queue_names,
 )
 from tenure.errors import TenureError
@@ -34,6 +36,7 @@ def worker(
     target: Target = None,
     *,
     queues: Queues = None,
+    kinds: Kinds = None,
     concurrency: Concurrency = None,
     processes: Processes = None,
     drain: Annotated[bool, typer.Option("--drain", help="Exit once the queues are empty.")] = False,
@@ -75,6 +78,7 @@ def worker(
     return main(
         target,
         queues=queue_names(queues),
+        kinds=kind_names(kinds),
         concurrency=concurrency,
         processes=processes,
         drain=drain,

@@ -15,6 +15,7 @@ def main(
     target: str | None = None,
     *,
     queues: Sequence[str] | None = None,
+    kinds: Sequence[str] | None = None,
     concurrency: int | None = None,
     processes: int | None = None,
     drain: bool = False,
@@ -40,6 +41,7 @@ def main(
     plan = WorkerOptions(
         target=_settings.target(target),
         queues=list(queues) if queues else None,
+        kinds=list(resolve("kinds", kinds or None) or ()),
         slots=resolve("concurrency", concurrency),
         processes=resolve("processes", processes),
         until_empty=drain,

@@ -51,6 +51,7 @@ class ChildOptions:
     worker: str
     name: str
     queues: list[str] | None
+    kinds: list[str]
     slots: int
     places: int
     board_fd: int
@@ -197,6 +198,7 @@ def main() -> None:
     configure_logging(options.log_level, options.log_format)
     try:
         app = load(options.target)
+        app.serve_kinds(options.kinds)
         engine = app.engine
     except Exception as error:  # noqa: BLE001 - reported to the user
         _refuse(channel, error)
