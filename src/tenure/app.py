@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tenure._schedule_spec import DeclaredFields
     from tenure.admin import Admin
     from tenure.kinds.grpc import GrpcCall
+    from tenure.kinds.http import HttpCalls
 
 
 class Tenure:
@@ -179,6 +180,13 @@ class Tenure:
         from tenure.admin import Admin  # noqa: PLC0415 - programs that only enqueue
 
         return Admin(self.engine)
+
+    @property
+    def http(self) -> "HttpCalls":
+        """HTTP requests as jobs. A worker started with `--kinds http` sends them."""
+        from tenure.kinds.http import HttpCalls  # noqa: PLC0415 - programs that send none
+
+        return HttpCalls(lambda arguments: WorkCall(self, "tenure.http", arguments))
 
     @overload
     def task(  # type: ignore[overload-overlap]  # As in Decorator.
@@ -328,7 +336,7 @@ class Tenure:
 
     @property
     def grpc(self) -> "GrpcCall":
-        """gRPC calls as jobs, such as `app.grpc("billing:443", "shop.Orders/Place").enqueue()`."""
+        """Calls of gRPC methods as jobs: `app.grpc("shop:443", "shop.Orders/Place").enqueue()`."""
         from tenure.kinds.grpc import GrpcCall  # noqa: PLC0415 - a kind is loaded on first use
 
         return GrpcCall(partial(WorkCall, self, "tenure.grpc"))
