@@ -19,11 +19,13 @@ from cryptography.x509.oid import NameOID
 
 from support.binaries import ROOT
 from support.processes import die_with_parent, wait_for
+from tenure.admin import By
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+BY = By("ada", source="suite", reason="because")
 _DAY = timedelta(days=1)
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from tenure import Tenure
 from tenure._model.job import State
-from tenure.admin import By
 from tenure.config import DEFAULTS
 from tenure.kinds.grpc import channels, schema
 from tests.kinds import grpc_shop, grpc_stage
+from tests.worker.acts import until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from tenure._model.job import JobRow
     from tests.kinds.grpc_stage import Stage
 
-BY = By("ada", source="suite", reason="because")
 PLACE = "shop.Orders/Place"
 RETRIED = ["ABORTED", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "UNAVAILABLE"]
 GIVEN_UP = [
@@ -177,7 +176,7 @@ async def test_a_cancelled_job_cancels_its_call(app: Tenure, stage: Stage) -> No
     handle = await app.grpc(stage.target(), PLACE, {"item": "slow"}).aenqueue()
     assert await asyncio.to_thread(stage.has_read, item="slow")
 
-    await app.admin.jobs.acancel([handle.id], BY)
+    await app.admin.jobs.acancel([handle.id], grpc_stage.BY)
     await handle.wait_async(15)
     row = await handle.aget()
 
@@ -381,7 +380,4 @@ async def test_a_server_that_is_away_is_retried(
 
 async def periods(app: Tenure, handle: Any) -> Any:
     """The job's attempts, once one has ended."""
-    async with asyncio.timeout(15):
-        while not (ended := await app.admin.jobs.aattempts(handle.id)):
-            await asyncio.sleep(0.01)
-    return ended
+    return await until(lambda: app.admin.jobs.aattempts(handle.id), within=15)

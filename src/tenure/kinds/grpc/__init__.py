@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from tenure._model.ids import Json
 from tenure.config import TaskOptions
-from tenure.errors import ConfigError, InvalidValue
+from tenure.errors import ConfigError
 from tenure.job import AsyncJob
-from tenure.kinds.grpc.target import check_metadata, parse_method, parse_target
-from tenure.kinds.settings import is_secret_name
+from tenure.kinds.grpc.target import parse_method, parse_target, read_metadata
 
 if TYPE_CHECKING:
     from tenure.kinds.call import WorkCall
@@ -37,9 +36,7 @@ class GrpcCall:
         method: str,
         message: Json = None,
         *,
-        metadata: Mapping[str, str] | None = None,
-        token: str | None = None,
-        secrets: Mapping[str, str] | None = None,
+        metadata: Mapping[str, str | Mapping[str, str]] | None = None,
     ) -> "WorkCall":
         """Prepare a unary gRPC call.
 
@@ -50,9 +47,8 @@ class GrpcCall:
             target: The server as HOST:PORT, without a scheme.
             method: The method as SERVICE/METHOD, with the service's full name.
             message: The request in protobuf's JSON mapping (default: an empty message).
-            metadata: More metadata, as text.
-            token: The name of a secret to send as `authorization: Bearer …`.
-            secrets: Names of secrets to send, by the metadata name to send each as.
+            metadata: More metadata. A value can name a secret:
+                `{"authorization": {"secret": "billing", "prefix": "Bearer "}}`.
 
         Returns:
             The call. Use its `enqueue`, `aenqueue`, `using` or `bind`.
@@ -69,8 +65,8 @@ class GrpcCall:
             app.grpc("billing.example.com:443", "billing.Invoices/Create", {"order": 7}).enqueue()
         """
         arguments: dict[str, Json] = {"target": target, "method": method, "message": message}
-        optional = {"metadata": metadata, "token": token, "secrets": secrets}
-        arguments |= {name: value for name, value in optional.items() if value is not None}
+        if metadata is not None:
+            arguments["metadata"] = metadata
         return self._make(arguments)
 
 
@@ -85,32 +81,7 @@ def check(arguments: Mapping[str, Json]) -> None:
     """
     parse_target(arguments.get("target"))
     parse_method(arguments.get("method"))
-    metadata = _texts(arguments, "metadata")
-    secrets = _texts(arguments, "secrets")
-    check_metadata(metadata, secrets)
-    names = [*secrets.values()]
-    if arguments.get("token") is not None:
-        names.append(arguments["token"])
-        if "authorization" in secrets:
-            raise InvalidValue("token and secrets must not both set authorization; keep one")
-    for name in names:
-        if not is_secret_name(name):
-            raise InvalidValue(
-                "token and secrets must name secrets by letters, digits and _, got something else; "
-                "write a name such as 'billing', and set TENURE_SECRET_BILLING for the worker"
-            )
-
-
-def _texts(arguments: Mapping[str, Json], name: str) -> Mapping[str, Json]:
-    values = arguments.get(name)
-    if values is None:
-        return {}
-    if not isinstance(values, Mapping) or not all(isinstance(key, str) for key in values):
-        kind = type(values).__name__
-        raise InvalidValue(
-            f"{name} must be a mapping of texts, got {kind}; write {{'x-tenant': '7'}}"
-        )
-    return values
+    read_metadata(arguments.get("metadata"))
 
 
 def prepare() -> None:
@@ -143,9 +114,7 @@ async def handler(
     target: str,
     method: str,
     message: Json = None,
-    metadata: dict[str, str] | None = None,
-    token: str | None = None,
-    secrets: dict[str, str] | None = None,
+    metadata: dict[str, Json] | None = None,
 ) -> dict[str, Json]:
     """Make the call. This is what a worker runs.
 
@@ -154,9 +123,7 @@ async def handler(
         target: The server as HOST:PORT.
         method: The method as SERVICE/METHOD.
         message: The request in protobuf's JSON mapping.
-        metadata: More metadata.
-        token: The name of a secret to send as a bearer token.
-        secrets: Names of secrets, by metadata name.
+        metadata: More metadata. A value can name a secret.
 
     Returns:
         The status and the response.
@@ -167,12 +134,4 @@ async def handler(
     """
     from tenure.kinds.grpc import unary  # noqa: PLC0415 - needs grpcio
 
-    return await unary.call(
-        job,
-        target,
-        method,
-        {} if message is None else message,
-        metadata=metadata or {},
-        token=token,
-        secrets=secrets or {},
-    )
+    return await unary.call(job, target, method, {} if message is None else message, metadata)

@@ -2,14 +2,13 @@
 
 Only the handler imports this module, because it needs grpcio.
 
-gRPC never resolves a name here: a name could resolve to a private address after it was checked.
-Tenure resolves it, checks each address, and gives gRPC the addresses. The name still is the
+gRPC never looks up a name here: a second lookup could return a private address. Tenure looks it up
+once, checks each address, and gives gRPC the addresses. The name still is the
 authority of the call and the name in the server's certificate.
 """
 
 import asyncio
 import hashlib
-import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from tenure.errors import ConfigError
 from tenure.kinds.grpc import settings
 from tenure.kinds.grpc.settings import GrpcSettings
 from tenure.kinds.grpc.target import Target
-from tenure.kinds.http.addresses import parsed
+from tenure.kinds.http.lookup import look_up
 
 _MAX_ADDRESSES = 16
 _MAX_CHANNELS = 64
@@ -55,7 +54,7 @@ class Channels:
 
         Raises:
             AddressRefused: The configuration doesn't allow the target's addresses.
-            OSError: The name cannot be resolved.
+            RequestFailed: The name cannot be looked up.
         """
         addresses = await resolve(target, settings)
         credentials, fingerprint = _credentials(target, settings)
@@ -106,13 +105,10 @@ async def resolve(target: Target, settings: GrpcSettings) -> tuple[str, ...]:
 
     Raises:
         AddressRefused: The rules don't allow one of them.
-        OSError: The name cannot be resolved.
+        RequestFailed: The name cannot be looked up.
     """
-    settings.rules.check_host(target.host)
-    infos = await asyncio.get_running_loop().getaddrinfo(
-        target.host, target.port, type=socket.SOCK_STREAM
-    )
-    addresses = [*dict.fromkeys(parsed(str(info[4][0])) for info in infos)][:_MAX_ADDRESSES]
+    settings.rules.check_host(target.host, target.port)
+    addresses = [*dict.fromkeys(await look_up(target.host, target.port))][:_MAX_ADDRESSES]
     settings.rules.check(target.host, target.port, addresses)
     # One target of gRPC has addresses of one family.
     first = addresses[0].version

@@ -66,7 +66,7 @@ def load() -> GrpcSettings:
     ca = table.get("ca_file")
     allow = [read_entry(each, "kinds.grpc.allow") for each in _texts(table, "allow")]
     return GrpcSettings(
-        rules=AddressRules(allow, public),
+        rules=AddressRules(allow, public, "[kinds.grpc]"),
         plaintext=frozenset(_target("plaintext", each) for each in _texts(table, "plaintext")),
         ca_file=None if ca is None else _path("ca_file", ca),
         certificates=_certificates(_table(table, "certificates")),

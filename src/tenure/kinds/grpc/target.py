@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from tenure._model.ids import Json
 from tenure.errors import InvalidValue
+from tenure.kinds.settings import is_secret_name
 
 _HOST = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?"
                    r"(?:\.[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?")  # fmt: skip
@@ -53,6 +54,13 @@ class Method(NamedTuple):
         return f"{self.service}/{self.name}"
 
 
+class MetadataValue(NamedTuple):
+    """A text, or the prefix of a secret that the worker fills in."""
+
+    text: str
+    secret: str | None = None
+
+
 def parse_target(text: object) -> Target:
     """Return the host and port. Raise InvalidValue for anything else, such as a scheme."""
     host, colon, port = text.rpartition(":") if isinstance(text, str) else ("", "", "")
@@ -83,9 +91,17 @@ def parse_method(text: object) -> Method:
     return Method(match[1], match[2])
 
 
-def check_metadata(metadata: Mapping[str, Json], secrets: Mapping[str, Json]) -> None:
-    """Raise InvalidValue for names or values that a gRPC call cannot carry."""
-    for key in [*metadata, *secrets]:
+def read_metadata(metadata: object) -> Mapping[str, MetadataValue]:
+    """Return the metadata. Raise InvalidValue for names or values that a call cannot carry."""
+    if metadata is None:
+        return {}
+    if not isinstance(metadata, Mapping) or not all(isinstance(key, str) for key in metadata):
+        raise InvalidValue(
+            f"metadata must be a mapping of texts, got {type(metadata).__name__}; write it as "
+            "{'x-tenant': '7'}"
+        )
+    values: dict[str, MetadataValue] = {}
+    for key, value in metadata.items():
         if not _KEY.fullmatch(key) or key in _RESERVED or key.startswith("grpc-"):
             raise InvalidValue(
                 f"a metadata name must be lower case and not reserved, got {key!r}; write a name "
@@ -94,28 +110,36 @@ def check_metadata(metadata: Mapping[str, Json], secrets: Mapping[str, Json]) ->
         if key.endswith("-bin"):
             raise InvalidValue(
                 f"a metadata name must not end in -bin, got {key!r}; binary metadata cannot be "
-                "sent, send the value as text under another name"
+                "sent, so send the value as text under another name"
             )
-    for key in metadata:
-        if key in _SECRET:
-            raise InvalidValue(
-                f"metadata must not contain {key!r}, because arguments are stored; name a secret "
-                "of the worker: token='billing'"
-            )
-        if key in secrets:
-            raise InvalidValue(
-                f"metadata and secrets must not have the same names, both have {key!r}; keep one"
-            )
-    size = 0
-    for key, value in metadata.items():
-        if not isinstance(value, str) or not _VALUE.fullmatch(value):
-            raise InvalidValue(
-                f"metadata[{key!r}] must be printable ASCII without spaces at its ends, got "
-                f"{value!r}; encode the value first"
-            )
-        size += len(key) + len(value) + 32
+        values[key] = _value(key, value)
+    size = sum(len(key) + len(value.text) + 32 for key, value in values.items())
     if size > _LARGEST_METADATA:
         raise InvalidValue(
             f"metadata must be at most {_LARGEST_METADATA:,} bytes, got {size:,}; send the data in "
             "the message"
         )
+    return values
+
+
+def _value(key: str, value: Json) -> MetadataValue:
+    if isinstance(value, Mapping):
+        text = value.get("prefix", "")
+        is_known = value.keys() <= {"secret", "prefix"} and is_secret_name(value.get("secret"))
+        if not is_known or not isinstance(text, str) or not _VALUE.fullmatch(text.rstrip(" ")):
+            raise InvalidValue(
+                f"metadata[{key!r}] must name a secret by letters, digits and _; write it as "
+                '{"secret": "billing", "prefix": "Bearer "}'
+            )
+        return MetadataValue(text, value["secret"])
+    if key in _SECRET:
+        raise InvalidValue(
+            f"metadata[{key!r}] must not be a text, because arguments are stored; name a secret of "
+            'the worker: {"secret": "billing", "prefix": "Bearer "}'
+        )
+    if not isinstance(value, str) or not _VALUE.fullmatch(value):
+        raise InvalidValue(
+            f"metadata[{key!r}] must be printable ASCII without spaces at its ends, got {value!r}; "
+            "encode the value first"
+        )
+    return MetadataValue(value)

@@ -5,7 +5,6 @@ Only the handler imports this module, because it needs grpcio.
 
 import asyncio
 import contextlib
-import socket
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
@@ -18,12 +17,20 @@ from tenure._rules import payload
 from tenure.config import DEFAULTS
 from tenure.errors import ConfigError, InvalidValue, PayloadError
 from tenure.job import AsyncJob
-from tenure.kinds.grpc import check, schema
+from tenure.kinds.grpc import schema
 from tenure.kinds.grpc import settings as configuration
 from tenure.kinds.grpc.channels import channels
 from tenure.kinds.grpc.schema import SCHEMAS, Metadata, Mismatch, Schema, Unary
 from tenure.kinds.grpc.settings import GrpcSettings
-from tenure.kinds.grpc.target import Method, Target, parse_method, parse_target
+from tenure.kinds.grpc.target import (
+    MetadataValue,
+    Method,
+    Target,
+    parse_method,
+    parse_target,
+    read_metadata,
+)
+from tenure.kinds.http.response import RequestFailed
 from tenure.kinds.settings import secret
 
 _RETRYABLE = {
@@ -41,14 +48,7 @@ _HIDDEN = "[secret]"
 
 
 async def call(
-    job: AsyncJob,
-    target: str,
-    method: str,
-    message: Json,
-    *,
-    metadata: Mapping[str, str],
-    token: str | None,
-    secrets: Mapping[str, str],
+    job: AsyncJob, target: str, method: str, message: Json, metadata: Mapping[str, Json] | None
 ) -> dict[str, Json]:
     """Make the call and return its result. The arguments are those of the handler.
 
@@ -57,12 +57,10 @@ async def call(
         Retry: The call may succeed later.
     """
     try:
-        check({"target": target, "method": method, "metadata": metadata, "token": token,
-               "secrets": secrets})  # fmt: skip
+        server, unary, values = parse_target(target), parse_method(method), read_metadata(metadata)
     except InvalidValue as error:
         raise GiveUp(str(error)) from None
-    attempt = _Attempt(job, parse_target(target), parse_method(method), configuration.load())
-    return await attempt.run(message, metadata, token, secrets)
+    return await _Attempt(job, server, unary, configuration.load()).run(message, values)
 
 
 class _Attempt:
@@ -75,35 +73,26 @@ class _Attempt:
         self._settings = settings
         self._secrets: list[str] = []
 
-    async def run(
-        self,
-        message: Json,
-        metadata: Mapping[str, str],
-        token: str | None,
-        secrets: Mapping[str, str],
-    ) -> dict[str, Json]:
-        pairs = [*metadata.items(), *self._authentication(token, secrets)]
+    async def run(self, message: Json, metadata: Mapping[str, MetadataValue]) -> dict[str, Json]:
+        pairs = [(key, self._filled(value)) for key, value in metadata.items()]
         with self._judged():
             async with channels().use(self._target, self._settings) as channel:
                 unary, request = await self._prepare(channel, message, pairs)
                 response = await self._send(channel, request, pairs)
         return await self._result(unary, response)
 
-    def _authentication(self, token: str | None, secrets: Mapping[str, str]) -> Metadata:
-        pairs = []
-        named = {**secrets} if token is None else {**secrets, "authorization": token}
-        for key, name in named.items():
-            # A job could name a server of its author, so a secret goes only where the worker says.
-            if self._target.authority not in self._settings.secrets.get(name, ()):
-                raise GiveUp(
-                    f"the secret {name!r} must not be sent to {self._target.authority} by this "
-                    "worker; an operator can add the target in [kinds.grpc.secrets]"
-                )
-            value, *_ = secret(name)
-            self._secrets.append(value)
-            pairs.append((key, f"Bearer {value}" if name == token and key == "authorization"
-                          else value))  # fmt: skip
-        return pairs
+    def _filled(self, value: MetadataValue) -> str:
+        if value.secret is None:
+            return value.text
+        # A job could name a server of its author, so a secret goes only where the worker says.
+        if self._target.authority not in self._settings.secrets.get(value.secret, ()):
+            raise GiveUp(
+                f"the secret {value.secret!r} must not be sent to {self._target.authority} by this "
+                "worker; an operator can add the target in [kinds.grpc.secrets]"
+            )
+        current, *_ = secret(value.secret)
+        self._secrets.append(current)
+        return value.text + current
 
     async def _prepare(
         self, channel: grpc.aio.Channel, message: Json, metadata: Metadata
@@ -172,8 +161,8 @@ class _Attempt:
             raise self._ending(where, error) from None
         except TimeoutError:
             raise Retry(f"{where}: the server did not describe the service in time") from None
-        except socket.gaierror as error:
-            raise Retry(f"{where}: the host cannot be resolved: {error.strerror}") from None
+        except RequestFailed as error:
+            raise Retry(f"{where}: {error}") from None
         except (GiveUp, ConfigError) as error:
             raise type(error)(f"{where}: {self._without_secrets(str(error))}") from None
 
