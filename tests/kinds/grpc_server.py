@@ -38,8 +38,7 @@ class Shop:
     def note(self, context: grpc.ServicerContext, **more: Any) -> None:
         metadata = {key: str(value) for key, value in context.invocation_metadata()}
         left = context.time_remaining()
-        attempt = metadata.get("tenure-attempt")
-        line = json.dumps({"metadata": metadata, "attempt": attempt, "time_left": left, **more})
+        line = json.dumps({"metadata": metadata, "time_left": left, **more})
         with self._lock, self._requests.open("a") as file:
             file.write(line + "\n")
 
@@ -49,12 +48,12 @@ class Shop:
         if word == "status":
             name, _, pushback = rest.partition(":")
             if pushback:
-                context.set_trailing_metadata([("grpc-retry-pushback-ms", pushback)])
+                context.set_trailing_metadata((("grpc-retry-pushback-ms", pushback),))
             context.abort(grpc.StatusCode[name], f"because of {order.number}")
         elif word == "once":
             # The first attempt of a job fails, by what the metadata say.
             if dict(context.invocation_metadata())["tenure-attempt"] == "1":
-                context.set_trailing_metadata([("grpc-retry-pushback-ms", "0")])
+                context.set_trailing_metadata((("grpc-retry-pushback-ms", "0"),))
                 context.abort(grpc.StatusCode.UNAVAILABLE, "not yet")
         elif word == "slow":
             ended = threading.Event()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import signal
 import subprocess
@@ -101,9 +100,7 @@ def _issue(
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     issuer, signing_key = authority or (subject, key)
     now = datetime.now(UTC)
-    alternatives = [x509.DNSName(host) for host in hosts] or [
-        x509.IPAddress(ipaddress.ip_address("192.0.2.1"))
-    ]
+    alternatives = [x509.DNSName(host) for host in hosts or ("nothing.example",)]
     certificate = (
         x509.CertificateBuilder()
         .subject_name(subject)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from support.processes import wait_for
 from support.workers import Worker
 from tenure import Tenure
 from tenure._model.job import State
@@ -63,7 +64,7 @@ def test_a_worker_process_makes_calls_and_survives_what_ends_it(
         assert stage.has_read(item="slow")
         log = first.log()
     with worker(db, stage, kinds="grpc") as second:
-        assert stage.has_read(within=30, item="slow", attempt="2")
+        assert wait_for(lambda: len(stage.requests(item="slow")) == 2, 30)
         log += second.log()
         app.admin.jobs.cancel([slow.id], grpc_stage.BY)
         ended = slow.wait(30).get()

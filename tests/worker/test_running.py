@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections import Counter
 from datetime import timedelta
+from typing import Any
 
 from support.store import Database
 from tenure import AsyncJob, Job, Tenure
@@ -252,7 +253,7 @@ async def test_a_handler_knows_how_much_of_its_timeout_is_left(apps: Apps) -> No
     def in_thread(job: Job) -> float | None:
         return None if job.time_left is None else job.time_left.total_seconds()
 
-    tasks = [
+    tasks: list[Any] = [
         app.task(name="loop", timeout=50)(on_loop),
         app.task(name="thread", timeout=50)(in_thread),
         app.task(name="unlimited", timeout=None)(on_loop),

@@ -155,6 +155,9 @@ def _dial(
         ("grpc.max_send_message_length", settings.max_message),
         # The size limit applies before decompression, so compressed messages are refused.
         ("grpc.compression_enabled_algorithms_bitset", _IDENTITY_ONLY),
+        # A job has its own backoff. After it, a channel must not refuse to connect.
+        ("grpc.initial_reconnect_backoff_ms", 100),
+        ("grpc.max_reconnect_backoff_ms", 1000),
         ("grpc.keepalive_time_ms", int(_PING_EVERY * 1000)),
         ("grpc.keepalive_timeout_ms", int(_PONG_WITHIN * 1000)),
         ("grpc.primary_user_agent", f"tenure/{version('tenure')}"),
