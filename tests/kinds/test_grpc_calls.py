@@ -278,7 +278,7 @@ async def test_a_service_that_the_server_does_not_have_gives_up(app: Tenure, sta
     assert "the server does not describe the service shop.Nothing" in why
 
 
-async def test_the_schema_is_asked_for_again_after_unimplemented(app: Tenure, stage: Stage) -> None:
+async def test_a_schema_is_dropped_after_unimplemented(app: Tenure, stage: Stage) -> None:
     await ended(app, stage.target(), PLACE)
     assert len(schema.SCHEMAS) == 1
 
@@ -294,7 +294,7 @@ async def test_an_old_schema_in_the_cache_is_replaced(app: Tenure, stage: Stage)
     key = ("server", (target, int(port)), "shop.Orders")
     old = grpc_shop.shop()
     del old[1].service[0].method[:]
-    schema.SCHEMAS.put(key, schema.Schema({file.name: file for file in old}))
+    schema.SCHEMAS.put(key, schema.ServiceSchema({file.name: file for file in old}))
 
     row = await ended(app, stage.target(), PLACE)
 

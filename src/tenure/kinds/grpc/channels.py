@@ -20,7 +20,7 @@ import grpc
 from tenure.errors import ConfigError
 from tenure.kinds.grpc import settings
 from tenure.kinds.grpc.settings import GrpcSettings
-from tenure.kinds.grpc.target import Target
+from tenure.kinds.grpc.target import GrpcTarget
 from tenure.kinds.http.lookup import look_up
 
 _MAX_ADDRESSES = 16
@@ -49,7 +49,9 @@ class Channels:
         self._open: dict[Key, _Open] = {}
 
     @asynccontextmanager
-    async def use(self, target: Target, settings: GrpcSettings) -> AsyncIterator[grpc.aio.Channel]:
+    async def use(
+        self, target: GrpcTarget, settings: GrpcSettings
+    ) -> AsyncIterator[grpc.aio.Channel]:
         """Lend a channel to the target.
 
         Raises:
@@ -100,7 +102,7 @@ def channels() -> Channels:
     return _CHANNELS[loop]
 
 
-async def resolve(target: Target, settings: GrpcSettings) -> tuple[str, ...]:
+async def resolve(target: GrpcTarget, settings: GrpcSettings) -> tuple[str, ...]:
     """Return the target's addresses, all of one family, in the resolver's order.
 
     Raises:
@@ -116,7 +118,7 @@ async def resolve(target: Target, settings: GrpcSettings) -> tuple[str, ...]:
 
 
 def _credentials(
-    target: Target, configured: GrpcSettings
+    target: GrpcTarget, configured: GrpcSettings
 ) -> tuple[grpc.ChannelCredentials | None, bytes]:
     """Return the TLS credentials, or None for plaintext, and a fingerprint of them.
 
@@ -135,7 +137,7 @@ def _credentials(
 
 
 def _dial(
-    target: Target,
+    target: GrpcTarget,
     addresses: Sequence[str],
     settings: GrpcSettings,
     credentials: grpc.ChannelCredentials | None,

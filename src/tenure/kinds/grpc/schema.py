@@ -102,7 +102,7 @@ class Unary(NamedTuple):
             raise ValueError(f"it does not fit the type {name}: {error}") from None
 
 
-class Schema:
+class ServiceSchema:
     """The types of a service and of everything that it uses."""
 
     def __init__(self, files: Mapping[str, descriptor_pb2.FileDescriptorProto]) -> None:
@@ -140,7 +140,7 @@ class Schema:
 
 @dataclass(slots=True)
 class _Cached:
-    schema: Schema
+    schema: ServiceSchema
     until: float
 
 
@@ -151,7 +151,7 @@ class SchemaCache:
         self._clock = clock
         self._schemas: dict[tuple[object, ...], _Cached] = {}
 
-    def get(self, key: tuple[object, ...]) -> Schema | None:
+    def get(self, key: tuple[object, ...]) -> ServiceSchema | None:
         """Return the schema, or None if it isn't known or too old."""
         cached = self._schemas.pop(key, None)
         if cached is None or cached.until <= self._clock():
@@ -159,7 +159,7 @@ class SchemaCache:
         self._schemas[key] = cached
         return cached.schema
 
-    def put(self, key: tuple[object, ...], schema: Schema) -> None:
+    def put(self, key: tuple[object, ...], schema: ServiceSchema) -> None:
         """Keep a schema. The one that was not used for longest makes room for it."""
         self._schemas.pop(key, None)
         self._schemas[key] = _Cached(schema, self._clock() + _KEPT_FOR)
@@ -177,7 +177,7 @@ class SchemaCache:
 SCHEMAS = SchemaCache()
 
 
-def from_file(file: Path) -> Schema:
+def from_file(file: Path) -> ServiceSchema:
     """Return the schema of a descriptor set, as `protoc --include_imports` writes it.
 
     Raises:
@@ -193,7 +193,7 @@ def from_file(file: Path) -> Schema:
         descriptors = descriptor_pb2.FileDescriptorSet()
         try:
             descriptors.ParseFromString(settings.read(file))
-            schema = Schema({each.name: each for each in descriptors.file})
+            schema = ServiceSchema({each.name: each for each in descriptors.file})
         except (DecodeError, GiveUp) as error:
             raise ConfigError(
                 f"{file} must be a descriptor set with all imports: {error}; write it with "
@@ -205,7 +205,7 @@ def from_file(file: Path) -> Schema:
 
 async def from_server(
     channel: grpc.aio.Channel, service: str, *, metadata: Metadata, within: float | None
-) -> Schema:
+) -> ServiceSchema:
     """Ask a server to describe a service.
 
     Raises:
@@ -223,7 +223,7 @@ async def from_server(
                 if error.code() is not grpc.StatusCode.UNIMPLEMENTED:
                     raise
             else:
-                return Schema(files)
+                return ServiceSchema(files)
     raise GiveUp(
         "the server has no reflection; enable it there, or name a descriptor set of this target in "
         "[kinds.grpc.descriptors]"

@@ -19,7 +19,7 @@ _NAMES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Certificate:
+class GrpcCertificate:
     """The files of a client certificate and its private key, in PEM."""
 
     cert: Path
@@ -28,12 +28,12 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True)
 class GrpcSettings:
-    """The settings of gRPC work. Targets are written as in `Target.authority`."""
+    """The settings of gRPC work. Targets are written as in `GrpcTarget.authority`."""
 
     rules: AddressRules
     plaintext: frozenset[str]
     ca_file: Path | None
-    certificates: Mapping[str, Certificate]
+    certificates: Mapping[str, GrpcCertificate]
     descriptors: Mapping[str, Path]
     secrets: Mapping[str, frozenset[str]]
     max_message: int
@@ -136,8 +136,8 @@ def _path(name: str, value: object) -> Path:
     return Path(value)
 
 
-def _certificates(table: Mapping[str, Any]) -> Mapping[str, Certificate]:
-    pairs: dict[str, Certificate] = {}
+def _certificates(table: Mapping[str, Any]) -> Mapping[str, GrpcCertificate]:
+    pairs: dict[str, GrpcCertificate] = {}
     for target, files in table.items():
         if not isinstance(files, dict) or files.keys() != {"cert", "key"}:
             raise ConfigError(
@@ -145,7 +145,7 @@ def _certificates(table: Mapping[str, Any]) -> Mapping[str, Certificate]:
                 "as {cert = '/etc/tenure/client.pem', key = '/etc/tenure/client.key'}"
             )
         names = f"certificates.{target}.cert", f"certificates.{target}.key"
-        pairs[_target("certificates", target)] = Certificate(
+        pairs[_target("certificates", target)] = GrpcCertificate(
             _path(names[0], files["cert"]), _path(names[1], files["key"])
         )
     return pairs

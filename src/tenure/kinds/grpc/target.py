@@ -25,7 +25,7 @@ _RESERVED = {
 _SECRET = {"authorization", "cookie", "proxy-authorization"}
 
 
-class Target(NamedTuple):
+class GrpcTarget(NamedTuple):
     """A server's host and port. The host has no brackets and is in lower case."""
 
     host: str
@@ -61,7 +61,7 @@ class MetadataValue(NamedTuple):
     secret: str | None = None
 
 
-def parse_target(text: object) -> Target:
+def parse_target(text: object) -> GrpcTarget:
     """Return the host and port. Raise InvalidValue for anything else, such as a scheme."""
     host, colon, port = text.rpartition(":") if isinstance(text, str) else ("", "", "")
     bracketed = _IPV6.fullmatch(host)
@@ -77,7 +77,7 @@ def parse_target(text: object) -> Target:
             f"target must be HOST:PORT without a scheme, got {text!r}; write it as "
             "'billing.example.com:443'"
         )
-    return Target((bracketed[1] if bracketed else host).lower().removesuffix("."), int(port))
+    return GrpcTarget((bracketed[1] if bracketed else host).lower().removesuffix("."), int(port))
 
 
 def parse_method(text: object) -> Method:

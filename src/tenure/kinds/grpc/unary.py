@@ -20,12 +20,12 @@ from tenure.job import AsyncJob
 from tenure.kinds.grpc import schema
 from tenure.kinds.grpc import settings as configuration
 from tenure.kinds.grpc.channels import channels
-from tenure.kinds.grpc.schema import SCHEMAS, Metadata, Mismatch, Schema, Unary
+from tenure.kinds.grpc.schema import SCHEMAS, Metadata, Mismatch, ServiceSchema, Unary
 from tenure.kinds.grpc.settings import GrpcSettings
 from tenure.kinds.grpc.target import (
     MetadataValue,
     Method,
-    Target,
+    GrpcTarget,
     parse_method,
     parse_target,
     read_metadata,
@@ -65,7 +65,7 @@ async def call(
 
 class _Attempt:
     def __init__(
-        self, job: AsyncJob, target: Target, method: Method, settings: GrpcSettings
+        self, job: AsyncJob, target: GrpcTarget, method: Method, settings: GrpcSettings
     ) -> None:
         self._job = job
         self._target = target
@@ -117,7 +117,7 @@ class _Attempt:
         except Mismatch as error:
             raise GiveUp(str(error)) from None
 
-    async def _encode(self, known: Schema, message: Json) -> tuple[Unary, bytes]:
+    async def _encode(self, known: ServiceSchema, message: Json) -> tuple[Unary, bytes]:
         unary = known.method(self._method)
         # A large message takes long enough to delay the other jobs of the loop.
         return unary, await asyncio.to_thread(unary.encode, message)
