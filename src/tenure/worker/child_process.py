@@ -80,6 +80,8 @@ class WorkerOptions:
     max_jobs: int | None = None
     max_memory: int | None = None
     kinds: list[str] = field(default_factory=list)
+    # The lease for every claim, in seconds.
+    lease: float | None = None
 
     @property
     def spare(self) -> float:
@@ -134,6 +136,7 @@ class ChildProcess:
             queues=self._plan.queues,
             kinds=self._plan.kinds,
             slots=self._plan.slots,
+            lease=self._plan.lease,
             places=self._places,
             board_fd=self._board_fd,
             channel_fd=theirs.fileno(),

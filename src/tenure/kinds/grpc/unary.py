@@ -23,9 +23,9 @@ from tenure.kinds.grpc.channels import channels
 from tenure.kinds.grpc.schema import SCHEMAS, Metadata, Mismatch, ServiceSchema, Unary
 from tenure.kinds.grpc.settings import GrpcSettings
 from tenure.kinds.grpc.target import (
+    GrpcTarget,
     MetadataValue,
     Method,
-    GrpcTarget,
     parse_method,
     parse_target,
     read_metadata,
