@@ -11,6 +11,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, Unpack, overload
 
 from tenure import _bulk_enqueue, _wiring, kinds
@@ -33,6 +34,7 @@ from tenure.task import BoundCall, JobTask, Registered, Seconds, Task, check_nam
 if TYPE_CHECKING:
     from tenure._schedule_spec import DeclaredFields
     from tenure.admin import Admin
+    from tenure.kinds.grpc import GrpcCall
     from tenure.kinds.http import HttpCalls
     from tenure.kinds.shell import ShellCall
 
@@ -340,6 +342,13 @@ class Tenure:
             A connection, or None to use Tenure's own.
         """
         return None
+
+    @property
+    def grpc(self) -> "GrpcCall":
+        """Calls of gRPC methods as jobs: `app.grpc("shop:443", "shop.Orders/Place").enqueue()`."""
+        from tenure.kinds.grpc import GrpcCall  # noqa: PLC0415 - a kind is loaded on first use
+
+        return GrpcCall(partial(WorkCall, self, "tenure.grpc"))
 
     def load_tasks(self) -> None:
         """Import the modules in `imports`. Each of a worker's processes calls this."""

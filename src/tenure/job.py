@@ -83,6 +83,7 @@ class LeaseState:
         "settled",
         "show_output",
         "stop_within",
+        "timeout_at",
         "trusted_until",
     )  # fmt: skip
 
@@ -93,6 +94,8 @@ class LeaseState:
         self.lost: bool = False
         self.settled: bool = False
         self.completed_in_caller_transaction: bool = False
+        # When the attempt times out, by `boottime`.
+        self.timeout_at: float = math.inf
         self.follow_ups: list[NewJob] = []
         self.connection: Any = None
         self.log: Callable[[], str | None] = _no_log
@@ -232,6 +235,16 @@ class _Handle:
         If so, the job ends as `cancelled`, unless the handler still returns a result.
         """
         return self._grip.cancel_requested
+
+    @property
+    def time_left(self) -> timedelta | None:
+        """How long this attempt may still run before its timeout, or None without a limit.
+
+        Pass it on as the deadline of a request to another system.
+        """
+        if math.isinf(self._grip.timeout_at):
+            return None
+        return timedelta(seconds=max(self._grip.timeout_at - boottime(), 0.0))
 
     def finished(
         self,

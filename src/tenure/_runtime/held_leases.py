@@ -130,6 +130,7 @@ class HeldLease:
         self.started_at = now
         limit = self.time_limit
         self.timeout_at = NEVER if limit is None else now + limit.total_seconds()
+        self.lease_state.timeout_at = self.timeout_at
         self.phase = phase
         if self._board is not None and self.slot_index is not None:
             self._board.begin(self.slot_index, phase, now)

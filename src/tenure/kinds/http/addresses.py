@@ -173,6 +173,8 @@ class AddressRules:
 
     allow: Sequence[Entry] = ()
     public: bool = True
+    # The table of the configuration, which the messages name.
+    table: str = "[kinds.http]"
 
     def check_host(self, host: str, port: int) -> None:
         """Refuse what needs no lookup: a metadata service, a port, a host outside the allowlist.
@@ -182,16 +184,16 @@ class AddressRules:
         """
         if host in _METADATA_NAMES and not any(entry.has_host(host) for entry in self.allow):
             raise AddressRefused(
-                f"host {host!r} is a cloud metadata service; a worker calls it only if [kinds.http]"
+                f"host {host!r} is a cloud metadata service; a worker calls it only if {self.table}"
                 " allow names it"
             )
         entries = [entry for entry in self.allow if entry.has_port(port)]
         if any(entry.network is not None or entry.has_host(host) for entry in entries):
             return
         if port not in WEB_PORTS:
-            raise _port_refused(host, port)
+            raise _port_refused(host, port, self.table)
         if not self.public:
-            raise _not_listed(host)
+            raise _not_listed(host, self.table)
 
     def check(self, host: str, port: int, addresses: Iterable[Address]) -> None:
         """Check every address of a host.
@@ -210,40 +212,40 @@ class AddressRules:
         is_named = any(entry.has_host(host) for entry in entries)
         is_listed = any(entry.has_address(address) for entry in entries)
         if port not in WEB_PORTS and not (is_named or is_listed):
-            raise _port_refused(host, port)
+            raise _port_refused(host, port, self.table)
         inner = embedded(address)
         if inner is not None:
             # A translator would forward to the inner address, so both must be allowed.
             if not is_listed:
-                raise _refused(host, "a translated or reserved")
+                raise _refused(host, "a translated or reserved", self.table)
             self._check_address(host, port, inner)
             return
         kind = special_kind(address)
         if is_listed or (is_named and (kind is None or kind in _INTERNAL)):
             return
         if kind is not None:
-            raise _refused(host, kind)
+            raise _refused(host, kind, self.table)
         if not self.public:
-            raise _not_listed(host)
+            raise _not_listed(host, self.table)
 
 
-def _port_refused(host: str, port: int) -> AddressRefused:
+def _port_refused(host: str, port: int, table: str) -> AddressRefused:
     return AddressRefused(
         f"port must be 80 or 443, got {port} of host {host!r}; add "
-        f'"{_bracketed(host)}:{port}" to allow in [kinds.http] of the worker'
+        f'"{_bracketed(host)}:{port}" to allow in {table} of the worker'
     )
 
 
-def _not_listed(host: str) -> AddressRefused:
+def _not_listed(host: str, table: str) -> AddressRefused:
     return AddressRefused(
-        f"host {host!r} is not in allow of [kinds.http], and the worker calls only hosts that are; "
+        f"host {host!r} is not in allow of {table}, and the worker calls only hosts that are; "
         "add it there"
     )
 
 
-def _refused(host: str, kind: str) -> AddressRefused:
+def _refused(host: str, kind: str, table: str) -> AddressRefused:
     return AddressRefused(
-        f"host {host!r} has {kind} address; a worker calls it only if allow in [kinds.http] names "
+        f"host {host!r} has {kind} address; a worker calls it only if allow in {table} names "
         "the host or the network"
     )
 
