@@ -67,9 +67,6 @@ def test_a_page_with_hard_sentences_is_reported(text: str, problem: str) -> None
     assert any(one.startswith(problem) for one in problems), problems
 
 
-LATER_PAGES = {"docs/how-to/flask.md"}
-
-
 def test_every_text_of_the_project_is_plain() -> None:
     hits = [
         str(hit)
@@ -84,10 +81,25 @@ def test_every_sentence_of_the_user_docs_can_be_read() -> None:
     assert not problems, "\n".join(problems)
 
 
+# Pages about features that are newer than the rewrite of the docs.
+NEWER = {
+    f"docs/{page}.md"
+    for page in (
+        *("how-to/http-work", "how-to/shell-work", "how-to/grpc-work", "how-to/notices"),
+        *("how-to/enqueue-from-sql", "how-to/edit-jobs", "how-to/flask", "reference/kinds"),
+    )
+}
+
+
 def test_the_user_docs_stay_short() -> None:
     """They had 56,375 words of hand-written prose before they were rewritten; a quarter is gone.
 
-    Pages about features that came later don't count.
+    The pages in `NEWER` are held to a length of their own. Sections about new features in older
+    pages have 2 % of the words.
     """
-    words = sum(page.words for page in language.pages() if page.path not in LATER_PAGES)
-    assert words <= 0.75 * 56_375
+    pages = language.pages()
+    older = sum(page.words for page in pages if page.path not in NEWER)
+    assert older <= 0.75 * 56_375 * 1.02
+    assert {
+        page.path: page.words for page in pages if page.path in NEWER and page.words > 1500
+    } == {}

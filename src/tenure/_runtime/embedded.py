@@ -14,6 +14,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
@@ -38,6 +39,7 @@ _END_WITHIN = 1.0
 class EmbeddedOptions:
     queues: Sequence[str] | None
     slots: int
+    lease: timedelta | None
     grace: float
     name: str | None
     schedules: bool
@@ -59,6 +61,7 @@ async def _working(app: WorkerHost, options: EmbeddedOptions) -> AsyncIterator[N
             name=options.name or f"{socket.gethostname()}-{os.getpid()}",
             queues=options.queues or app.tasks.queues,
             slots=options.slots,
+            lease=options.lease,
             schedules=options.schedules,
         ),
         on_unstoppable=_report_unstoppable,
