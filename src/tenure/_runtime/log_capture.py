@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import threading
 from collections import deque
 from collections.abc import Iterator
 from contextvars import ContextVar
@@ -97,6 +98,7 @@ class LogTailHandler(logging.Handler):
 
 _handler = LogTailHandler()
 _users = 0
+_lock = threading.Lock()
 
 
 @contextlib.contextmanager
@@ -104,12 +106,14 @@ def capture_logs() -> Iterator[None]:
     """Capture the logs of this process's jobs inside the block."""
     global _users  # noqa: PLW0603 - the root logger is one for all
     root = logging.getLogger()
-    # First, so the other handlers see the fields.
-    root.handlers = [_handler, *(other for other in root.handlers if other is not _handler)]
-    _users += 1
+    with _lock:  # Workers on other threads start and stop too.
+        # First, so the other handlers see the fields.
+        root.handlers = [_handler, *(other for other in root.handlers if other is not _handler)]
+        _users += 1
     try:
         yield
     finally:
-        _users -= 1
-        if not _users:
-            root.removeHandler(_handler)
+        with _lock:
+            _users -= 1
+            if not _users:
+                root.removeHandler(_handler)
