@@ -18,6 +18,7 @@ from tenure._declarations import DeclaredSchedules, require_parentheses
 from tenure._hooks.middleware import Hooks
 from tenure._model.event import JobEventName, WorkerEventName
 from tenure._registry import Registry, require_sequence
+from tenure._rules.leasing import read_claim_lease
 from tenure._rules.payload import check_key
 from tenure._rules.sealing import Codec
 from tenure._settings import calling_module, database_url, ordered, resolve
@@ -32,6 +33,8 @@ from tenure.task import BoundCall, JobTask, Registered, Seconds, Task, check_nam
 if TYPE_CHECKING:
     from tenure._schedule_spec import DeclaredFields
     from tenure.admin import Admin
+    from tenure.kinds.http import HttpCalls
+    from tenure.kinds.shell import ShellCall
 
 
 class Tenure:
@@ -177,6 +180,20 @@ class Tenure:
         from tenure.admin import Admin  # noqa: PLC0415 - programs that only enqueue
 
         return Admin(self.engine)
+
+    @property
+    def http(self) -> "HttpCalls":
+        """HTTP requests as jobs. A worker started with `--kinds http` sends them."""
+        from tenure.kinds.http import HttpCalls  # noqa: PLC0415 - programs that send none
+
+        return HttpCalls(lambda arguments: WorkCall(self, "tenure.http", arguments))
+
+    @property
+    def shell(self) -> "ShellCall":
+        """Commands as jobs. A worker started with `--kinds shell` runs them."""
+        from tenure.kinds.shell import ShellCall  # noqa: PLC0415 - programs that run none
+
+        return ShellCall(lambda arguments: WorkCall(self, "tenure.shell", arguments))
 
     @overload
     def task(  # type: ignore[overload-overlap]  # As in Decorator.
@@ -456,6 +473,7 @@ class Tenure:
         queues: Sequence[str] | None = None,
         kinds: Sequence[str] | None = None,
         concurrency: int | None = None,
+        lease: Seconds | None = None,
         grace: Seconds | None = None,
         name: str | None = None,
         schedules: bool | None = None,
@@ -470,11 +488,14 @@ class Tenure:
             queues: The queues to serve (default: the tasks' queues, and `"default"`).
             kinds: The kinds of work to run besides your tasks, such as `["http"]` (default: none).
             concurrency: How many jobs run concurrently (default: 10).
+            lease: The lease of each job that this worker claims (default: the job's, task's,
+                queue's or installation's).
             grace: How long running jobs have to finish when the block ends (default: 25 s).
             name: The worker's name, as shown in lists (default: host and pid).
             schedules: Whether to run schedules too (default: True).
 
         Raises:
+            InvalidValue: `lease` is too short to be renewed in time, or longer than a day.
             SchemaError: The database schema is incompatible with this release.
         """
         from tenure._runtime.embedded import inside  # noqa: PLC0415 - programs that only enqueue
@@ -488,6 +509,7 @@ class Tenure:
                 "queues", None if queues is None else require_sequence(queues, "queues")
             ),
             slots=resolve("concurrency", concurrency),
+            lease=read_claim_lease(resolve("lease", lease), defaults=self.defaults),
             grace=duration(limit).total_seconds(),
             name=resolve("name", name),
             schedules=resolve("schedules", schedules),

@@ -21,7 +21,7 @@ _FORMAT = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s", "
 class LogTail:
     """A job's last log lines, up to a limit."""
 
-    __slots__ = ("_limit", "_lines", "_size", "check", "job")
+    __slots__ = ("_limit", "_lines", "_output", "_size", "check", "job")
 
     def __init__(self, job: JobRow, limit: int = MAX_LOG) -> None:
         self.job = job
@@ -29,6 +29,7 @@ class LogTail:
         self.check: Callable[[], None] | None = None
         # Most handlers log nothing.
         self._lines: deque[str] | None = None
+        self._output: str | None = None
         self._size = 0
         self._limit = limit
 
@@ -42,8 +43,15 @@ class LogTail:
         while self._size > self._limit and len(lines) > 1:
             self._size -= len(lines.popleft()) + 1
 
+    def show_output(self, text: str) -> None:
+        """Put a command's output after the lines, instead of the output shown before."""
+        self._output = text[-self._limit :]
+
     def text(self) -> str | None:
-        return "\n".join(list(self._lines)) if self._lines else None
+        text = "\n".join(list(self._lines)) if self._lines else None
+        if self._output:
+            text = self._output if text is None else f"{text}\n{self._output}"[-self._limit :]
+        return text
 
 
 CURRENT: ContextVar[LogTail] = ContextVar("tenure_excerpt")
