@@ -140,6 +140,10 @@ rerun-failed *args:
 docs-drivers:
     TENURE_MATRIX=1 {{ pytest }} tests/drivers
 
+# List each requirement of tests/requirements.md with the tests that show it: `just requirements R8 R17`.
+requirements *args:
+    @{{ bin }}/python -m support.requirements "$@"
+
 # Write docs/reference/names.md, the list of every public name.
 docs-names:
     {{ bin }}/python -m support.surfaces --page > .cache/names.md

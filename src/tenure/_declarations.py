@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from tenure._model.job import NewJob
 from tenure._rules.arguments import Parameters
 from tenure.errors import InvalidValue
 from tenure.task import Definition, Registered, new_job
@@ -38,20 +39,33 @@ class DeclaredSchedules(Mapping[str, "NewSchedule"]):
         cron: str | None,
         fields: "DeclaredFields",
     ) -> None:
+        definition = _definition(task, app)
+        known_as = definition.name if name is None else name
+        job = new_job(definition, {}, _arguments(definition, known_as, fields.get("args")))
+        self._add(known_as, job, cron, fields)
+
+    def add_work(
+        self, job: NewJob, *, name: str | None, cron: str | None, fields: "DeclaredFields"
+    ) -> None:
+        """Add a schedule for work of a built-in kind."""
+        if name is None:
+            raise InvalidValue('a schedule with work= needs a name; write name="nightly"')
+        if "args" in fields:
+            raise InvalidValue("args has no effect with work=: the work has its arguments; omit it")
+        self._add(name, job, cron, fields)
+
+    def _add(self, known_as: str, job: NewJob, cron: str | None, fields: "DeclaredFields") -> None:
         # Imported here because programs without schedules don't need cron expressions or time
         # zones.
         from tenure._schedule_spec import DeclaredFields, ScheduleSpec  # noqa: PLC0415
 
-        definition = _definition(task, app)
-        known_as = definition.name if name is None else name
-        job = new_job(definition, {}, _arguments(definition, known_as, fields.get("args")))
         spec = ScheduleSpec({**fields, "cron": cron}, DeclaredFields.__optional_keys__ | {"cron"})
         new = spec.declared(known_as, job)
         # Repeating a declaration is harmless. It happens when a module is loaded under two names.
         if self._schedules.setdefault(known_as, new) != new:
             raise InvalidValue(
                 f"two schedules are named {known_as!r}, of {self[known_as].job.task} and of "
-                f'{definition.name}; give one of them another name, as in name="{known_as}-2"'
+                f'{job.task}; give one of them another name, as in name="{known_as}-2"'
             )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
-from tenure import _settings
+from tenure import _settings, kinds
 from tenure._model.job import PRIORITIES
 from tenure._rules import payload
 from tenure._rules.arguments import Parameters
@@ -41,6 +41,10 @@ class Registry:
     def serve(self, queues: Iterable[str]) -> None:
         """Also serve these queues, even though no task names them."""
         self._served |= set(queues)
+
+    def add(self, definition: Definition) -> None:
+        """Register a task that is already defined, such as a kind of work."""
+        self._tasks[definition.name] = definition
 
     @property
     def names(self) -> Sequence[str]:
@@ -81,6 +85,11 @@ class Registry:
         names = (known_as, *aliases)
         for each in names:
             payload.check_name(each, "task")
+            if each in kinds.TASKS:
+                raise InvalidValue(
+                    f"the task name {each!r} is reserved for {kinds.TASKS[each].name} work; give "
+                    f"{_place(function)} another name="
+                )
             other = self._tasks.get(each)
             if other is not None and other.function is not function:
                 raise InvalidValue(

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Literal, TypedDict, cast
 
+from tenure import kinds
 from tenure._model.job import NewJob
 from tenure._model.schedule import (
     Missed,
@@ -30,7 +31,6 @@ from tenure.task import (
     Seconds,
     check_names,
     new_job,
-    unregistered_task,
 )
 
 DeclaredLiteral = Literal["declared"]
@@ -217,7 +217,7 @@ def _job(task: AnyTask, args: Mapping[str, object], options: EnqueueOptions) -> 
         return new_job(task.definition, options, named)
     if not isinstance(task, str):
         raise InvalidValue(f"task must be a task or a task's name, got {task!r}")
-    return new_job(unregistered_task(task), options, dict(args))
+    return new_job(kinds.definition(task), options, kinds.arguments(task, args))
 
 
 def _utc(at: datetime | None) -> datetime | None:

@@ -47,8 +47,10 @@ PROGRAM_SETTINGS: Mapping[str, SettingSpec] = {
     "program": SettingSpec(str, None, "Tenure(program=…)"),
     "version": SettingSpec(str, None, "Tenure(version=…)"),
     "queues": SettingSpec(list, None, "--queues"),
+    "kinds": SettingSpec(list, None, "--kinds"),
     "concurrency": SettingSpec(int, 10, "--concurrency", least=1),
     "processes": SettingSpec(int, 1, "--processes", least=1),
+    "lease": SettingSpec(float, None, "--lease", least=1),
     "grace": SettingSpec(float, 25.0, "--grace", least=0),
     "load_timeout": SettingSpec(float, 60.0, "--load-timeout", least=1),
     "max_jobs": SettingSpec(int, None, "--max-jobs", least=1),
@@ -90,6 +92,8 @@ def resolve(name: str, given: Any = None, *, built_in: Any = None) -> Any:
     file = _file()
     if file is not None:
         value = _read(file).get(name)
+        if name == "kinds" and isinstance(value, dict):
+            value = value.get("run")
         if value not in (None, "", []):
             return _checked(name, _typed(source.kind, value), value, file)
     return source.built_in if built_in is None else built_in
@@ -105,6 +109,16 @@ def database_url(given: str | None = None) -> str:
             'database_url = "postgresql://user@host/database" in tenure.toml'
         )
     return url
+
+
+def kind_table(kind: str) -> Mapping[str, Any]:
+    """Return the table `[kinds.KIND]` of tenure.toml, or an empty one."""
+    file = _file()
+    kinds = None if file is None else _read(file).get("kinds")
+    values = kinds.get(kind, {}) if isinstance(kinds, dict) else {}
+    if not isinstance(values, dict):
+        raise ConfigError(f"kinds.{kind} in {file} must be a table; write it as [kinds.{kind}]")
+    return values
 
 
 def size(name: str, text: str | None) -> int | None:

@@ -13,11 +13,12 @@ from collections.abc import (
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, Unpack, overload
 
-from tenure import _bulk_enqueue, _wiring
+from tenure import _bulk_enqueue, _wiring, kinds
 from tenure._declarations import DeclaredSchedules, require_parentheses
 from tenure._hooks.middleware import Hooks
 from tenure._model.event import JobEventName, WorkerEventName
 from tenure._registry import Registry, require_sequence
+from tenure._rules.leasing import read_claim_lease
 from tenure._rules.payload import check_key
 from tenure._rules.sealing import Codec
 from tenure._settings import calling_module, database_url, ordered, resolve
@@ -26,11 +27,13 @@ from tenure._typing import AJ, A, D, Decorator, E, J, L, M, P, R, T, W
 from tenure.config import DEFAULTS, Defaults, TaskOptions, duration
 from tenure.errors import InvalidValue
 from tenure.handle import Handle
+from tenure.kinds.call import WorkCall
 from tenure.task import BoundCall, JobTask, Registered, Seconds, Task, check_names
 
 if TYPE_CHECKING:
     from tenure._schedule_spec import DeclaredFields
     from tenure.admin import Admin
+    from tenure.kinds.http import HttpCalls
 
 
 class Tenure:
@@ -177,6 +180,13 @@ class Tenure:
 
         return Admin(self.engine)
 
+    @property
+    def http(self) -> "HttpCalls":
+        """HTTP requests as jobs. A worker started with `--kinds http` sends them."""
+        from tenure.kinds.http import HttpCalls  # noqa: PLC0415 - programs that send none
+
+        return HttpCalls(lambda arguments: WorkCall(self, "tenure.http", arguments))
+
     @overload
     def task(  # type: ignore[overload-overlap]  # As in Decorator.
         self, function: Callable[Concatenate[AJ, P], Coroutine[Any, Any, R]], /
@@ -253,9 +263,12 @@ class Tenure:
         /,
         *,
         name: str | None = None,
+        work: WorkCall | None = None,
         **fields: "Unpack[DeclaredFields]",
     ) -> Callable[[T], T]:
         """Enqueue a task on a schedule. Place this decorator above `@app.task`.
+
+        For an HTTP request, a command or a gRPC call, call this method with `work` instead.
 
         Pass exactly one of a cron expression, `every` or `at`. Workers and schedulers store the
         schedule when they start, and any of them can run it. A tick never creates two jobs.
@@ -263,6 +276,7 @@ class Tenure:
         Args:
             cron: A five-field cron expression, or a name such as `"@daily"`.
             name: The schedule's name (default: the task's name). Required for a second schedule.
+            work: What to enqueue instead of a task, such as `app.http.post(…)`. Needs a name.
             every: The interval between runs, at least 1 s, counted from the Unix epoch.
             at: Run once, at this aware datetime.
             timezone: The cron expression's time zone (default: `"UTC"`).
@@ -295,8 +309,15 @@ class Tenure:
                 return "short" if short else "full"
         """
         require_parentheses(cron)
+        if work is not None:
+            self.declared.add_work(work.bind().job, name=name, cron=cron, fields=fields)
 
         def decorate(task: T) -> T:
+            if work is not None:
+                raise InvalidValue(
+                    "a schedule with work= has no task; write app.schedule(…, work=…) as a call of "
+                    "its own"
+                )
             self.declared.add(task, app=self, name=name, cron=cron, fields=fields)
             return task
 
@@ -316,6 +337,19 @@ class Tenure:
         """Import the modules in `imports`. Each of a worker's processes calls this."""
         for name in self.imports:
             importlib.import_module(name)
+
+    def serve_kinds(self, names: Iterable[str]) -> None:
+        """Register these kinds of work, so that a worker runs their jobs. Workers call this.
+
+        Args:
+            names: The kinds, such as `["http"]`.
+
+        Raises:
+            ConfigError: A kind doesn't exist, its extra isn't installed, or its configuration is
+                invalid.
+        """
+        for definition in kinds.definitions(names):
+            self.tasks.add(definition)
 
     @overload
     def middleware(self, around: Literal["enqueue"], /) -> Callable[[E], E]: ...
@@ -429,7 +463,9 @@ class Tenure:
         self,
         *,
         queues: Sequence[str] | None = None,
+        kinds: Sequence[str] | None = None,
         concurrency: int | None = None,
+        lease: Seconds | None = None,
         grace: Seconds | None = None,
         name: str | None = None,
         schedules: bool | None = None,
@@ -442,16 +478,22 @@ class Tenure:
 
         Args:
             queues: The queues to serve (default: the tasks' queues, and `"default"`).
+            kinds: The kinds of work to run besides your tasks, such as `["http"]` (default: none).
             concurrency: How many jobs run concurrently (default: 10).
+            lease: The lease of each job that this worker claims (default: the job's, task's,
+                queue's or installation's).
             grace: How long running jobs have to finish when the block ends (default: 25 s).
             name: The worker's name, as shown in lists (default: host and pid).
             schedules: Whether to run schedules too (default: True).
 
         Raises:
+            InvalidValue: `lease` is too short to be renewed in time, or longer than a day.
             SchemaError: The database schema is incompatible with this release.
         """
         from tenure._runtime.embedded import inside  # noqa: PLC0415 - programs that only enqueue
 
+        named = None if kinds is None else require_sequence(kinds, "kinds")
+        self.serve_kinds(resolve("kinds", named) or ())
         limit = resolve("grace", grace, built_in=self.defaults.grace)
         async with inside(
             self,
@@ -459,6 +501,7 @@ class Tenure:
                 "queues", None if queues is None else require_sequence(queues, "queues")
             ),
             slots=resolve("concurrency", concurrency),
+            lease=read_claim_lease(resolve("lease", lease), defaults=self.defaults),
             grace=duration(limit).total_seconds(),
             name=resolve("name", name),
             schedules=resolve("schedules", schedules),

@@ -17,6 +17,7 @@ from tenure._model.outcome import Failed, Succeeded
 from tenure._model.schedule import NewSchedule, Timing
 from tenure._rules import erasure
 from tenure.admin import By, JobRequest, parse_selector
+from tenure.config import FOREVER
 from tenure.errors import Error, InvalidValue
 from tenure.types import ItemOutcome, OperationKind, OperationState
 
@@ -212,6 +213,14 @@ async def test_key_argument_and_id_select(db: Database, admin: Admin, selector: 
     assert (await state(db, first), await state(db, second)) == (None, "queued")
     assert columns_with(db.url, ERASED) == set()
     assert columns_with(db.url, OTHER) >= {("job", "args"), ("job_key", "key")}
+
+
+async def test_a_key_kept_forever_is_erased_with_its_job(db: Database, admin: Admin) -> None:
+    [made] = await db.run(db.real.jobs.enqueue([person(ERASED, key=ERASED, key_for=FOREVER)]))
+    admin.jobs.cancel([made.id], ANA)
+    admin.erase(SELECTOR.format(ERASED), ANA)
+    await done_by_a_worker(db)
+    assert await db.fetch("SELECT FROM tenure.job_key") == []
 
 
 async def test_a_key_that_outlived_its_job_is_erased(db: Database, admin: Admin) -> None:

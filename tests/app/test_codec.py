@@ -195,6 +195,27 @@ def test_jobs_that_are_not_sealed_run_too(sealing: Tenure, url: str) -> None:
     assert (run.job.id, run.job.result) == (plain.id, {"said": "plain"})
 
 
+def test_a_job_from_sql_is_stored_as_it_is_and_its_result_is_sealed(
+    sealing: Tenure, url: str
+) -> None:
+    says = declare(sealing)["says"]
+    [found] = fetch(url, """SELECT tenure.enqueue('says', '{"word": "plain"}') AS id""")
+    assert rows(url)[0]["args"] == {"word": "plain"}
+    [run] = drain(sealing)
+    assert run.job.id == found["id"]
+    assert says.handle(found["id"]).wait(timeout=60).result == {"said": "plain"}
+    [stored] = fetch(url, "SELECT result FROM tenure.job_archive")
+    assert list(stored["result"]) == ["$sealed"]
+
+
+def test_a_job_from_sql_that_pretends_to_be_sealed_is_refused(sealing: Tenure, url: str) -> None:
+    declare(sealing)
+    fetch(url, """SELECT tenure.enqueue('says', '{"$sealed": "cGxhaW4="}', max_attempts => 1)""")
+    [run] = drain(sealing)
+    assert isinstance(run.error, CodecError)
+    assert run.ending == "failed"
+
+
 def test_an_app_without_the_codec_fails_the_attempt_and_the_next_one_runs(
     sealing: Tenure, url: str
 ) -> None:

@@ -11,6 +11,8 @@ from tenure._model.ids import JobId, Json, Token, WorkerId
 # Most urgent first.
 PRIORITIES = range(9, -1, -1)
 DEFAULT_PRIORITY = 5
+# Kinds of work that need no function of the user's.
+KIND_NAMES = ("http", "shell", "grpc")
 # The key for middleware's fields in a job's meta, separate from Tenure's own.
 _FIELDS = "fields"
 

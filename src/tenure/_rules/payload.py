@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
@@ -49,6 +49,15 @@ def _written(value: Json, what: str) -> tuple[str, int]:
         return text, len(text) if text.isascii() else len(text.encode())
     except (TypeError, ValueError) as error:
         raise PayloadError(f"{what} cannot be written as JSON: {error}") from error
+
+
+def check_report(cursor: Json, items: Mapping[str, Json] | None) -> None:
+    """Raise InvalidValue or PayloadError if a report's cursor or items can't be stored."""
+    if cursor is not None:
+        encode(cursor, what="the cursor")
+    for key, item in (items or {}).items():
+        check_key(key, "an item's key")
+        encode(item, what="the items")
 
 
 def check_json(value: Json, what: str) -> None:

@@ -1,9 +1,11 @@
 """Settings that can be changed at run time: their names and valid values."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 
 from tenure._model.ids import Json
+from tenure._model.job import KIND_NAMES
 from tenure._rules import redaction
 from tenure._rules.leasing import check_ttl
 from tenure.config import DEFAULTS, LONGEST_WAIT, Backoff
@@ -41,8 +43,21 @@ def _share(name: str, value: Json) -> None:
         raise InvalidValue(f"{name} must be a number from 0 to 1, got {_shown(value)}")
 
 
+def _flag(name: str, value: Json) -> None:
+    if not isinstance(value, bool):
+        raise InvalidValue(f"{name} must be true or false, got {_shown(value)}")
+
+
 def _names(name: str, value: Json) -> None:  # noqa: ARG001 - the same signature for all
     redaction.check_names(value)
+
+
+def _kinds(name: str, value: Json) -> None:
+    if not isinstance(value, list) or not all(each in KIND_NAMES for each in value):
+        raise InvalidValue(
+            f"{name} must be a list of {', '.join(KIND_NAMES)}, got {_shown(value)}; write it as "
+            '["http"]'
+        )
 
 
 # Each setting and the check for its value; docs/reference/settings.md explains them.
@@ -53,12 +68,14 @@ SETTINGS: Mapping[str, Callable[[str, Json], None]] = {
     "backoff_base": _duration,
     "backoff_cap": _duration,
     "backoff_jitter": _share,
+    "backoff_enforced": _flag,
     "keep_archive_days": _count,
     "keep_attempts_days": _count,
     "keep_failed_days": _count,
     "keep_ticks_days": _count,
     "redact": _names,
     "keep_rollups_days": _count,
+    "enabled_kinds": _kinds,
 }
 
 BUILT_IN: Mapping[str, Json] = {
@@ -68,12 +85,14 @@ BUILT_IN: Mapping[str, Json] = {
     "backoff_base": DEFAULTS.backoff.base.total_seconds(),
     "backoff_cap": DEFAULTS.backoff.cap.total_seconds(),
     "backoff_jitter": DEFAULTS.backoff.jitter,
+    "backoff_enforced": False,
     "keep_archive_days": DEFAULTS.keep_archive.days,
     "keep_attempts_days": DEFAULTS.keep_attempts.days,
     "keep_failed_days": DEFAULTS.keep_failed.days,
     "keep_ticks_days": DEFAULTS.keep_ticks.days,
     "redact": [],
     "keep_rollups_days": DEFAULTS.keep_rollups.days,
+    "enabled_kinds": [],
 }
 
 
@@ -96,3 +115,10 @@ def backoff(changed: Mapping[str, Json], built_in: Backoff) -> Backoff:
         cap=built_in.cap if cap is None else timedelta(seconds=cap),
         jitter=built_in.jitter if jitter is None else jitter,
     )
+
+
+def enforced_backoff(changed: Mapping[str, Json]) -> Backoff | None:
+    """Return the backoff that the store enforces, without jitter, or None if it enforces none."""
+    if not changed.get("backoff_enforced"):
+        return None
+    return replace(backoff(changed, DEFAULTS.backoff), jitter=0.0)

@@ -66,6 +66,8 @@ class WorkerSettings:
 
     unknown_tasks: dict[str, None] = field(default_factory=dict)
     backoff: Backoff = field(default_factory=Backoff)
+    # The store's minimum, for the log. The store enforces it itself.
+    enforced_backoff: Backoff | None = None
     redactor: Redactor = field(default_factory=Redactor)
     peer_count: int = 1
 
@@ -329,7 +331,7 @@ class Dispatcher:
             unread = outcome.reason == "invalid_arguments"
             job = self._sealing.open_job_if_possible(held.job)
             error = self._settings.redactor.error(outcome.error, of=job, whole=unread)
-            _report(held, error, settlement)
+            _report(held, error, settlement, self._settings.enforced_backoff)
             # Dead letters are grouped and listed by signature, so it must not contain a secret.
             stored = replace(settlement.error or outcome.error, signature=error.signature)
             settlement = replace(settlement, error=stored)
@@ -399,10 +401,14 @@ def _is_plain(held: HeldLease) -> bool:
     )
 
 
-def _report(held: HeldLease, error: Error, settlement: Settlement) -> None:
-    then = "now a dead letter"
-    if settlement.after is not None:
-        then = f"retrying in {settlement.after.total_seconds():.0f} s"
+def _report(
+    held: HeldLease, error: Error, settlement: Settlement, enforced: Backoff | None
+) -> None:
+    then, after = "now a dead letter", settlement.after
+    if after is not None:
+        if enforced is not None:
+            after = max(after, lifecycle.delay(enforced, attempt=held.job.attempt, chance=0))
+        then = f"retrying in {after.total_seconds():.0f} s"
     log.warning(
         "job %s (%s): attempt %d of %d failed: %s: %s; %s\n%s",
         held.job.id,

@@ -8,6 +8,7 @@ import os
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
@@ -28,6 +29,7 @@ async def inside(
     *,
     queues: Sequence[str] | None,
     slots: int,
+    lease: timedelta | None,
     grace: float,
     name: str | None,
     schedules: bool,
@@ -39,6 +41,7 @@ async def inside(
         name=name or f"{socket.gethostname()}-{os.getpid()}",
         queues=queues or app.tasks.queues,
         slots=slots,
+        lease=lease,
         schedules=schedules,
     )
     runtime = WorkerRuntime(app, options, on_unstoppable=_report_unstoppable)

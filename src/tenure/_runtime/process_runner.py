@@ -9,6 +9,7 @@ import queue
 import socket
 import threading
 from contextvars import Context
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from tenure import _log
@@ -86,7 +87,7 @@ class HandlerRunner:
 
     def _handle(self, row: JobRow, lease: Lease) -> dict[str, Any]:
         task = self._tasks[row.task]
-        lease_state = LeaseState(lease, extended=lambda at: self._send({"extended": at}))
+        lease_state = LeaseState(lease, extended=self._extended)
         call: HandlerCall | None = None
         outcome: Outcome
         try:
@@ -101,6 +102,9 @@ class HandlerRunner:
                 error, task, self._why, time_limit(task, row.meta)
             )
         return process_protocol.ended(outcome, call.excerpt.text() if call else None, lease_state)
+
+    def _extended(self, sent_at: float, extend: timedelta | None) -> None:
+        self._send({"extended": sent_at, "extend": extend and extend.total_seconds()})
 
     def _call(self, call: HandlerCall, task: Definition, lease_state: LeaseState) -> object:
         if task.is_async:

@@ -217,6 +217,7 @@ class LeaseStore(Protocol):
         done: int | None = None,
         total: int | None = None,
         message: str | None = None,
+        extend: timedelta | None = None,
         also: Sequence[NewJob] = (),
         log: str | None = None,
     ) -> Op[ProgressResult]: ...

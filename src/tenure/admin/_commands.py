@@ -1,11 +1,13 @@
 """Write each command once, as a store operation, and make it callable sync or async."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from functools import wraps
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
+from tenure import kinds
 from tenure._model.audit import By
 from tenure._store.engine import Engine, Runner
+from tenure._store.port import Store
 from tenure._store.steps import Op, Rows, Step, TransactionMark, stepwise
 from tenure.errors import InvalidValue
 
@@ -28,6 +30,13 @@ class CommandGroup:
     async def _arun(self, op: Op[T]) -> T:
         """Async version of `_run`."""
         return await self._engine.arun(op)
+
+
+def check_kinds(store: Store, tasks: Collection[str]) -> Op[None]:
+    """Raise InvalidValue if one of these tasks is a kind of work that isn't enabled here."""
+    if not kinds.TASKS.keys().isdisjoint(tasks):
+        changed = yield from store.settings.changed()
+        kinds.check_enabled(tasks, changed.get("enabled_kinds"))
 
 
 async def on_a_thread(act: Callable[[], T]) -> T:

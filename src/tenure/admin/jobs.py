@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Final, Unpack
 from uuid import UUID
 
+from tenure import kinds
 from tenure._model.attempt import AttemptRow
 from tenure._model.audit import By
 from tenure._model.explanation import Explanation
@@ -28,12 +29,13 @@ from tenure.admin._commands import (
     AsyncTwin,
     CommandGroup,
     apply,
+    check_kinds,
     check_page_size,
 )
 from tenure.admin.edits import EditCommands
 from tenure.admin.search import Ids, SearchCommands
 from tenure.errors import InvalidValue, KeyHeldElsewhere, PayloadError
-from tenure.task import EnqueueOptions, check_names, new_job, unregistered_task
+from tenure.task import EnqueueOptions, check_names, new_job
 
 _MOST_AT_ONCE = 1000
 
@@ -66,7 +68,7 @@ class JobRequest:
         delay: Wait this long before the first attempt.
         run_at: The earliest start, as an aware datetime.
         key: The deduplication key.
-        key_for: How long to keep the key after the job ends (default: 0).
+        key_for: How long to keep the key after the job ends, or `FOREVER` (default: 0).
         lease: How long a claim lasts between renewals.
         target: Complete the job once it has reported this many distinct items.
         held: Enqueue the job on hold (default: False).
@@ -120,7 +122,7 @@ class EnqueueCommands(CommandGroup):
             delay: Wait this long before the first attempt.
             run_at: The earliest start, as an aware datetime.
             key: The deduplication key.
-            key_for: How long to keep the key after the job ends (default: 0).
+            key_for: How long to keep the key after the job ends, or `FOREVER` (default: 0).
             lease: How long a claim lasts between renewals.
             target: Complete the job once it has reported this many distinct items.
             held: Enqueue the job on hold (default: False).
@@ -204,6 +206,7 @@ class EnqueueCommands(CommandGroup):
     def _enqueue(
         self, jobs: Sequence[NewJob], by: By, patterns: Sequence[str] | None = None
     ) -> Op[Sequence[EnqueueResult]]:
+        yield from check_kinds(self._store, {job.task for job in jobs})
         answers = yield from self._store.jobs.enqueue(jobs)
         if patterns is not None and not access.matches(patterns, EVERY_QUEUE):
             yield from self._check_holders(answers, patterns)
@@ -227,7 +230,8 @@ class EnqueueCommands(CommandGroup):
 def _new(request: JobRequest) -> NewJob:
     if not isinstance(request.args, Mapping):
         raise PayloadError(f'args must be a mapping, got {request.args!r}; write {{"name": "Ada"}}')
-    job = new_job(unregistered_task(request.task), request.options, dict(request.args))
+    args = kinds.arguments(request.task, request.args)
+    job = new_job(kinds.definition(request.task), request.options, args)
     return replace(job, held=request.options.get("held", False))
 
 

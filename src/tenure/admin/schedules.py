@@ -9,6 +9,7 @@ from tenure._model.audit import By
 from tenure._model.job import EnqueueResult
 from tenure._model.schedule import (
     ClockChange,
+    NewSchedule,
     RecentRuns,
     ScheduleRow,
     ScheduleState,
@@ -21,7 +22,7 @@ from tenure._rules.schedules import due_at, is_paused
 from tenure._rules.time_zones import zone_named
 from tenure._schedule_spec import AnyTask, ScheduleChanges, ScheduleFields, ScheduleSpec, aware
 from tenure._store.steps import Op, atomically
-from tenure.admin._commands import AdminCommand, AsyncTwin, check_page_size
+from tenure.admin._commands import AdminCommand, AsyncTwin, check_kinds, check_page_size
 from tenure.admin.backfill import BackfillCommands
 from tenure.config import duration
 from tenure.errors import InvalidValue
@@ -186,7 +187,7 @@ class Schedules(BackfillCommands):
             InvalidValue: A field is invalid, or the name is taken.
         """
         spec = ScheduleSpec(fields, ScheduleFields.__optional_keys__)
-        return self._store.schedules.create(spec.new(name, task), by)
+        return atomically(self._create(spec.new(name, task), by))
 
     acreate: Final = AsyncTwin(create)
 
@@ -229,10 +230,16 @@ class Schedules(BackfillCommands):
 
     aupdate: Final = AsyncTwin(update)
 
+    def _create(self, new: NewSchedule, by: By) -> Op[ScheduleRow]:
+        yield from check_kinds(self._store, {new.job.task})
+        return (yield from self._store.schedules.create(new, by))
+
     def _update(self, name: str, spec: ScheduleSpec, by: By) -> Op[ScheduleRow]:
         row = yield from self._found(name, lock=True)
         if row.program is None:
-            return (yield from self._store.schedules.update(spec.changed(row), by))
+            new = spec.changed(row)
+            yield from check_kinds(self._store, {new.job.task})
+            return (yield from self._store.schedules.update(new, by))
         return (yield from self._store.schedules.set_policy(name, spec.policies(row), by))
 
     @AdminCommand

@@ -224,10 +224,10 @@ class Sessions(CommandGroup):
             TokenRefused: The session is unknown or has ended.
         """
         if not secret.startswith(rules.SESSION_PREFIX):
-            raise TokenRefused(f"there is no such session; {_AGAIN}", "malformed")
+            raise TokenRefused(f"the session does not exist; {_AGAIN}", "malformed")
         found = yield from self._store.sign_ins.find(rules.digest(secret))
         if found is None:
-            raise TokenRefused(f"there is no such session; {_AGAIN}", "unknown")
+            raise TokenRefused(f"the session does not exist; {_AGAIN}", "unknown")
         session, digest = found
         if session.state is not SessionState.ACTIVE:
             raise TokenRefused(f"the session is over; {_AGAIN}", str(session.state))

@@ -20,11 +20,13 @@ from tenure.cli.dev_children import DevDashboard
 from tenure.cli.errors import CommandError, Exit
 from tenure.cli.options import (
     Concurrency,
+    Kinds,
     LogLevel,
     Processes,
     Queues,
     Target,
     grace_option,
+    kind_names,
     queue_names,
 )
 from tenure.cli.output import print_error, print_note
@@ -148,6 +150,7 @@ def dev(
     target: Target = None,
     *,
     queues: Queues = None,
+    kinds: Kinds = None,
     concurrency: Concurrency = None,
     processes: Processes = None,
     grace: Grace = None,
@@ -199,6 +202,7 @@ def dev(
                 code = main(
                     app,
                     queues=served,
+                    kinds=kind_names(kinds),
                     concurrency=slots,
                     processes=processes,
                     grace=grace,

@@ -43,8 +43,24 @@ app: typer.Typer = typer.Typer(cls=HelpGroup, name="job", help="Enqueue, inspect
 )
 def enqueue(
     ctx: CommandContext,
-    task: Annotated[str, typer.Argument(metavar="TASK", help="Name of the task.")],
+    task: Annotated[
+        str | None, typer.Argument(metavar="TASK", help="Name of the task.", show_default=False)
+    ] = None,
     *,
+    http: Annotated[
+        str | None,
+        typer.Option("--http", metavar="URL", help="Send an HTTP request instead of a task."),
+    ] = None,
+    shell: Annotated[
+        str | None,
+        typer.Option("--shell", metavar="COMMAND", help="Run a command instead of a task."),
+    ] = None,
+    grpc: Annotated[
+        str | None,
+        typer.Option(
+            "--grpc", metavar="HOST:PORT/METHOD", help="Make a gRPC call instead of a task."
+        ),
+    ] = None,
     hold: Annotated[bool, typer.Option("--hold", help="Hold the job until you resume it.")] = False,
     fields: dict[str, Any],
 ) -> int:
@@ -54,12 +70,50 @@ def enqueue(
     queue, lease and timeout that the task needs. If a live job has the same `--key`, the command
     prints that job's id and enqueues nothing.
 
+    With `--http`, `--shell` or `--grpc`, a worker started with `--kinds` does the work. `--args`
+    then has the other fields, such as `{"json": {"order": 7}, "secret": "orders"}`.
+
     JSON: `id` and `created`, which is false if the key was taken.
     """
     args = fields.pop("args", {})
+    task, args = _work(task, args, http=http, shell=shell, grpc=grpc)
     answer = ctx.admin.jobs.enqueue(task, args, ctx.by, held=hold, **fields)
-    queue = fields.get("queue", "default")
+    queue = fields.get("queue") or _default_queue(task)
     return print_enqueued(answer, f"in queue {queue}", as_json=ctx.as_json)
+
+
+def _work(
+    task: str | None, args: dict[str, Any], **kinds: str | None
+) -> tuple[str, dict[str, Any]]:
+    """Return the task and arguments. A kind of work is a task of its own."""
+    given = {kind: text for kind, text in kinds.items() if text is not None}
+    if len(given) + (task is not None) != 1:
+        raise CommandError(
+            "the command does not know what to enqueue",
+            "it needs exactly one of TASK, --http, --shell and --grpc",
+            "name a task, as in: tenure job enqueue jobs.hello",
+            Exit.USAGE,
+        )
+    for kind, text in given.items():
+        return f"tenure.{kind}", {**_arguments(kind, text), **args}
+    return task or "", args
+
+
+def _arguments(kind: str, text: str) -> dict[str, Any]:
+    if kind == "http":
+        return {"method": "POST", "url": text}
+    if kind == "shell":
+        import shlex
+
+        return {"argv": shlex.split(text)}
+    target, _, method = text.partition("/")
+    return {"target": target, "method": method}
+
+
+def _default_queue(task: str) -> str:
+    from tenure.kinds import definition
+
+    return definition(task).queue
 
 
 @operator_command(app, "list", example="tenure job list --queue mail")

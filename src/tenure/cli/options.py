@@ -92,6 +92,15 @@ Queues = Annotated[
         show_default="the queues your tasks use, plus the queue default",
     ),
 ]
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kinds",
+        metavar="NAME,…",
+        help="Also run these kinds of work: http, shell, grpc.",
+        show_default="none",
+    ),
+]
 Concurrency = Annotated[
     int | None,
     typer.Option(
@@ -353,6 +362,12 @@ def connect_admin(url: str | None, schema: str | None, *, check: bool = True) ->
         with suppress(ConfigError):
             url = _settings.database_url(url)  # Its password isn't printed.
         raise failure(error, url=url) from error
+
+
+def kind_names(values: list[str] | None) -> list[str] | None:
+    """Return the kinds of work of `--kinds`. The option can be repeated or list several."""
+    names = [name.strip() for value in values or () for name in value.split(",") if name.strip()]
+    return names or None
 
 
 def queue_names(values: list[str] | None) -> list[str] | None:

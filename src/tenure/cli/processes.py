@@ -1,6 +1,7 @@
 """`tenure worker`, `tenure scheduler`, `tenure server` and `tenure probe`."""
 
 import sys
+from datetime import timedelta
 from typing import Annotated
 
 import typer
@@ -12,6 +13,7 @@ from tenure.cli.options import (
     AsJson,
     ColourName,
     Concurrency,
+    Kinds,
     LoadTimeout,
     LogFormat,
     LogLevel,
@@ -22,7 +24,10 @@ from tenure.cli.options import (
     Processes,
     Queues,
     Target,
+    duration_option,
     grace_option,
+    kind_names,
+    parse_duration,
     queue_names,
 )
 from tenure.errors import TenureError
@@ -34,9 +39,19 @@ def worker(
     target: Target = None,
     *,
     queues: Queues = None,
+    kinds: Kinds = None,
     concurrency: Concurrency = None,
     processes: Processes = None,
     drain: Annotated[bool, typer.Option("--drain", help="Exit once the queues are empty.")] = False,
+    lease: Annotated[
+        timedelta | None,
+        duration_option(
+            "--lease",
+            "Claim every job with this lease, such as 60s.",
+            parser=parse_duration,
+            show_default="the job's",
+        ),
+    ] = None,
     grace: Grace = None,
     load_timeout: LoadTimeout = None,
     max_jobs: MaxJobs = None,
@@ -75,9 +90,11 @@ def worker(
     return main(
         target,
         queues=queue_names(queues),
+        kinds=kind_names(kinds),
         concurrency=concurrency,
         processes=processes,
         drain=drain,
+        lease=None if lease is None else lease.total_seconds(),
         grace=grace,
         load_timeout=load_timeout,
         max_jobs=max_jobs,

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from functools import partial
 from typing import NoReturn
 from uuid import UUID
@@ -51,7 +52,9 @@ class ChildOptions:
     worker: str
     name: str
     queues: list[str] | None
+    kinds: list[str]
     slots: int
+    lease: float | None
     places: int
     board_fd: int
     channel_fd: int
@@ -86,6 +89,7 @@ class Child:
             name=options.name,
             queues=options.queues or self._app.tasks.queues,
             slots=options.slots,
+            lease=None if options.lease is None else timedelta(seconds=options.lease),
             board=board,
             sheet=None if options.sheet_fd is None else SharedCounters(options.sheet_fd),
             handler=[
@@ -197,6 +201,7 @@ def main() -> None:
     configure_logging(options.log_level, options.log_format)
     try:
         app = load(options.target)
+        app.serve_kinds(options.kinds)
         engine = app.engine
     except Exception as error:  # noqa: BLE001 - reported to the user
         _refuse(channel, error)

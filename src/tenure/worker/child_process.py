@@ -8,7 +8,7 @@ import resource
 import signal
 import socket
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
@@ -79,6 +79,9 @@ class WorkerOptions:
     # A child is replaced after this many jobs, or at this much resident memory (bytes).
     max_jobs: int | None = None
     max_memory: int | None = None
+    kinds: list[str] = field(default_factory=list)
+    # The lease for every claim, in seconds.
+    lease: float | None = None
 
     @property
     def spare(self) -> float:
@@ -131,7 +134,9 @@ class ChildProcess:
             worker=str(self.worker),
             name=f"{self._plan.name}/{self.number}",
             queues=self._plan.queues,
+            kinds=self._plan.kinds,
             slots=self._plan.slots,
+            lease=self._plan.lease,
             places=self._places,
             board_fd=self._board_fd,
             channel_fd=theirs.fileno(),

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Body, Query
 from tenure import _actions
 from tenure._actions import Action, Outcome
 from tenure.admin import Admin, JobRequest, Redactor, State, parse_selector
+from tenure.kinds import KINDS
 from tenure.server import serializers
 from tenure.server.auth import Caller, Enqueuer, Operator, Reader
 from tenure.server.dependencies import (
@@ -79,7 +80,7 @@ async def _enqueue(
         caller.must(Scope.ENQUEUE, job.queue)
         caller.must_task(job.task)
     await quotas.check_enqueue(caller, body)
-    requests = [JobRequest(**job.model_dump()) for job in body]
+    requests = [JobRequest(**job.model_dump(exclude=set(KINDS))) for job in body]
     answer = await admin.jobs.aenqueue_many(
         requests,
         caller.by(None),

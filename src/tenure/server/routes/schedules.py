@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Query
 
 from tenure.admin import Admin, Redactor, preview_timing
+from tenure.kinds import KINDS
 from tenure.server import serializers
 from tenure.server.auth import Caller, Operator, Reader
 from tenure.server.dependencies import (
@@ -39,7 +40,7 @@ async def create(
     """Create a schedule. Also needs `enqueue`, because schedules enqueue jobs."""
     _must_enqueue(caller, body.queue)
     caller.must_task(body.task)
-    options = body.model_dump(exclude={"reason", "name", "task"})
+    options = body.model_dump(exclude={"reason", "name", "task", *KINDS})
     made = await admin.schedules.acreate(body.name, body.task, caller.by(body.reason), **options)
     return serializers.schedule(made, caller, hiding)
 

@@ -1,14 +1,16 @@
 """Job models."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tenure.admin import State
+from tenure.kinds import KINDS, TASKS, definition
 from tenure.server.schemas.base import (
     IdOut,
     Instant,
+    KeyFor,
     Name,
     Reason,
     RequestModel,
@@ -56,10 +58,45 @@ class KeyIn(RequestModel):
     reason: Reason = None
 
 
-class JobIn(JobOptionsIn):
+class WorkIn(JobOptionsIn):
+    """What a job does: exactly one of `task`, `http`, `shell` and `grpc`."""
+
+    task: Annotated[Name, Field(description="The task's name.", examples=["mail.send"])] = ""
+    http: Annotated[
+        dict[str, Any] | None,
+        Field(
+            description="An HTTP request instead of a task, if the installation enables them.",
+            examples=[{"method": "POST", "url": "https://example.com/hook", "json": {"order": 7}}],
+        ),
+    ] = None
+    shell: Annotated[
+        dict[str, Any] | None,
+        Field(description="A command instead of a task.", examples=[{"argv": ["/bin/true"]}]),
+    ] = None
+    grpc: Annotated[
+        dict[str, Any] | None,
+        Field(
+            description="A gRPC call instead of a task.",
+            examples=[{"target": "billing:50051", "method": "billing.Invoices/Create"}],
+        ),
+    ] = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        """Turn a kind of work into its task, arguments and queue."""
+        given = {kind: value for kind in KINDS if (value := getattr(self, kind)) is not None}
+        if len(given) + bool(self.task) != 1 or (given and self.args):
+            raise ValueError(f"give exactly one of task (with args), {', '.join(KINDS)}")
+        for kind, arguments in given.items():
+            self.task, self.args = KINDS[kind].task, arguments
+        if self.task in TASKS and "queue" not in self.model_fields_set:
+            self.queue = definition(self.task).queue
+        return self
+
+
+class JobIn(WorkIn):
     """A job to enqueue. Omitted options come from the queue, the settings or the defaults."""
 
-    task: Annotated[Name, Field(description="The task's name.", examples=["mail.send"])]
     delay: Annotated[
         Seconds | None,
         Field(description="Run this many seconds from now. Cannot be combined with `run_at`."),
@@ -74,8 +111,8 @@ class JobIn(JobOptionsIn):
         ),
     ] = None
     key_for: Annotated[
-        Seconds | None,
-        Field(description="Keep the key for this many seconds after the job ends."),
+        KeyFor | None,
+        Field(description="Keep the key for this many seconds after the job ends, or `forever`."),
     ] = None
     lease: Annotated[Seconds | None, Field(description="Lease length in seconds.")] = None
     target: Annotated[

@@ -16,7 +16,7 @@ from tenure.server.schemas.base import (
     Seconds,
     SecondsOut,
 )
-from tenure.server.schemas.jobs import Attempts, JobOptionsIn, Priority
+from tenure.server.schemas.jobs import Attempts, Priority, WorkIn
 from tenure.server.schemas.operations import Rate
 from tenure.types import Missed, Overlap, ScheduleState, TickOutcome, TickReason
 
@@ -46,12 +46,11 @@ class WhenIn(RequestModel):
     at: Annotated[Instant | None, Field(description="Run once, at this time.")] = None
 
 
-class ScheduleIn(WhenIn, JobOptionsIn):
+class ScheduleIn(WhenIn, WorkIn):
     """A schedule to create. Omitted options come from the queue, the settings or the defaults."""
 
     name: Annotated[Name, Field(description="Unique name.", examples=["nightly"])]
     timezone: Annotated[Zone, Field(description="The time zone for `cron`.")] = "UTC"
-    task: Annotated[Name, Field(description="The task to enqueue.", examples=["reports.nightly"])]
     missed: Annotated[
         Missed, Field(description="What to do about runs that didn't happen on time.")
     ] = Missed.LATEST
