@@ -184,7 +184,7 @@ async def test_the_audit_has_only_the_size_of_large_arguments(db: Database) -> N
         ({"text": "x" * 300_000}, "at most 262,144 bytes"),
     ],
 )
-async def test_arguments_that_cannot_be_meant_or_stored_are_refused(
+async def test_marks_and_arguments_that_cannot_be_stored_are_refused(
     db: Database, args: Any, why: str
 ) -> None:
     """What a page shows in place of a secret never replaces the secret."""
@@ -265,8 +265,8 @@ async def test_an_ended_job_runs_again_as_a_new_job(db: Database) -> None:
     assert (job.key, job.attempt, job.cursor, job.created_at) == (None, 1, None, db.clock.now)
     assert job.meta == meta | {"rerun_of": old}
     assert await get(db, old) == before
-    told = await last_audit(db, old)
-    assert (told.action, told.after, told.reason) == ("rerun", {"job": job.id}, BY.reason)
+    row = await last_audit(db, old)
+    assert (row.action, row.after, row.reason) == ("rerun", {"job": job.id}, BY.reason)
     made = await last_audit(db, job.id)
     assert (made.action, made.after) == ("enqueue", {"rerun_of": old})
 
@@ -295,7 +295,7 @@ async def test_dead_letters_and_cancelled_jobs_run_again_and_stay(db: Database) 
     assert [tuple(row.values()) for row in rows] == [(3, 0)]
 
 
-async def test_a_key_is_only_taken_over_if_it_is_free_and_asked_for(db: Database) -> None:
+async def test_a_key_is_only_taken_over_if_it_is_free_and_requested(db: Database) -> None:
     """Shows R17."""
     old = await completed(db, key="k")
     [first] = await rerun(db, old)

@@ -164,7 +164,7 @@ class QuotaKeeper:
                 usage.payload_bytes += one.payload_bytes
 
     async def check_payload(self, caller: Caller, queue: str, args: object) -> None:
-        """Count new arguments of a stored job. They are no new job, so no rate applies."""
+        """Count new arguments of a stored job. No rate applies, because the job is not new."""
         for one in self._limits(caller, [(queue, args)], await self._queues.get()):
             if "payload_bytes" not in one.quotas:
                 continue

@@ -391,7 +391,7 @@ async def _check_args(
 ) -> None:
     """Refuse arguments that the caller could not enqueue, by scope, task or quota.
 
-    The arguments decide what a job does, so whoever sets them must be allowed to create the job.
+    The arguments decide what a job does, so setting them needs the right to create the job.
     """
     row = await seen_job(admin, job_id, caller, Scope.OPERATE)
     caller.must(Scope.ENQUEUE, row.queue)
