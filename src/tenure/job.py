@@ -74,12 +74,12 @@ class LeaseState:
         "connection",
         "extended",
         "follow_ups",
+        "follower",
         "interrupt",
         "interrupt_here",
         "lease",
         "log",
         "lost",
-        "on_renewal",
         "settled",
         "show_output",
         "stop_within",
@@ -105,11 +105,22 @@ class LeaseState:
         self.trusted_until: float = math.inf
         self.stop_within: float = 0.0
         # Called from any thread with the new `trusted_until`, for what runs outside this process.
-        self.on_renewal: Callable[[float], None] | None = None
+        self.follower: Callable[[float], None] | None = None
         # Raises `Stopped` if the handler's thread should stop.
         self.interrupt: Callable[[], None] | None = None
         # The same, for places that release what they hold: it ignores the handler's stack.
         self.interrupt_here: Callable[[], None] = do_nothing
+
+    @contextmanager
+    def followed_by(self, follow: Callable[[float], None]) -> Iterator[None]:
+        """Inside the block, pass each new `trusted_until` on, first of all the current one."""
+        # First the callback: a renewal in between is reported twice rather than never.
+        self.follower = follow
+        try:
+            follow(self.trusted_until)
+            yield
+        finally:
+            self.follower = None
 
     def check(self, job_id: JobId) -> None:
         """Raise LeaseLost if the lease is lost, or Stopped if the handler must stop."""

@@ -118,8 +118,8 @@ class HeldLease:
         # Last, and read again: the report runs on another thread than the renewal.
         self.trusted_until = max(self.trusted_until, self.extended_until)
         self.lease_state.trusted_until = self.trusted_until
-        if (on_renewal := self.lease_state.on_renewal) is not None:
-            on_renewal(self.trusted_until)
+        if (follow := self.lease_state.follower) is not None:
+            follow(self.trusted_until)
         if self._board is not None:
             with self._board.lock:
                 if self.slot_index is not None:

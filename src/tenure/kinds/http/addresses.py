@@ -111,7 +111,7 @@ def embedded(address: Address) -> IPv4Address | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AllowedHost:
     """One line of an allowlist: a host, or a network, with a port."""
 
     host: str | None = None
@@ -134,7 +134,7 @@ class Entry:
         return self.network is not None and address in self.network
 
 
-def read_entry(text: object, what: str) -> Entry:
+def read_entry(text: object, what: str) -> AllowedHost:
     """Return an entry such as `api.internal`, `10.0.0.0/8`, `localhost:8080`, `[fd00::/8]:*`.
 
     Raises:
@@ -149,7 +149,7 @@ def read_entry(text: object, what: str) -> Entry:
     return entry
 
 
-def _entry(text: str) -> Entry | None:
+def _entry(text: str) -> AllowedHost | None:
     for pattern in (_IPV4_ENTRY, _IPV6_ENTRY, _HOST_ENTRY):
         match = pattern.fullmatch(text)
         if match is None:
@@ -160,10 +160,12 @@ def _entry(text: str) -> Entry | None:
             return None
         if "host" in parts:
             is_number = parts["host"].rpartition(".")[2].isdigit()
-            return None if is_number else Entry(host=parts["host"], port=port)
+            return None if is_number else AllowedHost(host=parts["host"], port=port)
         # A host such as `cafe:8080` has only signs of an IPv6 address, but isn't one.
         with contextlib.suppress(ValueError):
-            return Entry(network=ip_network(parts["network"] or parts.get("bare") or ""), port=port)
+            return AllowedHost(
+                network=ip_network(parts["network"] or parts.get("bare") or ""), port=port
+            )
     return None
 
 
@@ -171,7 +173,7 @@ def _entry(text: str) -> Entry | None:
 class AddressRules:
     """A worker's rules: public addresses on web ports, and what its allowlist adds."""
 
-    allow: Sequence[Entry] = ()
+    allow: Sequence[AllowedHost] = ()
     public: bool = True
     # The table of the configuration, which the messages name.
     table: str = "[kinds.http]"

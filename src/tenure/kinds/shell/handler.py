@@ -73,15 +73,12 @@ async def handler(
     running = GuardProcess({**spec, "stop_at": state.trusted_until, "grace": grace}, environment)
     last: dict[str, Any] | None = None
     try:
-        # First the callback: a renewal in between is reported twice rather than never.
-        state.on_renewal = running.extend
-        running.extend(state.trusted_until)
-        last = await _follow(job, running, redaction)
+        with state.followed_by(running.extend):
+            last = await _follow(job, running, redaction)
     except BaseException:
         last = await running.end(grace)
         raise
     finally:
-        state.on_renewal = None
         running.close()
         if last is not None and "ended" in last:
             state.show_output(redaction.tail(last["ended"]["log"], last["ended"]["log_size"]))
