@@ -74,7 +74,12 @@ async def test_a_queued_job_runs_with_its_new_values(db: Database) -> None:
     job_id = await enqueue(db, args={"to": "ad", "n": 1}, meta={"m": 1, "tags": ["old"]})
     before = await get(db, job_id)
     at = db.clock.now + 60 * SECOND
-    changes = {"args": {"to": "ada"}, "priority": 9, "run_at": at, "max_attempts": 7}
+    changes: dict[str, Any] = {
+        "args": {"to": "ada"},
+        "priority": 9,
+        "run_at": at,
+        "max_attempts": 7,
+    }
 
     answers = await edit(db, job_id, **changes, timeout=5 * SECOND, tags=["new"])
 

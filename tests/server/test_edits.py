@@ -74,7 +74,7 @@ def test_a_job_is_created_seen_edited_held_cancelled_retried_and_run_again(
     assert (new["rerun_of"], new["args"], new["state"]) == (job["id"], {"to": "ada"}, "queued")
     assert operator.get(place).json()["state"] == "cancelled"
 
-    params = {"target": f"job:{job['id']}", "page_size": 20}
+    params = {"target": f"job:{job['id']}", "page_size": "20"}
     changed = operator.get("/v1/audit", params=params).json()["changes"]
     audited = [(one["action"], one["reason"]) for one in changed if one["action"] != "payload.read"]
     assert audited == [
