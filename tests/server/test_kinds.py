@@ -100,3 +100,34 @@ def test_a_token_for_some_tasks_may_not_send_requests(service: Service) -> None:
         tenant.headers["Authorization"] = f"Bearer {made.secret}"
         refused = tenant.post("/v1/jobs", json={"http": HOOK})
     assert refused.status_code == 403
+
+
+@pytest.mark.usefixtures("enabled")
+def test_other_arguments_of_a_kind_are_checked_as_in_an_enqueue(
+    service: Service, operator: httpx.Client
+) -> None:
+    queued = operator.post("/v1/jobs", json={"http": HOOK}).json()["id"]
+    wrong = operator.patch(f"/v1/jobs/{queued}", json={"args": {**HOOK, "url": "ftp://a/b"}})
+    assert (wrong.status_code, wrong.json()["code"]) == (422, "invalid")
+    new = {**HOOK, "url": "https://example.com/other"}
+    assert operator.patch(f"/v1/jobs/{queued}", json={"args": new}).is_success
+    assert operator.get(f"/v1/jobs/{queued}").json()["args"]["url"] == new["url"]
+
+    service.admin.jobs.cancel([queued], OPS)
+    refused = operator.post(f"/v1/jobs/{queued}:rerun", json={"args": {"url": 7}})
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid")
+    assert operator.post(f"/v1/jobs/{queued}:rerun").status_code == 201
+
+
+def test_a_kind_that_was_disabled_does_not_run_again(
+    service: Service, operator: httpx.Client
+) -> None:
+    service.admin.settings.set("enabled_kinds", ["http"], OPS)
+    job_id = operator.post("/v1/jobs", json={"http": HOOK}).json()["id"]
+    service.admin.settings.reset("enabled_kinds", OPS)
+    for answer in (
+        operator.patch(f"/v1/jobs/{job_id}", json={"args": HOOK}),
+        operator.post(f"/v1/jobs/{job_id}:rerun"),
+    ):
+        assert "http work is not enabled" in answer.json()["detail"]
+    assert operator.patch(f"/v1/jobs/{job_id}", json={"priority": 1}).is_success

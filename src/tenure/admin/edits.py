@@ -5,16 +5,24 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
+from tenure import kinds
 from tenure._model.audit import By
 from tenure._model.edit import JobChanges
-from tenure._model.ids import Json
+from tenure._model.ids import JobId, Json
 from tenure._model.results import EditStatus, RerunResult, RetryResult
+from tenure._rules import edits, payload
 from tenure._rules import idempotency as rules
-from tenure._rules import payload
 from tenure._store.steps import Op
-from tenure.admin._commands import AdminCommand, AsyncTwin, CommandGroup, apply
+from tenure.admin._commands import (
+    AdminCommand,
+    AsyncTwin,
+    CommandGroup,
+    apply,
+    check_kinds,
+)
 from tenure.admin.search import Ids
 from tenure.config import duration
+from tenure.errors import InvalidValue
 from tenure.task import Seconds, new_job, unregistered_task
 
 
@@ -56,7 +64,8 @@ class EditCommands(CommandGroup):
             One status for each id. A running job stays unchanged.
 
         Raises:
-            InvalidValue: Nothing changes, or a value is out of range.
+            InvalidValue: Nothing changes, a value is out of range, or `args` are for jobs of
+                several tasks.
             PayloadError: The arguments are not JSON, are too large, or contain `<redacted>`.
         """
         # The checks of an enqueue apply. Their meta fields are the timeout in seconds and the tags.
@@ -76,10 +85,11 @@ class EditCommands(CommandGroup):
             timeout=None if timeout is None else duration(timeout),
             tags=None if tags is None else job.meta.get("tags", []),
         )
-        op = self._store.job_edits.edit(
-            rules.job_ids(ids), changes, by, sealing=self._engine.sealing
-        )
-        return apply(op, dry_run=dry_run)
+        numbers = rules.job_ids(ids)
+        if args is not None:
+            changes = replace(changes, args=(yield from self._arguments(numbers, args)))
+        op = self._store.job_edits.edit(numbers, changes, by, sealing=self._engine.sealing)
+        return (yield from apply(op, dry_run=dry_run))
 
     aedit: Final = AsyncTwin(edit)
 
@@ -108,12 +118,12 @@ class EditCommands(CommandGroup):
             PayloadError: The arguments are not JSON, are too large, or contain `<redacted>`.
         """
         numbers = rules.job_ids(ids)
-        op = (
-            self._store.job_commands.retry(numbers, by)
-            if args is None
-            else self._store.job_edits.retry(numbers, args, by, sealing=self._engine.sealing)
-        )
-        return apply(op, dry_run=dry_run)
+        if args is None:
+            plain = self._store.job_commands.retry(numbers, by)
+            return (yield from apply(plain, dry_run=dry_run))
+        new = yield from self._arguments(numbers, args)
+        op = self._store.job_edits.retry(numbers, new, by, sealing=self._engine.sealing)
+        return (yield from apply(op, dry_run=dry_run))
 
     aretry: Final = AsyncTwin(retry)
 
@@ -147,11 +157,33 @@ class EditCommands(CommandGroup):
         Raises:
             PayloadError: The arguments are not JSON, are too large, or contain `<redacted>`.
         """
+        numbers = rules.job_ids(ids)
+        if args is None:
+            yield from check_kinds(self._store, (yield from self._tasks(numbers)))
+        else:
+            args = yield from self._arguments(numbers, args)
         op = self._store.job_edits.rerun(
-            rules.job_ids(ids), by, args=args, keep_key=keep_key, sealing=self._engine.sealing
+            numbers, by, args=args, keep_key=keep_key, sealing=self._engine.sealing
         )
         results = yield from apply(op, dry_run=dry_run)
         # The ids that a dry run draws belong to no job.
         return [replace(one, job=None) for one in results] if dry_run else results
 
     arerun: Final = AsyncTwin(rerun)
+
+    def _arguments(self, ids: Sequence[JobId], args: Mapping[str, Json]) -> Op[Mapping[str, Json]]:
+        """Return new arguments for stored jobs. A kind of work checks its own, as in an enqueue."""
+        edits.check_args(args)
+        tasks = yield from self._tasks(ids)
+        if len(tasks) > 1:
+            raise InvalidValue(
+                f"args must be for jobs of one task, got jobs of {', '.join(sorted(tasks))}; "
+                "name only the jobs of one task"
+            )
+        yield from check_kinds(self._store, tasks)
+        return kinds.arguments(tasks.pop(), args) if tasks else args
+
+    def _tasks(self, ids: Sequence[JobId]) -> Op[set[str]]:
+        """Return the tasks of the jobs that exist. A job never changes its task."""
+        rows = yield from self._store.jobs.get_many(ids, largest=0)
+        return {row.task for row in rows}
