@@ -127,7 +127,7 @@ async def test_a_cancel_that_a_report_brought_stops_the_handler_too(bench: Bench
 
 
 async def test_a_lease_that_a_report_extended_is_trusted_until_then(bench: Bench) -> None:
-    """A tenth of the extension is the margin. Renewals go on, and don't shorten it."""
+    """A tenth of the extension is the margin. Renewals don't shorten it."""
     bench.task(timeout=None)
     [held] = await bench.start(bench.dispatcher())
     held.lease_state.extended(bench.boot.now, 600 * SECOND)

@@ -187,17 +187,17 @@ async def test_a_report_names_how_long_the_lease_lasts(app: Tenure, form: str) -
         [lease] = [one for one in await app.admin.jobs.aleases() if one.job_id == job_id]
         return lease.remaining.total_seconds()
 
-    go_on = asyncio.Event()
+    released = asyncio.Event()
 
     @app.task
     async def on_loop(job: AsyncJob) -> None:
         await job.progress(extend=timedelta(minutes=10))
-        await go_on.wait()
+        await released.wait()
 
     @app.task
     def in_thread(job: Job) -> None:
         job.progress(extend=600)
-        asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result()
+        asyncio.run_coroutine_threadsafe(released.wait(), loop).result()
 
     loop = asyncio.get_running_loop()
     task = on_loop if form == "on the loop" else in_thread
@@ -210,7 +210,7 @@ async def test_a_report_names_how_long_the_lease_lasts(app: Tenure, form: str) -
 
         await until(renewed_twice)
         assert 580 < await remaining(handle.id) <= 600
-        go_on.set()
+        released.set()
         ended = await end(handle)
     assert ended.state is State.COMPLETED
 

@@ -107,8 +107,8 @@ class HeldLease:
     def extend(self, sent_at: float, extend: timedelta | None = None) -> None:
         """Trust the lease after a renewal, or after a report that may `extend` it further."""
         if extend is not None and extend > self.lease.ttl:
-            # The store doesn't shorten a lease, so neither does this. Renewals go on as before, and
-            # answer whether the job was cancelled.
+            # The store doesn't shorten a lease, so neither does this. Renewals keep their pace,
+            # because their answers carry cancel requests.
             trusted = leasing.trusted_extension(self.terms, self.lease.ttl, extend)
             self.extended_until = max(self.extended_until, sent_at + trusted)
         # A renewal and a report may overlap. The store's expiry is at least the later of the two.
