@@ -51,13 +51,13 @@ _PARTS = {
         WHERE c.relnamespace = $1::text::regnamespace
     """,
     "trigger": """
-        SELECT format('%s on %s', t.tgname, t.tgrelid::regclass)
+        SELECT format('%s %s', pg_get_triggerdef(t.oid), t.tgenabled)
         FROM pg_trigger AS t
         JOIN pg_class AS c ON c.oid = t.tgrelid
         WHERE c.relnamespace = $1::text::regnamespace
     """,
     "function": """
-        SELECT p.oid::regprocedure::text
+        SELECT format('%s %s', pg_get_functiondef(p.oid), p.proacl)
         FROM pg_proc AS p
         WHERE p.pronamespace = $1::text::regnamespace
     """,

@@ -64,6 +64,9 @@ def test_the_snapshot_equals_the_sum_of_the_migrations(
         "ALTER SEQUENCE tenure.job_id_seq OWNED BY NONE",
         "DROP TABLE tenure.attempt",
         "CREATE TABLE tenure.extra ()",
+        "DROP TRIGGER job_failed_notice ON tenure.job_failed",
+        "ALTER TABLE tenure.job_failed DISABLE TRIGGER job_failed_notice",
+        "GRANT EXECUTE ON FUNCTION tenure.notice_add TO PUBLIC",
         "CREATE FUNCTION tenure.f() RETURNS int LANGUAGE sql AS 'SELECT 1'",
     ],
 )
@@ -91,10 +94,15 @@ def test_the_way_a_table_is_partitioned_is_seen(empty_database: str) -> None:
     assert catalog(empty_database) != before
 
 
-def test_there_are_no_functions_and_no_triggers(empty_database: str) -> None:
+def test_functions_have_a_search_path_of_their_own_and_are_not_for_public(
+    empty_database: str,
+) -> None:
     migrate(empty_database)
-    lines = catalog(empty_database)
-    assert [line for line in lines if line.startswith(("function", "trigger"))] == []
+    functions = [line for line in catalog(empty_database) if line.startswith("function ")]
+    assert functions
+    for function in functions:
+        assert "SET search_path TO 'pg_catalog', 'pg_temp'" in function
+        assert function.endswith("{postgres=X/postgres}")
 
 
 def test_a_schema_of_another_name_is_the_same_schema(empty_database: str) -> None:

@@ -103,6 +103,11 @@ GRANTS: Mapping[str, Mapping[str, str]] = {
         "producer": "USAGE",
         "reader": _READ,
     },
+    # A worker declares the rules of its code. Only `notice_add` writes groups, with the owner's
+    # privileges: a settle that files a dead letter calls it in a trigger.
+    "notice_rule": {"server": _ALL, "worker": _ALL, "reader": _READ},
+    "notice_group": {"server": "SELECT, DELETE", "worker": "SELECT, DELETE", "reader": _READ},
+    "FUNCTION notice_add": {"server": "EXECUTE", "worker": "EXECUTE"},
 }
 
 # The sources of the audit rows that a worker's programs write, for schedules that its code declares
@@ -127,7 +132,7 @@ _CREATE_ONE = """\
 # A reader must not keep dead rows from being removed.
 SETTINGS = {"reader": {"statement_timeout": "30s", "idle_in_transaction_session_timeout": "60s"}}
 _OWN = """\
--- The role that migrates and maintains the tables owns them.
+-- The role that migrates and maintains the tables and functions owns them.
 DO $$
 DECLARE
     found record;
@@ -140,6 +145,13 @@ BEGIN
             AND c.relowner <> '{owner}'::regrole
     LOOP
         EXECUTE format('ALTER TABLE {schema}.%I OWNER TO {owner}', found.relname);
+    END LOOP;
+    FOR found IN
+        SELECT p.oid::regprocedure AS name
+        FROM pg_proc AS p
+        WHERE p.pronamespace = '{schema}'::regnamespace AND p.proowner <> '{owner}'::regrole
+    LOOP
+        EXECUTE format('ALTER FUNCTION %s OWNER TO {owner}', found.name);
     END LOOP;
     IF '{owner}'::regrole <> (
         SELECT n.nspowner FROM pg_namespace AS n WHERE n.nspname = '{schema}'
@@ -154,6 +166,7 @@ _REVOKE = """\
 REVOKE ALL ON SCHEMA {schema} FROM PUBLIC, {others};
 REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM PUBLIC, {others};
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA {schema} FROM PUBLIC, {others};
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {schema} FROM PUBLIC, {others};
 ALTER DEFAULT PRIVILEGES FOR ROLE {owner} REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;
 GRANT USAGE ON SCHEMA {schema} TO {others};"""
 
