@@ -32,6 +32,7 @@ from tenure.task import BoundCall, JobTask, Registered, Seconds, Task, check_nam
 if TYPE_CHECKING:
     from tenure._schedule_spec import DeclaredFields
     from tenure.admin import Admin
+    from tenure.kinds.http import HttpCalls
 
 
 class Tenure:
@@ -177,6 +178,13 @@ class Tenure:
         from tenure.admin import Admin  # noqa: PLC0415 - programs that only enqueue
 
         return Admin(self.engine)
+
+    @property
+    def http(self) -> "HttpCalls":
+        """HTTP requests as jobs. A worker started with `--kinds http` sends them."""
+        from tenure.kinds.http import HttpCalls  # noqa: PLC0415 - programs that send none
+
+        return HttpCalls(lambda arguments: WorkCall(self, "tenure.http", arguments))
 
     @overload
     def task(  # type: ignore[overload-overlap]  # As in Decorator.
