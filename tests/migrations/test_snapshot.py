@@ -8,7 +8,9 @@ import psycopg
 import pytest
 
 from tenure._store.postgres.connections import connect
+from tenure._store.postgres.schema import migrations
 from tenure._store.postgres.sessions import Session
+from tenure._store.postgres.statements import in_schema
 from tenure._store.postgres.store import PostgresStore
 from tests.migrations.catalog import catalog, snapshot
 
@@ -68,6 +70,9 @@ def test_the_snapshot_equals_the_sum_of_the_migrations(
         "ALTER TABLE tenure.job_failed DISABLE TRIGGER job_failed_notice",
         "GRANT EXECUTE ON FUNCTION tenure.notice_add TO PUBLIC",
         "CREATE FUNCTION tenure.f() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+        "ALTER FUNCTION tenure.enqueue SECURITY DEFINER",
+        "GRANT EXECUTE ON FUNCTION tenure.enqueue TO PUBLIC",
+        "DROP FUNCTION tenure.enqueue",
     ],
 )
 def test_a_difference_is_seen(empty_database: str, change: str) -> None:
@@ -103,6 +108,18 @@ def test_functions_have_a_search_path_of_their_own_and_are_not_for_public(
     for function in functions:
         assert "SET search_path TO 'pg_catalog', 'pg_temp'" in function
         assert function.endswith("{postgres=X/postgres}")
+        caller = "SECURITY DEFINER" not in function
+        assert caller == (" tenure.enqueue(" in function)
+
+
+def test_making_the_function_again_changes_nothing(empty_database: str) -> None:
+    """Its grants stay."""
+    migrate(empty_database)
+    execute(empty_database, "GRANT EXECUTE ON FUNCTION tenure.enqueue TO pg_monitor")
+    before = catalog(empty_database)
+    [script] = [each.up.text for each in migrations() if each.slug == "sql_enqueue"]
+    execute(empty_database, in_schema(script, "tenure"))
+    assert catalog(empty_database) == before
 
 
 def test_a_schema_of_another_name_is_the_same_schema(empty_database: str) -> None:

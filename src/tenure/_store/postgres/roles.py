@@ -103,6 +103,8 @@ GRANTS: Mapping[str, Mapping[str, str]] = {
         "producer": "USAGE",
         "reader": _READ,
     },
+    # It runs with the caller's privileges, so it adds none.
+    "FUNCTION enqueue": {"server": "EXECUTE", "worker": "EXECUTE", "producer": "EXECUTE"},
     # A worker declares the rules of its code. Only `notice_add` writes groups, with the owner's
     # privileges: a settle that files a dead letter calls it in a trigger.
     "notice_rule": {"server": _ALL, "worker": _ALL, "reader": _READ},

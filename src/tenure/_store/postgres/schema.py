@@ -221,8 +221,8 @@ def expected_schema(schema: str) -> ExpectedSchema:
     """Return this release's schema with this schema name."""
     expected = ExpectedSchema()
     whole = (resources.files(__package__) / "schema.sql").read_text()
-    for match in _FUNCTION.finditer(whole):
-        expected.functions[match[1]] = _function(match, schema)
+    for found in _FUNCTION.finditer(whole):
+        expected.functions[found[1]] = _function(found, schema)
     for text in _statements(_FUNCTION.sub("", whole)):
         sql = " ".join(in_schema(text, schema).split())
         if match := _TABLE.match(text):

@@ -6,7 +6,7 @@ from tenure.contrib.django.migration_operations import Step
 
 
 class Migration(migrations.Migration):
-    """Add notices: their rules, their groups, and the triggers that enqueue them."""
+    """Hold the number."""
 
     dependencies = (("tenure", "0006_erasure"),)
     operations = (Step(7),)
