@@ -48,7 +48,7 @@ async def fail(db: Database, task: str = "task", error: Error = ERROR, **fields:
 
 async def notices(db: Database) -> Sequence[dict[str, Any]]:
     rows = await db.fetch(
-        "SELECT id, task, queue, args, run_at, created_at FROM tenure.job WHERE queue = $1 ORDER BY id",
+        "SELECT id, task, args, run_at, created_at FROM tenure.job WHERE queue = $1 ORDER BY id",
         QUEUE,
     )
     return [dict(row) for row in rows]
@@ -106,13 +106,16 @@ async def test_patterns_choose_jobs_by_queue_and_task(db: Database, queue: str, 
     await fail(db, "mail.send", queue="mail_x")
     await fail(db, "other", queue="mailbx")
     found = {notice["args"]["queue"] for notice in await notices(db)}
-    assert found == {
-        ("*", "*"): {"mail_x", "mailbx"},
-        ("q", "*"): set(),
-        ("mail*", "*"): {"mail_x", "mailbx"},
-        ("*", "mail.*"): {"mail_x"},
-        ("mail_x", "*"): {"mail_x"},
-    }[queue, task]
+    assert (
+        found
+        == {
+            ("*", "*"): {"mail_x", "mailbx"},
+            ("q", "*"): set(),
+            ("mail*", "*"): {"mail_x", "mailbx"},
+            ("*", "mail.*"): {"mail_x"},
+            ("mail_x", "*"): {"mail_x"},
+        }[queue, task]
+    )
 
 
 async def test_events_before_delivery_join_the_notice_that_waits(db: Database) -> None:

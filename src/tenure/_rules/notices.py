@@ -1,7 +1,7 @@
 """The rules for notices: valid values, and the requests in each format."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import timedelta
 from urllib.parse import urlsplit
 
@@ -35,8 +35,8 @@ def check_rule(rule: NewNoticeRule) -> NewNoticeRule:
     payload.check_name(rule.name, "notice rule")
     if not _SECRET.fullmatch(rule.secret):
         raise InvalidValue(
-            f"secret must be the name of a secret: letters, digits and _, got {_quoted(rule.secret)}"
-            '; write secret="ops", and set TENURE_SECRET_OPS for the workers'
+            "secret must be the name of a secret: letters, digits and _, got "
+            f'{_quoted(rule.secret)}; write secret="ops", and set TENURE_SECRET_OPS for the workers'
         )
     for what, pattern in (("queue", rule.queue), ("task", rule.task)):
         if len(pattern) > payload.MAX_NAME or not _PATTERN.fullmatch(pattern):
@@ -179,7 +179,10 @@ def slack(notice: Notice) -> dict[str, Json]:
     lines.append(f"From {notice.first_at} to {notice.last_at}, rule {_slack_text(notice.rule)}")
     if notice.link:
         lines.append(f"<{notice.link}|Open the dashboard>")
-    block: Json = {"type": "section", "text": {"type": "mrkdwn", "text": _cut("\n".join(lines), 3000)}}
+    block: Json = {
+        "type": "section",
+        "text": {"type": "mrkdwn", "text": _cut("\n".join(lines), 3000)},
+    }
     return {"text": _slack_text(line), "blocks": [block]}
 
 
@@ -197,7 +200,7 @@ def pagerduty(notice: Notice, *, source: str) -> dict[str, Json]:
         notice: The notice.
         source: The affected system, such as the schema's name.
     """
-    links: Sequence[Json] = [{"href": notice.link, "text": "Dashboard"}] if notice.link else []
+    links: list[Json] = [{"href": notice.link, "text": "Dashboard"}] if notice.link else []
     return {
         "event_action": "trigger",
         "dedup_key": f"tenure:{source}:{notice.rule}:{notice.group}"[:255],
@@ -216,7 +219,7 @@ def pagerduty(notice: Notice, *, source: str) -> dict[str, Json]:
                 **_details(notice),
             },
         },
-        "links": list(links),
+        "links": links,
     }
 
 

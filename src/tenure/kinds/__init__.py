@@ -31,7 +31,9 @@ class WorkKind(NamedTuple):
 _FURTHER: Mapping[str, Sequence[WorkKind]] = {"http": (WorkKind("notices", NOTICE_TASK),)}
 KINDS: Mapping[str, WorkKind] = {name: WorkKind(name, f"tenure.{name}") for name in KIND_NAMES}
 TASKS: Mapping[str, WorkKind] = {kind.task: kind for kind in KINDS.values()}
-RESERVED: Mapping[str, str] = {kind.task: kind.name for kind in (*TASKS.values(), *_FURTHER["http"])}
+RESERVED: Mapping[str, str] = {
+    kind.task: kind.name for kind in (*TASKS.values(), *_FURTHER["http"])
+}
 
 
 class _Module(Protocol):

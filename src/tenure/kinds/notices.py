@@ -1,4 +1,4 @@
-"""Notices: tell a receiver about dead letters and other events. Workers with HTTP work send them."""
+"""Notices: report dead letters and other events to a receiver. Workers with HTTP work send them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -111,7 +111,7 @@ async def handler(
     return {"sent": True, "status": answer["status"]}
 
 
-def check(arguments: Mapping[str, Json]) -> None:
+def check(arguments: Mapping[str, Json]) -> None:  # noqa: ARG001 - the same for every kind
     """Refuse every enqueue: only rules make notices."""
     raise InvalidValue("notices are made by rules only; add one with tenure notify add")
 
@@ -120,7 +120,9 @@ def prepare() -> None:
     """Check nothing: the HTTP kind checks the configuration."""
 
 
-def _facts(store: Store, rule: str, letters: list[int]) -> Op[tuple[NoticeRule | None, Error | None]]:
+def _facts(
+    store: Store, rule: str, letters: list[int]
+) -> Op[tuple[NoticeRule | None, Error | None]]:
     """Read the rule, and the redacted error of the first dead letter that still is one."""
     rows = yield from store.notices.list([rule])
     if not rows:
@@ -170,8 +172,8 @@ def _check_receiver(secret: str, url: str) -> None:
     hosts = read_configuration().secrets.get(secret, ())
     if not any(each.has(parts.scheme, host, port) for each in hosts):
         raise ConfigError(
-            f"secret {secret!r} must not be sent to {host}; a worker sends it only to PagerDuty and "
-            f'to hosts of its configuration: {secret} = ["{host}"] in [kinds.http.secrets]'
+            f"secret {secret!r} must not be sent to {host}; a worker sends it only to PagerDuty "
+            f'and to hosts of its configuration: {secret} = ["{host}"] in [kinds.http.secrets]'
         )
 
 

@@ -1,5 +1,5 @@
 -- $1 names
--- Delete rules for notices with their groups. Their queued notices stay, and their workers skip them.
+-- Delete rules for notices with their groups. Their queued notices stay; workers send none of them.
 -- Uses notice_rule_pkey and notice_group_pkey; locks the rules in name order, then their groups.
 WITH rule AS MATERIALIZED (
     SELECT r.name FROM /*schema.*/notice_rule AS r
