@@ -3,16 +3,20 @@
 import re
 from collections.abc import Mapping
 from datetime import timedelta
+from enum import StrEnum
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from tenure._model.ids import Json
-from tenure._model.notice import NewNoticeRule, Notice, NoticeEvent, NoticeFormat
+from tenure._model.notice import NOTICE_QUEUE, NewNoticeRule, Notice, NoticeEvent, NoticeFormat
 from tenure._rules import payload
 from tenure._rules.formatting import span
+from tenure.config import duration
 from tenure.errors import InvalidValue
 
 PAGERDUTY_URL = "https://events.pagerduty.com/v2/enqueue"
 PAGERDUTY_HOSTS = frozenset({"events.pagerduty.com", "events.eu.pagerduty.com"})
+DEFAULT_GROUP = timedelta(minutes=5)
 SHORTEST_GROUP, LONGEST_GROUP = timedelta(seconds=1), timedelta(days=1)
 LONGEST_THRESHOLD = timedelta(days=30)
 _PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/<>@-]*\*?|\*")
@@ -30,16 +34,63 @@ _TYPES: Mapping[str, str] = {
 }
 
 
+def new_rule(
+    name: str,
+    event: str,
+    *,
+    secret: str,
+    url: str | None,
+    queue: str,
+    task: str,
+    format: str,  # noqa: A002 - the name that users know
+    group_for: "float | timedelta | None",
+    threshold: "float | timedelta | None",
+) -> NewNoticeRule:
+    """Return a valid rule. Raise InvalidValue if a value isn't valid."""
+    form = _member(NoticeFormat, format, "format")
+    if url is None and form is NoticeFormat.PAGERDUTY:
+        url = PAGERDUTY_URL
+    return check_rule(
+        NewNoticeRule(
+            name,
+            _member(NoticeEvent, event, "event"),
+            secret,
+            url,
+            queue,
+            task,
+            form,
+            DEFAULT_GROUP if group_for is None else duration(group_for, "group_for"),
+            None if threshold is None else duration(threshold, "threshold"),
+        )
+    )
+
+
+E = TypeVar("E", bound=StrEnum)
+
+
+def _member(kind: type[E], value: str, what: str) -> E:
+    try:
+        return kind(value)
+    except ValueError:
+        raise InvalidValue(
+            f"{what} must be one of {', '.join(kind)}, got {_quoted(value)}"
+        ) from None
+
+
 def check_rule(rule: NewNoticeRule) -> NewNoticeRule:
     """Return a rule that can be stored. Raise InvalidValue if a value isn't valid."""
     payload.check_name(rule.name, "notice rule")
-    if not _SECRET.fullmatch(rule.secret):
+    if not isinstance(rule.secret, str) or not _SECRET.fullmatch(rule.secret):
         raise InvalidValue(
             "secret must be the name of a secret: letters, digits and _, got "
             f'{_quoted(rule.secret)}; write secret="ops", and set TENURE_SECRET_OPS for the workers'
         )
     for what, pattern in (("queue", rule.queue), ("task", rule.task)):
-        if len(pattern) > payload.MAX_NAME or not _PATTERN.fullmatch(pattern):
+        if (
+            not isinstance(pattern, str)
+            or len(pattern) > payload.MAX_NAME
+            or not _PATTERN.fullmatch(pattern)
+        ):
             raise InvalidValue(
                 f"{what} must be a name, a prefix as in mail.*, or *, got {_quoted(pattern)}"
             )
@@ -105,7 +156,7 @@ def _quoted(text: object) -> str:
 
 def is_about_notices(queue: str) -> bool:
     """Return whether a queue holds notices, which are never events."""
-    return queue == "tenure.notices"
+    return queue == NOTICE_QUEUE
 
 
 def notice_type(event: str) -> str:
@@ -148,6 +199,9 @@ def standard(notice: Notice) -> dict[str, Json]:
         "last_at": notice.last_at,
         **_details(notice),
     }
+    if notice.event == NoticeEvent.QUEUE_BEHIND:
+        # It counts how often a process looked.
+        del data["count"]
     return {"type": notice_type(notice.event), "timestamp": notice.last_at, "data": data}
 
 
