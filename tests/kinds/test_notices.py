@@ -105,16 +105,9 @@ def add(app: Tenure, receiver: Receiver, **fields: Any) -> None:
 
 
 def enqueue(app: Tenure, count: int = 1, **args: Any) -> None:
-    task = app.tasks.names
-    name = next(each for each in task if each.endswith("fail"))
+    name = next(each for each in app.tasks.names if each.endswith("fail"))
     for _ in range(count):
-        app.admin.jobs.enqueue(_request(name, {"password": PASSWORD, **args}))
-
-
-def _request(task: str, args: dict[str, Any]) -> Any:
-    from tenure.admin import JobRequest  # noqa: PLC0415 - one use
-
-    return JobRequest(task, args)
+        app.admin.jobs.enqueue(name, {"password": PASSWORD, **args}, BY, max_attempts=1)
 
 
 async def test_a_dead_letter_calls_a_signed_webhook(app: Tenure, receiver: Receiver) -> None:

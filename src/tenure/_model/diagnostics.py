@@ -56,6 +56,7 @@ class FindingCode(StrEnum):
     NO_WORKER = "no_worker"
     VERSIONS_MIXED = "versions_mixed"
     QUEUE_NOT_SERVED = "queue_not_served"
+    NOTICES_NOT_SENT = "notices_not_sent"
     JOB_LOCKED = "job_locked"
     TASK_UNKNOWN = "task_unknown"
     LEASE_OVER = "lease_over"
