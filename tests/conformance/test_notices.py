@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.store import SECOND
-from tenure._model.notice import NewNoticeRule, NoticeEvent, NoticeFormat
+from support.store import SECOND, A, B, lanes
+from tenure._model.notice import DeclaredNoticeRules, NewNoticeRule, NoticeEvent, NoticeFormat
 from tenure._model.outcome import Failed
+from tenure._model.worker import NewWorker, WorkerState
+from tenure._services.notices import report_late_queues
 from tenure.errors import Error, InvalidValue
 from tests.conformance.acts import (
     BY,
@@ -29,7 +31,8 @@ from tests.conformance.acts import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from support.store import Database
+    from support.store import Database, Party
+    from tenure._model.ids import WorkerId
 
 OPS = NewNoticeRule("ops", NoticeEvent.FAILED, "ops", "https://hooks.example.com/x")
 QUEUE = "tenure.notices"
@@ -258,3 +261,145 @@ async def test_old_groups_are_pruned(db: Database) -> None:
     await db.fetch("UPDATE tenure.notice_group SET due_at = due_at - interval '8 days'")
     await db.run(db.store.maintenance.maintain())
     assert await count(db, "notice_group") == 0
+
+
+async def declare(
+    db: Database, *rules: NewNoticeRule, program: str = "shop", version: tuple[int, ...] = ()
+) -> DeclaredNoticeRules:
+    return await db.run(db.store.notices.declare(program, version, rules))
+
+
+async def test_a_program_declares_its_rules(db: Database) -> None:
+    await add(db, name="theirs")
+    mine = replace(OPS, name="mine")
+    assert await declare(db, mine, replace(OPS, name="second")) == DeclaredNoticeRules(
+        made=("mine", "second")
+    )
+    assert await declare(db, mine, replace(OPS, name="second")) == DeclaredNoticeRules()
+    db.clock.advance(SECOND)
+    assert await declare(db, replace(mine, queue="mail*")) == DeclaredNoticeRules(
+        changed=("mine",), removed=("second",)
+    )
+    rules = {rule.name: rule for rule in await db.run(db.store.notices.list())}
+    assert {name: rule.program for name, rule in rules.items()} == {"mine": "shop", "theirs": None}
+    assert rules["mine"].queue == "mail*"
+
+
+async def test_a_rule_of_another_owner_or_a_newer_version_is_left_alone(db: Database) -> None:
+    await add(db)
+    assert (await declare(db, replace(OPS, queue="x"))).refused == ("ops",)
+    mine = replace(OPS, name="mine")
+    await declare(db, mine, version=(2,))
+    old = await declare(db, replace(mine, queue="x"), version=(1,))
+    assert old.refused == ("mine",)
+    assert await declare(db, version=(1,)) == DeclaredNoticeRules()
+    assert (await declare(db, mine, program="billing", version=(3,))).refused == ("mine",)
+    assert (await declare(db, version=(2, 1))).removed == ("mine",)
+
+
+async def test_each_change_of_a_rule_is_audited(db: Database) -> None:
+    await add(db)
+    await declare(db, replace(OPS, name="mine"))
+    await db.run(db.store.notices.test("ops", BY))
+    await db.run(db.store.notices.remove(["ops"], BY))
+    rows = await db.fetch("SELECT action, target, source FROM tenure.audit ORDER BY id")
+    assert [tuple(row.values()) for row in rows] == [
+        ("notice.add", "notice:ops", "suite"),
+        ("notice.declare", "notice:mine", "code"),
+        ("notice.test", "notice:ops", "suite"),
+        ("notice.remove", "notice:ops", "suite"),
+    ]
+
+
+async def test_a_missed_tick_makes_a_notice(db: Database) -> None:
+    await add(db, event=NoticeEvent.SCHEDULE_MISSED, queue="q")
+    await db.fetch(
+        "INSERT INTO tenure.schedule (name, every, timezone, task, queue, args, priority, missed, "
+        "missed_within, missed_limit, overlap, jitter, created_at, changed_at) VALUES "
+        "('nightly', '1 day', 'UTC', 'task', 'q', '{}', 5, 'skip', '1 day', 1, 'allow', '0', "
+        "now(), now())"
+    )
+    for reason in ("missed", "overlap", "paused", "missed"):
+        await db.fetch(
+            "INSERT INTO tenure.schedule_tick VALUES "
+            "('nightly', clock_timestamp(), now(), NULL, 'skipped', $1)",
+            reason,
+        )
+    [notice] = await notices(db)
+    args = notice["args"]
+    assert (args["event"], args["subject"], args["count"]) == ("schedule_missed", "nightly", 2)
+
+
+async def register(db: Database, worker: WorkerId, name: str) -> None:
+    await db.run(db.store.workers.register(NewWorker(worker, name, "host", 1, "1", ["q"], 1)))
+
+
+async def test_a_lost_worker_is_reported_once(db: Database) -> None:
+    await add(db, event=NoticeEvent.WORKER_LOST)
+    await register(db, A, "alive")
+    await register(db, B, "dead")
+    db.clock.advance(61 * SECOND)
+    await db.run(db.store.workers.heartbeat(A, state=WorkerState.ACTIVE, running=0))
+    silent = timedelta(minutes=1)
+    assert await db.run(db.store.notices.report_lost_workers(silent)) == 1
+    assert await db.run(db.store.notices.report_lost_workers(silent)) == 0
+    [notice] = await notices(db)
+    assert (notice["args"]["subject"], notice["args"]["count"]) == ("dead", 1)
+    # It comes back, and is lost again.
+    await db.run(db.store.workers.heartbeat(B, state=WorkerState.ACTIVE, running=0))
+    db.clock.advance(50 * SECOND)
+    await db.run(db.store.workers.heartbeat(A, state=WorkerState.ACTIVE, running=0))
+    db.clock.advance(11 * SECOND)
+    await db.run(db.store.notices.report_lost_workers(silent))
+    [notice] = await notices(db)
+    assert notice["args"]["count"] == 2
+
+
+async def test_a_worker_that_said_goodbye_is_not_lost(db: Database) -> None:
+    await add(db, event=NoticeEvent.WORKER_LOST)
+    await register(db, A, "stopped")
+    await db.run(db.store.workers.heartbeat(A, state=WorkerState.OFFLINE, running=0))
+    db.clock.advance(600 * SECOND)
+    assert await db.run(db.store.notices.report_lost_workers(timedelta(minutes=1))) == 0
+    assert await notices(db) == []
+
+
+async def test_a_queue_that_is_behind_makes_a_notice(db: Database) -> None:
+    await add(db, event=NoticeEvent.QUEUE_BEHIND, threshold=timedelta(minutes=5))
+    await add(db, event=NoticeEvent.QUEUE_BEHIND, threshold=timedelta(hours=1), name="patient")
+    await enqueue(db)
+    await enqueue(db, queue="paused")
+    await enqueue(db, queue=QUEUE)
+    await db.run(db.store.queues.pause("paused", BY))
+    assert await db.run(report_late_queues(db.store)) == 0
+    db.clock.advance(301 * SECOND)
+    assert await db.run(report_late_queues(db.store)) == 1
+    [_, notice] = await notices(db)
+    args = notice["args"]
+    assert (args["rule"], args["queue"], args["event"]) == ("ops", "q", "queue_behind")
+    assert args["waited"] >= 301
+
+
+async def test_settles_of_many_processes_do_not_deadlock(db: Database) -> None:
+    """Each settles batches of the same causes in another order. Each dead letter is counted."""
+    await add(db)
+    await add(db, name="second")
+    parties = [await db.party(f"p{number}") for number in range(4)]
+    rounds = 10
+    for number in range(rounds * len(parties)):
+        tasks = ["a", "b", "c"] if number % 2 else ["c", "b", "a"]
+        await db.run(db.store.jobs.enqueue([a_job(task, max_attempts=1) for task in tasks]))
+
+    async def work(party: Party) -> None:
+        for _ in range(rounds):
+            claims = await party.run(db.store.leases.claim(lanes("q"), count=3, worker=A))
+            requests = [ended(each, Failed(ERROR)) for each in claims.jobs]
+            await party.run(db.store.settlement.settle(requests))
+
+    async with asyncio.timeout(30):
+        await asyncio.gather(*map(work, parties))
+    failed = await count(db, "job_failed")
+    assert failed == rounds * len(parties) * 3
+    found = await notices(db)
+    assert sum(each["args"]["count"] for each in found) == 2 * failed
+    assert len(found) == 6

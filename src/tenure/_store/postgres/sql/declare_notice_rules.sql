@@ -33,6 +33,8 @@ WITH moment AS MATERIALIZED (
         $10, $11, m.now, $10, m.now
     FROM wanted AS w
     CROSS JOIN moment AS m
+    -- All rules are locked before the first is written: FOR UPDATE skips rows that this statement wrote.
+    CROSS JOIN (SELECT count(*) FROM known) AS locked
     ORDER BY w.name
     ON CONFLICT (name) DO UPDATE SET
         event = excluded.event, queue = excluded.queue, task = excluded.task, url = excluded.url,
@@ -47,18 +49,19 @@ WITH moment AS MATERIALIZED (
             THEN r.changed_at ELSE excluded.changed_at
         END
     WHERE r.program = $10 AND r.program_version <= $11
-    RETURNING r.name, r.created_at, r.changed_at
+    RETURNING r.name
 )
 SELECT
     w.name,
     CASE
         WHEN d.name IS NULL THEN 'refused'
         WHEN k.name IS NULL THEN 'made'
-        WHEN d.changed_at = m.now THEN 'changed'
+        WHEN (k.event, k.queue, k.task, k.url, k.format, k.secret, k.group_for, k.threshold)
+            IS DISTINCT FROM (w.event, w.queue, w.task, w.url, w.format, w.secret, w.group_for, w.threshold)
+        THEN 'changed'
         ELSE 'kept'
     END AS outcome
 FROM wanted AS w
-CROSS JOIN moment AS m
 LEFT JOIN known AS k ON k.name = w.name
 LEFT JOIN written AS d ON d.name = w.name
 UNION ALL
