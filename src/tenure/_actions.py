@@ -258,6 +258,30 @@ REVOKE_SESSION: Action = Action(
     scope="admin",
 )
 
+ADD_NOTICE: Action = Action(
+    "notice",
+    "add",
+    "Add a rule: notify a receiver of failures and other events.",
+    {"added": "{subject} is added"},
+    scope="admin",
+)
+TEST_NOTICE: Action = Action(
+    "notice",
+    "test",
+    "Send a test notice to the receiver of a rule.",
+    {"enqueued": "{subject} sends a test as job {job}"},
+    {"not_found": "{subject} does not exist"},
+    scope="admin",
+)
+REMOVE_NOTICE: Action = Action(
+    "notice",
+    "remove",
+    "Remove rules for notices.",
+    {"removed": "{subject} is removed"},
+    {"not_found": "{subject} does not exist"},
+    scope="admin",
+)
+
 _PROGRESS = "{subject} is {state}, {done} of {total} done"
 PAUSE_OPERATION: Action = Action(
     "operation", "pause", "Pause an operation. Finished items stay done.", {"paused": _PROGRESS}

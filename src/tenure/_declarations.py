@@ -1,9 +1,11 @@
-"""Schedules declared in code, by name. The scheduler writes them to the database."""
+"""Schedules and rules for notices, as code declares them. The scheduler stores them."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tenure._model.job import NewJob
+from tenure._model.notice import NewNoticeRule
 from tenure._rules.arguments import Parameters
 from tenure.errors import InvalidValue
 from tenure.task import Definition, Registered, new_job
@@ -67,6 +69,28 @@ class DeclaredSchedules(Mapping[str, "NewSchedule"]):
                 f"two schedules are named {known_as!r}, of {self[known_as].job.task} and of "
                 f'{job.task}; give one of them another name, as in name="{known_as}-2"'
             )
+
+
+class DeclaredNotices:
+    """An app's declared rules for notices."""
+
+    def __init__(self) -> None:
+        self._rules: dict[str, tuple[bool, NewNoticeRule]] = {}
+
+    def add(self, rule: NewNoticeRule, *, is_named: bool) -> None:
+        # Repeating a declaration is harmless. It happens when a module is loaded under two names.
+        if self._rules.setdefault(rule.name, (is_named, rule)) != (is_named, rule):
+            raise InvalidValue(
+                f"two notice rules are named {rule.name!r}; give one of them another name, as in "
+                f'name="{rule.name}-2"'
+            )
+
+    def rules(self, program: str) -> list[NewNoticeRule]:
+        """Return the rules. A rule without a name has one that begins with the program's."""
+        return [
+            rule if is_named else replace(rule, name=f"{program}:{rule.name}")
+            for is_named, rule in self._rules.values()
+        ]
 
 
 def require_parentheses(cron: object) -> None:

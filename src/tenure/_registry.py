@@ -85,9 +85,9 @@ class Registry:
         names = (known_as, *aliases)
         for each in names:
             payload.check_name(each, "task")
-            if each in kinds.TASKS:
+            if each in kinds.RESERVED:
                 raise InvalidValue(
-                    f"the task name {each!r} is reserved for {kinds.TASKS[each].name} work; give "
+                    f"the task name {each!r} is reserved for {kinds.RESERVED[each]} work; give "
                     f"{_place(function)} another name="
                 )
             other = self._tasks.get(each)

@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, Unpack, overload
 
 from tenure import _bulk_enqueue, _wiring, kinds
-from tenure._declarations import DeclaredSchedules, require_parentheses
+from tenure._declarations import DeclaredNotices, DeclaredSchedules, require_parentheses
 from tenure._hooks.middleware import Hooks
 from tenure._model.event import JobEventName, WorkerEventName
 from tenure._registry import Registry, require_sequence
@@ -110,6 +110,7 @@ class Tenure:
         self.defaults = defaults
         self.tasks: Registry = Registry(defaults)
         self.declared: DeclaredSchedules = DeclaredSchedules()
+        self.notices: DeclaredNotices = DeclaredNotices()
 
     @property
     def engine(self) -> Engine:
@@ -336,6 +337,62 @@ class Tenure:
             return task
 
         return decorate
+
+    def notify(
+        self,
+        event: str,
+        *,
+        secret: str,
+        to: str | None = None,
+        queue: str = "*",
+        task: str = "*",
+        format: str = "standard",  # noqa: A002 - the name that users know
+        group_for: Seconds | None = None,
+        threshold: Seconds | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Notify a receiver of an event with a signed webhook, at least once.
+
+        Workers and schedulers store the rule when they start. A worker with the kind `http` sends
+        the notices.
+
+        Args:
+            event: `"failed"`, `"queue_behind"`, `"schedule_missed"` or `"worker_lost"`.
+            secret: The name of the secret that signs notices. Workers have its value. For
+                `"slack"` it is the webhook's URL, for `"pagerduty"` the routing key.
+            to: The receiver's URL (default for `"pagerduty"`: its Events API). Omit it for
+                `"slack"`.
+            queue: Only this queue, or a prefix such as `mail*` (default: all).
+            task: Only this task, or a prefix (default: all).
+            format: `"standard"`, `"slack"` or `"pagerduty"` (default: `"standard"`).
+            group_for: Make at most one notice per cause in this time (default: 5 min).
+            threshold: How long the oldest job of a queue has waited, for `"queue_behind"`.
+            name: The rule's name (default: the program, the event and the secret).
+
+        Raises:
+            InvalidValue: A value is invalid, or another rule has this name.
+
+        Example::
+
+            from tenure import Tenure
+
+            app = Tenure()
+            app.notify("failed", queue="mail*", to="https://hooks.example.com/x", secret="ops")
+        """
+        from tenure._rules.notices import new_rule  # noqa: PLC0415 - programs without rules
+
+        rule = new_rule(
+            f"{event}:{secret}" if name is None else name,
+            event,
+            secret=secret,
+            url=to,
+            queue=queue,
+            task=task,
+            format=format,
+            group_for=group_for,
+            threshold=threshold,
+        )
+        self.notices.add(rule, is_named=name is not None)
 
     def callers_connection(self) -> Any:
         """Return the connection that an enqueue without `connection` uses.

@@ -122,6 +122,7 @@ class Defaults:
     keep_operations: timedelta = timedelta(days=30)
     keep_answers: timedelta = timedelta(days=1)
     keep_sessions: timedelta = timedelta(days=30)
+    keep_notice_groups: timedelta = timedelta(days=7)
 
     @property
     def forced_lease(self) -> timedelta | None:

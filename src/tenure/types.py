@@ -16,6 +16,7 @@ from tenure._model.diagnostics import Finding, FindingCode, Level
 from tenure._model.explanation import Explanation, ExplanationCode
 from tenure._model.job import EnqueueResult, JobRow, State
 from tenure._model.lease import LeaseRow
+from tenure._model.notice import NoticeEvent, NoticeFormat, NoticeRule
 from tenure._model.operation import (
     Changes,
     Erasure,
@@ -137,6 +138,9 @@ __all__ = [
     "MaintenanceReport",
     "Membership",
     "Missed",
+    "NoticeEvent",
+    "NoticeFormat",
+    "NoticeRule",
     "OperationItem",
     "OperationKind",
     "OperationRow",

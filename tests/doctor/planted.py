@@ -256,6 +256,11 @@ PLANTED = {
             "FOR VALUES FROM ('2020-01-01') TO ('2020-01-02')"
         ),
     ),
+    "a trigger is gone": Planted(
+        FindingCode.TRIGGER_MISSING,
+        "schema",
+        sql("DROP TRIGGER job_failed_notice ON tenure.job_failed"),
+    ),
     "autovacuum": Planted(FindingCode.AUTOVACUUM_OFF, "vacuum", setting("autovacuum")),
     "a table is left alone": Planted(
         FindingCode.TABLE_NOT_VACUUMED,
@@ -281,6 +286,15 @@ PLANTED = {
         FindingCode.QUEUE_NOT_SERVED,
         "queues",
         waiting_job,
+    ),
+    "a notice rule without workers": Planted(
+        FindingCode.NOTICES_NOT_SENT,
+        "notices",
+        sql(
+            "INSERT INTO tenure.notice_rule (name, event, queue, task, url, format, secret, "
+            "group_for, created_at, created_by, changed_at) VALUES ('ops', 'failed', '*', '*', "
+            "'https://hooks.example.com', 'standard', 'ops', '5 min', now(), 'ada', now())"
+        ),
     ),
     "a task that no worker knows": Planted(
         FindingCode.TASK_UNKNOWN,

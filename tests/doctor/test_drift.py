@@ -39,6 +39,7 @@ def test_all_that_is_in_a_schema_is_drawn(bed: Bed) -> None:
     # A primary key is an index, too.
     drawn |= {("index", t, name) for t, name in CONSTRAINTS if name.endswith("_pkey")}
     drawn |= {("index", index.table, name) for name, index in DRAWN.indexes.items()}
+    drawn |= {("trigger", table, name) for name, (table, _) in DRAWN.triggers.items()}
     sequences = {each for each in there if each[0] == "sequence"}
     assert there - sequences == drawn
     assert set(DRAWN.sequences) <= {name for _, _, name in sequences}
@@ -49,6 +50,13 @@ def test_every_index_and_constraint_is_made_as_it_was(bed: Bed) -> None:
     for name, index in DRAWN.indexes.items():
         bed.sql(f"DROP INDEX tenure.{name}")
         assert fixed(bed) == [f"index {name} of table {index.table} is missing"]
+    for name, (table, _) in DRAWN.triggers.items():
+        for fault in (
+            "ALTER TABLE tenure.{1} DISABLE TRIGGER {0}",
+            "DROP TRIGGER {0} ON tenure.{1}",
+        ):
+            bed.sql(fault.format(name, table))
+            assert fixed(bed) == [f"trigger {name} of table {table} is missing or disabled"]
     for table, name in CONSTRAINTS:
         bed.sql(f"ALTER TABLE tenure.{table} DROP CONSTRAINT {name}")
         assert f"constraint {name} of table {table} is missing" in fixed(bed)

@@ -51,7 +51,7 @@ _PARTS = {
         WHERE c.relnamespace = $1::text::regnamespace
     """,
     "trigger": """
-        SELECT format('%s on %s', t.tgname, t.tgrelid::regclass)
+        SELECT format('%s %s', pg_get_triggerdef(t.oid), t.tgenabled)
         FROM pg_trigger AS t
         JOIN pg_class AS c ON c.oid = t.tgrelid
         WHERE c.relnamespace = $1::text::regnamespace

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tenure._store.migrations import load
@@ -47,5 +49,6 @@ def test_this_releases_migrations_load_and_go_both_ways() -> None:
 def test_this_releases_migrations_name_no_schema_of_their_own() -> None:
     for migration in migrations():
         for script in (migration.up, migration.down):
-            assert "tenure." not in script.text
+            # The task and the queue of notices have the same name in every schema.
+            assert "tenure." not in re.sub(r"'tenure\.notices?'", "", script.text)
             assert "/*schema.*/" in script.text

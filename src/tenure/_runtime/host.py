@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from tenure._declarations import DeclaredSchedules
+from tenure._declarations import DeclaredNotices, DeclaredSchedules
 from tenure._hooks.middleware import Hooks
 from tenure._registry import Registry
 from tenure._store.engine import Engine
@@ -16,6 +16,7 @@ class WorkerHost(Protocol):
     hooks: Hooks
     tasks: Registry
     declared: DeclaredSchedules
+    notices: DeclaredNotices
     defaults: Defaults
 
     @property

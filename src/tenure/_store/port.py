@@ -45,6 +45,13 @@ if TYPE_CHECKING:
         SettleResult,
         StuckLease,
     )
+    from tenure._model.notice import (
+        DeadLetterError,
+        DeclaredNoticeRules,
+        NewNoticeRule,
+        NoticeEvent,
+        NoticeRule,
+    )
     from tenure._model.operation import (
         Changes,
         Erasure,
@@ -374,6 +381,19 @@ class ErasureStore(Protocol):
     def start(self, new: NewErasure, by: By) -> Op[Erasure]: ...
 
 
+class NoticeStore(Protocol):
+    def add(self, rule: NewNoticeRule, by: By) -> Op[NoticeRule]: ...
+    def list(self, names: Sequence[str] | None = None) -> Op[Sequence[NoticeRule]]: ...
+    def remove(self, names: Sequence[str], by: By) -> Op[Sequence[bool]]: ...
+    def test(self, name: str, by: By) -> Op[JobId | None]: ...
+    def declare(
+        self, program: str, version: Sequence[int], rules: Sequence[NewNoticeRule]
+    ) -> Op[DeclaredNoticeRules]: ...
+    def error(self, ids: Sequence[int]) -> Op[DeadLetterError | None]: ...
+    def report(self, event: NoticeEvent, facts: Sequence[Mapping[str, Json]]) -> Op[int]: ...
+    def report_lost_workers(self, silent_for: timedelta) -> Op[int]: ...
+
+
 class TokenStore(Protocol):
     """Access tokens, and the responses to requests with an idempotency key."""
 
@@ -526,6 +546,7 @@ class Store:
     ticks: TickStore
     operations: OperationStore
     erasures: ErasureStore
+    notices: NoticeStore
     tokens: TokenStore
     sign_ins: SignInStore
     stats: StatsStore

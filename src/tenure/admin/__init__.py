@@ -38,6 +38,7 @@ from tenure.admin.installation import (
 )
 from tenure.admin.jobs import EnqueuedMany, FailedGroups, JobList, JobRequest, Jobs
 from tenure.admin.keys import DeduplicationKeys
+from tenure.admin.notices import Notices
 from tenure.admin.operations import ItemList, Operations
 from tenure.admin.schedules import Run, Schedules, preview_timing
 from tenure.admin.schema import Schema, SchemaStatus, roles, sql
@@ -63,6 +64,7 @@ __all__ = [
     "JobRequest",
     "JobSearch",
     "Jobs",
+    "Notices",
     "OpenedSession",
     "Operations",
     "Queues",
@@ -119,6 +121,7 @@ class Admin(StatsCommands, OverviewCommands, SystemCommands, ErasureCommands, Do
         settings: Installation setting commands.
         tokens: Access token commands.
         sessions: Dashboard session commands.
+        notices: Commands for notice rules.
         audit: The audit log.
         schema: Database schema commands.
     """
@@ -132,6 +135,7 @@ class Admin(StatsCommands, OverviewCommands, SystemCommands, ErasureCommands, Do
     settings: Final = SubGroup(RuntimeSettings)
     tokens: Final = SubGroup(Tokens)
     sessions: Final = SubGroup(Sessions)
+    notices: Final = SubGroup(Notices)
     audit: Final = SubGroup(Audit)
     schema: Final = SubGroup(Schema)
 

@@ -18,6 +18,7 @@ from tenure.cli import (
     init,
     job,
     key,
+    notify,
     operation,
     processes,
     queue,
@@ -68,6 +69,7 @@ app.add_typer(db.app)
 app.add_typer(setting.app)
 app.add_typer(token.app)
 app.add_typer(session.app)
+app.add_typer(notify.app)
 
 # What Typer raises for an invalid command line. It has no public name.
 _Usage = cast("type[Exception]", typer.BadParameter.__bases__[0])

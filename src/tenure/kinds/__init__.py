@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol, cast
 
 from tenure._model.ids import Json
 from tenure._model.job import KIND_NAMES
+from tenure._model.notice import NOTICE_TASK
 from tenure._rules.arguments import Parameters
 from tenure.config import DEFAULTS, TaskOptions, duration
 from tenure.errors import ConfigError, InvalidValue
@@ -26,8 +27,13 @@ class WorkKind(NamedTuple):
     task: str
 
 
+# Notices are sent by workers that run HTTP work. Only rules make them.
+_FURTHER: Mapping[str, Sequence[WorkKind]] = {"http": (WorkKind("notices", NOTICE_TASK),)}
 KINDS: Mapping[str, WorkKind] = {name: WorkKind(name, f"tenure.{name}") for name in KIND_NAMES}
 TASKS: Mapping[str, WorkKind] = {kind.task: kind for kind in KINDS.values()}
+RESERVED: Mapping[str, str] = {
+    kind.task: kind.name for kind in (*TASKS.values(), *_FURTHER["http"])
+}
 
 
 class _Module(Protocol):
@@ -63,13 +69,14 @@ def definitions(names: Iterable[str]) -> Sequence[Definition]:
         raise ConfigError(str(error)) from None
     for name in known:
         _module(name).prepare()
-    return [_definition(name) for name in known]
+    served = [kind for name in known for kind in (KINDS[name], *_FURTHER.get(name, ()))]
+    return [_definition(kind) for kind in served]
 
 
 def definition(task: str) -> Definition:
     """Return what is known about a task by its name: the kind's definition, or only the name."""
     kind = TASKS.get(task)
-    return unregistered_task(task) if kind is None else _definition(kind.name)
+    return unregistered_task(task) if kind is None else _definition(kind)
 
 
 def arguments(task: str, args: Mapping[str, Json]) -> dict[str, Json]:
@@ -78,10 +85,15 @@ def arguments(task: str, args: Mapping[str, Json]) -> dict[str, Json]:
     Raises:
         InvalidValue: The arguments are invalid for this kind of work.
     """
+    if task == NOTICE_TASK:
+        raise InvalidValue(
+            f"task must not be {NOTICE_TASK}: only rules make notices; test one with tenure notify "
+            "test NAME"
+        )
     kind = TASKS.get(task)
     if kind is None:
         return dict(args)
-    named = _definition(kind.name).parameters.dump((), dict(args))
+    named = _definition(kind).parameters.dump((), dict(args))
     _module(kind.name).check(named)
     return named
 
@@ -99,10 +111,10 @@ def check_enabled(tasks: Iterable[str], enabled: Json) -> None:
 
 
 @lru_cache
-def _definition(name: str) -> Definition:
-    module = _module(name)
+def _definition(kind: WorkKind) -> Definition:
+    module = _module(kind.name)
     options: dict[str, Any] = {
-        "queue": name,
+        "queue": kind.name,
         "timeout": DEFAULTS.timeout,
         "stop_within": DEFAULTS.stop_within,
         **module.OPTIONS,
@@ -110,7 +122,7 @@ def _definition(name: str) -> Definition:
     for each in ("timeout", "stop_within"):
         options[each] = None if options[each] is None else duration(options[each])
     return Definition(
-        name=KINDS[name].task,
+        name=kind.task,
         function=module.handler,
         parameters=Parameters(module.handler, skip=1),
         takes_job=True,

@@ -34,6 +34,7 @@ from tenure.server.routes import (
     jobs,
     keys,
     leases,
+    notices,
     operations,
     schedules,
     sessions,
@@ -146,7 +147,7 @@ def create(
     openapi.install(api)
     for routes in (
         *(health, jobs, stats, leases, schedules, installation, operations, tokens),
-        *(keys, sessions, system),
+        *(keys, notices, sessions, system),
     ):
         api.include_router(routes.router)
     api.include_router(health.metrics_router)

@@ -6,7 +6,7 @@ import signal
 import socket
 from typing import Any
 
-from tenure._runtime.scheduler_thread import scheduler
+from tenure._runtime.scheduler_thread import notice_service, scheduler
 from tenure._runtime.startup import run_unless_stopped, wait_for_schema, wakeups
 from tenure._services.base import Supervisor, log
 from tenure._services.scheduler import Scheduler
@@ -62,7 +62,7 @@ def _counts(firing: Scheduler) -> dict[str, Any]:
 
 
 async def _fire(app: Tenure, name: str, firing: Scheduler, stop_requested: asyncio.Event) -> None:
-    services = [firing, *wakeups(app, name, firing.wake)]
+    services = [firing, notice_service(app, name), *wakeups(app, name, firing.wake)]
     supervisor = Supervisor(services)
     supervisor.start()
     log.info("scheduler started: program=%s, schedules=%d", app.program, len(app.declared))

@@ -137,7 +137,12 @@ class InspectionQueries(QueryBase):
         drift = [*self._missing(expected, actual), *self._without_index(expected, actual)]
         invalid = [(row["of"], row["name"]) for row in rows if not row["valid"]]
         functions = yield self._query("actual_functions", schema=self.schema)
-        return [*drift, *self._invalid(expected, invalid), *_other_functions(expected, functions)]
+        return [
+            *drift,
+            *self._invalid(expected, invalid),
+            *_other_functions(expected, functions),
+            *self._without_trigger(expected, actual),
+        ]
 
     def _missing(
         self, expected: ExpectedSchema, actual: set[tuple[str, str, str]]
@@ -170,6 +175,16 @@ class InspectionQueries(QueryBase):
             if ("index", index.table, name) not in actual:
                 what = f"index {name} of table {index.table} is missing"
                 yield SchemaDrift(FindingCode.INDEX_MISSING, what, _gently(expected, name))
+
+    def _without_trigger(
+        self, expected: ExpectedSchema, actual: set[tuple[str, str, str]]
+    ) -> Iterator[SchemaDrift]:
+        for name, (table, sql) in expected.triggers.items():
+            if ("trigger", table, name) not in actual:
+                what = f"trigger {name} of table {table} is missing or disabled"
+                again = sql.replace("CREATE TRIGGER", "CREATE OR REPLACE TRIGGER", 1)
+                enabled = f"ALTER TABLE {self.schema}.{table} ENABLE TRIGGER {name}"
+                yield SchemaDrift(FindingCode.TRIGGER_MISSING, what, f"{again}; {enabled}")
 
     def _invalid(
         self, expected: ExpectedSchema, indexes: Sequence[tuple[str, str]]

@@ -43,6 +43,7 @@ class MaintenanceQueries(QueryBase):
         answers = yield from self._prune("prune_answers", keep=DEFAULTS.keep_answers)
         yield from self._prune("prune_sessions", keep=DEFAULTS.keep_sessions)
         yield from self._prune("prune_codes")
+        yield from self._prune("prune_notice_groups", keep=DEFAULTS.keep_notice_groups)
         return MaintenanceReport(
             done, left, failed, keys, len(workers), ticks, operations, answers, rollups
         )

@@ -105,6 +105,14 @@ GRANTS: Mapping[str, Mapping[str, str]] = {
     },
     # It runs with the caller's privileges, so it adds none.
     "FUNCTION enqueue": {"server": "EXECUTE", "worker": "EXECUTE", "producer": "EXECUTE"},
+    # A worker declares the rules of its code. Only `notice_add` writes groups, with the owner's
+    # privileges: a settle that files a dead letter calls it in a trigger.
+    "notice_rule": {"server": _ALL, "worker": _ALL, "reader": _READ},
+    "notice_group": {"server": "SELECT, DELETE", "worker": "SELECT, DELETE", "reader": _READ},
+    "FUNCTION notice_add": {"server": "EXECUTE", "worker": "EXECUTE"},
+    # A trigger needs no privilege to call its function.
+    "FUNCTION notice_failed": {},
+    "FUNCTION notice_missed": {},
 }
 
 # The sources of the audit rows that a worker's programs write, for schedules that its code declares

@@ -177,6 +177,7 @@ _FUNCTION = re.compile(
     r"\s*(REVOKE ALL ON FUNCTION .*?);$",
     re.DOTALL | re.MULTILINE,
 )
+_TRIGGER = re.compile(r"CREATE TRIGGER (\w+) .*? ON /\*schema\.\*/(\w+)\s", re.DOTALL)
 _COMMENT = re.compile(r"--.*")
 
 
@@ -212,6 +213,7 @@ class ExpectedSchema:
     indexes: dict[str, Index] = field(default_factory=dict)
     sequences: dict[str, str] = field(default_factory=dict)
     functions: dict[str, Function] = field(default_factory=dict)
+    triggers: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
 @cache
@@ -229,6 +231,8 @@ def expected_schema(schema: str) -> ExpectedSchema:
             expected.tables[name] = Table(sql, "PARTITION BY" in rest, columns, constraints)
         elif match := _INDEX.match(text):
             expected.indexes[match[1]] = Index(match[2], sql)
+        elif match := _TRIGGER.match(text):
+            expected.triggers[match[1]] = (match[2], sql)
         elif match := _SEQUENCE.match(text):
             expected.sequences[match[1]] = sql
         elif match := _OWNED.match(text):

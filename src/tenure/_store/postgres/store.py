@@ -12,6 +12,7 @@ from tenure._store.postgres.job_queries import JobSearchQueries
 from tenure._store.postgres.jobs import JobQueries
 from tenure._store.postgres.leases import LeaseQueries
 from tenure._store.postgres.maintenance import MaintenanceQueries
+from tenure._store.postgres.notices import NoticeQueries
 from tenure._store.postgres.operations import OperationQueries
 from tenure._store.postgres.overview import OverviewQueries
 from tenure._store.postgres.queues import QueueQueries
@@ -71,6 +72,7 @@ class PostgresStore(Store):
                 shared, commands=job_commands, search=job_queries, ticks=ticks, erasures=erasures
             ),
             erasures=erasures,
+            notices=NoticeQueries(shared),
             tokens=TokenQueries(shared),
             sign_ins=SignInQueries(shared),
             stats=StatsQueries(shared, jobs=jobs, queues=queues, workers=workers, audit=audit),

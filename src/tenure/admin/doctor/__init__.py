@@ -132,6 +132,7 @@ class Doctor(CommandGroup):
         names = self._run(self._store.leases.queue_names())
         unknown = self._run(waiting_tasks(self._store, unknown_to_all(known)))
         yield from workload.queues(known, names, unknown)
+        yield from workload.notices(known, self._run(self._store.notices.list()))
         locked = self._store.inspection.locked(names, PASSED_OVER_FOR, count=_MOST)
         yield from workload.locked(self._run(locked))
 

@@ -26,6 +26,7 @@ _WHY = {
     FindingCode.INDEX_INVALID: "it is written but never read: statements scan a whole table",
     FindingCode.FUNCTION_MISSING: "triggers and programs that call it fail",
     FindingCode.FUNCTION_CHANGED: "it may enqueue jobs that a worker cannot read, or none",
+    FindingCode.TRIGGER_MISSING: "dead letters or missed schedules do not make notices",
 }
 # Without these, the checks that follow would fail.
 BROKEN = frozenset({FindingCode.TABLE_MISSING, FindingCode.COLUMN_MISSING})

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from tenure._model.diagnostics import FindingCode, LockedJob
 from tenure._model.lease import StuckLease
+from tenure._model.notice import NOTICE_QUEUE, NoticeRule
 from tenure._model.overview import LateSchedule
 from tenure._model.queue import EVERY_QUEUE
 from tenure._model.worker import WorkerRow, WorkerState
@@ -89,6 +90,20 @@ def queues(
             f"jobs of task {task} wait, but no live worker knows it",
             "every live worker got such a job and gave it back",
             "deploy the code that has the task, or add its module to Tenure(imports=[…])",
+        )
+
+
+def notices(known: Sequence[WorkerRow], rules: Sequence[NoticeRule]) -> Findings:
+    """Report rules whose notices no worker sends."""
+    served = {queue for worker in live(known) for queue in worker.queues}
+    if rules and not served & {NOTICE_QUEUE, EVERY_QUEUE}:
+        exist = counted(len(rules), "notice rule exists", "notice rules exist")
+        yield warning(
+            "notices",
+            FindingCode.NOTICES_NOT_SENT,
+            f"{exist}, but no live worker serves queue {NOTICE_QUEUE}",
+            "notices wait, and their receivers learn nothing about failures",
+            run("tenure worker module:app --kinds http"),
         )
 
 

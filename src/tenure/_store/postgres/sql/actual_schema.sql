@@ -1,6 +1,6 @@
 -- $1 schema
--- Read the schema's tables, columns, constraints, sequences and indexes, without partitions; for
--- partitions, only invalid indexes.
+-- Read the schema's tables, columns, constraints, sequences, triggers and indexes, without
+-- partitions; for partitions, only invalid indexes.
 -- Reads the catalog; locks nothing.
 WITH relation AS MATERIALIZED (
     SELECT c.oid, c.relname::text AS name, c.relkind, c.relispartition
@@ -21,6 +21,11 @@ SELECT 'constraint', r.name, k.conname::text, true
 FROM relation AS r
 JOIN pg_catalog.pg_constraint AS k ON k.conrelid = r.oid
 WHERE r.relkind IN ('r', 'p') AND NOT r.relispartition
+UNION ALL
+-- A disabled trigger doesn't fire, so it counts as missing.
+SELECT 'trigger', r.name, g.tgname::text, true
+FROM relation AS r
+JOIN pg_catalog.pg_trigger AS g ON g.tgrelid = r.oid AND NOT g.tgisinternal AND g.tgenabled IN ('O', 'A')
 UNION ALL
 SELECT 'index', t.name, r.name, i.indisvalid
 FROM relation AS r

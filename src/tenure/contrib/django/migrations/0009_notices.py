@@ -1,0 +1,12 @@
+"""Tenure's migration 009."""
+
+from django.db import migrations
+
+from tenure.contrib.django.migration_operations import Step
+
+
+class Migration(migrations.Migration):
+    """Add notices: their rules, their groups, and the triggers that enqueue them."""
+
+    dependencies = (("tenure", "0008_sql_enqueue"),)
+    operations = (Step(9),)
