@@ -138,8 +138,8 @@ def main() -> None:
             "hosts": "127.0.0.1 localhost\n",
         }.items():
             Path(directory, name).write_text(text)
-            words = ("mount", "--bind", str(Path(directory, name)), f"/etc/{name}")
-            subprocess.run(words, check=True)
+            mount = ("mount", "--bind", str(Path(directory, name)), f"/etc/{name}")
+            subprocess.run(mount, check=True)
         threading.Thread(target=resolve_names, daemon=True).start()
         for port in PORTS:
             threading.Thread(target=listen, args=(port,), daemon=True).start()
