@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -92,7 +93,8 @@ class Bed:
         """Exactly what it says, where it is a command or SQL."""
         kind, _, what = todo.partition(": ")
         if kind == "in SQL":
-            self.sql(*what.split("; "))
+            # As psql does: what is between dollar quotes belongs to one statement.
+            self.sql(*re.findall(r"(?:\$\$.*?\$\$|(?!; ).)+", what, re.DOTALL))
             return
         assert kind == "run", todo
         for command in what.split(" && "):

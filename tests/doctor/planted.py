@@ -239,6 +239,14 @@ PLANTED = {
             INVALID.format("job_lane_idx_ccnew"),
         ),
     ),
+    "a function is missing": Planted(
+        FindingCode.FUNCTION_MISSING, "schema", sql("DROP FUNCTION tenure.enqueue")
+    ),
+    "a function was changed": Planted(
+        FindingCode.FUNCTION_CHANGED,
+        "schema",
+        sql("ALTER FUNCTION tenure.enqueue SECURITY DEFINER"),
+    ),
     "tomorrow has no partition": Planted(FindingCode.PARTITION_MISSING, "retention", no_tomorrow),
     "an old day is still there": Planted(
         FindingCode.PARTITION_PAST,

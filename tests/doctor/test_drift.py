@@ -55,6 +55,48 @@ def test_every_index_and_constraint_is_made_as_it_was(bed: Bed) -> None:
     assert catalog(bed.url) == before
 
 
+FUNCTION = DRAWN.functions["enqueue"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DROP FUNCTION tenure.enqueue",
+        "ALTER FUNCTION tenure.enqueue SECURITY DEFINER",
+        "ALTER FUNCTION tenure.enqueue RESET search_path",
+        "ALTER FUNCTION tenure.enqueue SET search_path = public",
+        "ALTER FUNCTION tenure.enqueue STRICT",
+        "ALTER FUNCTION tenure.enqueue STABLE",
+        FUNCTION.sql.replace("BETWEEN 0 AND 9", "BETWEEN 0 AND 99"),
+        FUNCTION.sql.replace("held boolean DEFAULT false", "held boolean DEFAULT true"),
+    ],
+)
+def test_a_function_that_is_missing_or_changed_is_found(bed: Bed, change: str) -> None:
+    assert change not in (FUNCTION.sql, "")
+    bed.sql(change)
+    admin = bed.admin()
+    [found] = admin._run(admin._store.inspection.schema_drift())
+    if change.startswith("DROP"):
+        assert (found.fault, found.what) == ("function_missing", "function enqueue is missing")
+    else:
+        assert (found.fault, found.what) == (
+            "function_changed",
+            "function enqueue differs from this release's",
+        )
+
+
+def test_the_printed_function_is_made_as_it_was(bed: Bed) -> None:
+    """Without comments and line breaks, which are not compared; and not for PUBLIC."""
+    bed.sql("DROP FUNCTION tenure.enqueue")
+    admin = bed.admin()
+    [found] = admin._run(admin._store.inspection.schema_drift())
+    bed.sql(found.sql)
+    assert not admin._run(admin._store.inspection.schema_drift())
+    assert not admin._run(admin._store.inspection.excess_rights())
+    bed.sql("SELECT tenure.enqueue('work', key => 'k', delay => '1 day')")
+    assert "tenure." not in expected_schema("cell_2").functions["enqueue"].sql
+
+
 @pytest.mark.parametrize("table", [name for name in DRAWN.tables if name != "schema_version"])
 def test_every_table_is_made_as_it_was(bed: Bed, table: str) -> None:
     before = catalog(bed.url)

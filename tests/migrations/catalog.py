@@ -57,7 +57,7 @@ _PARTS = {
         WHERE c.relnamespace = $1::text::regnamespace
     """,
     "function": """
-        SELECT p.oid::regprocedure::text
+        SELECT format('%s %s', pg_get_functiondef(p.oid), p.proacl)
         FROM pg_proc AS p
         WHERE p.pronamespace = $1::text::regnamespace
     """,

@@ -8,7 +8,9 @@ import psycopg
 import pytest
 
 from tenure._store.postgres.connections import connect
+from tenure._store.postgres.schema import migrations
 from tenure._store.postgres.sessions import Session
+from tenure._store.postgres.statements import in_schema
 from tenure._store.postgres.store import PostgresStore
 from tests.migrations.catalog import catalog, snapshot
 
@@ -65,6 +67,9 @@ def test_the_snapshot_equals_the_sum_of_the_migrations(
         "DROP TABLE tenure.attempt",
         "CREATE TABLE tenure.extra ()",
         "CREATE FUNCTION tenure.f() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+        "ALTER FUNCTION tenure.enqueue SECURITY DEFINER",
+        "GRANT EXECUTE ON FUNCTION tenure.enqueue TO PUBLIC",
+        "DROP FUNCTION tenure.enqueue",
     ],
 )
 def test_a_difference_is_seen(empty_database: str, change: str) -> None:
@@ -91,10 +96,25 @@ def test_the_way_a_table_is_partitioned_is_seen(empty_database: str) -> None:
     assert catalog(empty_database) != before
 
 
-def test_there_are_no_functions_and_no_triggers(empty_database: str) -> None:
+def test_there_is_one_function_and_no_trigger(empty_database: str) -> None:
+    """It runs with the rights of its caller, with a search path of its own, and not for PUBLIC."""
     migrate(empty_database)
     lines = catalog(empty_database)
-    assert [line for line in lines if line.startswith(("function", "trigger"))] == []
+    [function] = [line for line in lines if line.startswith(("function", "trigger"))]
+    assert function.startswith("function CREATE OR REPLACE FUNCTION tenure.enqueue(task text, ")
+    assert "SECURITY DEFINER" not in function
+    assert "SET search_path TO 'pg_catalog', 'pg_temp'" in function
+    assert function.endswith("{postgres=X/postgres}")
+
+
+def test_making_the_function_again_changes_nothing(empty_database: str) -> None:
+    """Its grants stay."""
+    migrate(empty_database)
+    execute(empty_database, "GRANT EXECUTE ON FUNCTION tenure.enqueue TO pg_monitor")
+    before = catalog(empty_database)
+    [script] = [each.up.text for each in migrations() if each.slug == "sql_enqueue"]
+    execute(empty_database, in_schema(script, "tenure"))
+    assert catalog(empty_database) == before
 
 
 def test_a_schema_of_another_name_is_the_same_schema(empty_database: str) -> None:

@@ -29,7 +29,7 @@ from tenure._rules import access
 from tenure._rules.access import grant
 from tenure._store.postgres.roles import GRANTS, ROLES
 from tenure._store.postgres.store import PostgresStore
-from tenure._store.steps import TransactionMark, atomically
+from tenure._store.steps import RawSql, TransactionMark, atomically
 from tenure.admin import roles
 from tenure.errors import Error, QueryFailed
 
@@ -66,6 +66,11 @@ def once() -> Op[Any]:
     return STORE.tokens.once("ada", "key", "d", answer())
 
 
+def in_sql(*options: str) -> Op[Any]:
+    values = ", ".join(("'work'", *options))
+    yield RawSql(f"SELECT tenure.enqueue({values})")
+
+
 def schedule(name: str) -> NewSchedule:
     return NewSchedule(name=name, timing=Timing(every=timedelta(minutes=1)), job=job())
 
@@ -85,6 +90,8 @@ VERBS: Mapping[str, tuple[Callable[[], Op[Any]], frozenset[str]]] = {
     "enqueue": (lambda: STORE.jobs.enqueue([job(), job(queue="q")]), EVERYONE - {"reader"}),
     "enqueue one": (lambda: STORE.jobs.enqueue([job()]), EVERYONE - {"reader"}),
     "enqueue by key": (lambda: STORE.jobs.enqueue([job(key="k")]), EVERYONE - {"reader"}),
+    "enqueue in SQL": (in_sql, EVERYONE - {"reader"}),
+    "enqueue in SQL by key": (lambda: in_sql("key => 'sql'"), EVERYONE - {"reader"}),
     "check the schema": (STORE.schema.check, EVERYONE),
     "claim": (lambda: STORE.leases.claim(lanes("default"), count=1, worker=ME), RUNNERS),
     "claim, limited": (
@@ -309,6 +316,9 @@ def test_the_owner_alone_migrates_and_keeps_the_tables(parties: Parties) -> None
         ("server", "UPDATE tenure.api_token SET hash = '\\x00'"),
         ("server", "UPDATE tenure.operation SET actor = 'x'"),
         ("server", "INSERT INTO tenure.schema_version VALUES (99, 'x', false, now())"),
+        ("reader", "SELECT tenure.enqueue('work')"),
+        *((role, "DROP FUNCTION tenure.enqueue") for role in ROLES[1:]),
+        *((role, "ALTER FUNCTION tenure.enqueue SECURITY DEFINER") for role in ROLES[1:]),
         *((role, "CREATE TABLE tenure.mine (x int)") for role in ROLES[1:]),
         *((role, "TRUNCATE tenure.job") for role in ROLES[1:]),
         *((role, "DROP TABLE tenure.job") for role in ROLES[1:]),
@@ -369,6 +379,67 @@ def test_every_table_of_the_schema_has_its_row_of_rights(parties: Parties) -> No
             "AND relkind IN ('r', 'p') AND NOT relispartition"
         ).fetchall()
     assert {name for (name,) in rows} == {name for name in GRANTS if " " not in name}
+
+
+def test_every_function_of_the_schema_has_its_row_of_rights(parties: Parties) -> None:
+    with parties.connected("owner") as connection:
+        rows = connection.execute(
+            "SELECT proname, proowner::regrole::text, prosecdef FROM pg_proc "
+            "WHERE pronamespace = 'tenure'::regnamespace"
+        ).fetchall()
+    granted = {name.split()[1] for name in GRANTS if name.startswith("FUNCTION ")}
+    assert {name for name, _, _ in rows} == granted
+    assert {(owner, definer) for _, owner, definer in rows} == {("tenure_owner", False)}
+
+
+def test_the_right_to_call_the_function_gives_no_other(parties: Parties) -> None:
+    """It runs with the rights of its caller."""
+    parties.execute(
+        "CREATE ROLE tenure_stranger LOGIN; GRANT USAGE ON SCHEMA tenure TO tenure_stranger"
+    )
+    try:
+        assert _refusal(parties, "stranger", in_sql()) == "42501"
+        parties.execute("GRANT EXECUTE ON FUNCTION tenure.enqueue TO tenure_stranger")
+        with (
+            parties.connected("stranger") as connection,
+            pytest.raises(psycopg.errors.InsufficientPrivilege, match="table"),
+        ):
+            connection.execute("SELECT tenure.enqueue('work')")
+    finally:
+        parties.execute("DROP OWNED BY tenure_stranger; DROP ROLE tenure_stranger")
+
+
+def test_a_programs_trigger_enqueues_for_roles_that_may_not(parties: Parties) -> None:
+    """Its own function has the rights of a producer, and lends them for this one job."""
+    parties.execute(
+        "CREATE ROLE tenure_shop LOGIN; GRANT tenure_producer TO tenure_shop; "
+        "CREATE ROLE tenure_clerk LOGIN; "
+        "CREATE SCHEMA shop AUTHORIZATION tenure_shop; GRANT USAGE ON SCHEMA shop TO tenure_clerk"
+    )
+    try:
+        with parties.connected("shop") as shop:
+            shop.execute(
+                "CREATE TABLE shop.orders (id int); GRANT INSERT ON shop.orders TO tenure_clerk; "
+                "CREATE FUNCTION shop.ordered() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER "
+                "SET search_path = pg_catalog, pg_temp AS $$BEGIN "
+                "PERFORM tenure.enqueue('receipt', jsonb_build_object('order_id', NEW.id)); "
+                "RETURN NULL; END$$; "
+                "CREATE TRIGGER ordered AFTER INSERT ON shop.orders "
+                "FOR EACH ROW EXECUTE FUNCTION shop.ordered()"
+            )
+        with parties.connected("clerk") as clerk:
+            clerk.execute("INSERT INTO shop.orders VALUES (7), (8)")
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                clerk.execute("SELECT tenure.enqueue('receipt')")
+        with parties.connected("reader") as reader:
+            rows = reader.execute(
+                "SELECT args FROM tenure.job WHERE task = 'receipt' ORDER BY id"
+            ).fetchall()
+        assert rows == [({"order_id": 7},), ({"order_id": 8},)]
+    finally:
+        parties.execute(
+            "DROP OWNED BY tenure_shop, tenure_clerk CASCADE; DROP ROLE tenure_shop, tenure_clerk"
+        )
 
 
 def test_the_roles_are_named_after_their_schema() -> None:

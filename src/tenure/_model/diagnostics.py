@@ -43,6 +43,8 @@ class FindingCode(StrEnum):
     CONSTRAINT_MISSING = "constraint_missing"
     INDEX_MISSING = "index_missing"
     INDEX_INVALID = "index_invalid"
+    FUNCTION_MISSING = "function_missing"
+    FUNCTION_CHANGED = "function_changed"
     PARTITION_MISSING = "partition_missing"
     PARTITION_PAST = "partition_past"
     AUTOVACUUM_OFF = "autovacuum_off"

@@ -28,7 +28,7 @@ from tenure._store.postgres.maintenance import MaintenanceQueries, kept
 from tenure._store.postgres.overview import OverviewQueries
 from tenure._store.postgres.roles import GRANTS, ROLES, SETTINGS, WORKER_POLICY
 from tenure._store.postgres.rows import tick_row
-from tenure._store.postgres.schema import ExpectedSchema, expected_schema
+from tenure._store.postgres.schema import ExpectedSchema, definition, expected_schema
 from tenure._store.postgres.settings import SettingQueries
 from tenure._store.postgres.statements import QueryBase
 from tenure._store.steps import Op, Row, Rows
@@ -136,7 +136,8 @@ class InspectionQueries(QueryBase):
         actual = {(row["kind"], row["of"], row["name"]) for row in rows}
         drift = [*self._missing(expected, actual), *self._without_index(expected, actual)]
         invalid = [(row["of"], row["name"]) for row in rows if not row["valid"]]
-        return [*drift, *self._invalid(expected, invalid)]
+        functions = yield self._query("actual_functions", schema=self.schema)
+        return [*drift, *self._invalid(expected, invalid), *_other_functions(expected, functions)]
 
     def _missing(
         self, expected: ExpectedSchema, actual: set[tuple[str, str, str]]
@@ -313,6 +314,21 @@ def _lease(row: Row) -> LeaseRow:
         renewals=row["renewals"],
         cancel_requested=row["cancel_requested"],
     )
+
+
+def _other_functions(expected: ExpectedSchema, rows: Rows) -> Iterator[SchemaDrift]:
+    """Yield the functions that are missing or differ in more than comments and whitespace."""
+    names = {row["name"] for row in rows}
+    actual = {
+        (row["name"], definition(row["parameters"], row["options"], row["body"])) for row in rows
+    }
+    for name, function in expected.functions.items():
+        if name not in names:
+            what = f"function {name} is missing"
+            yield SchemaDrift(FindingCode.FUNCTION_MISSING, what, function.sql)
+        elif (name, function.definition) not in actual:
+            what = f"function {name} differs from this release's"
+            yield SchemaDrift(FindingCode.FUNCTION_CHANGED, what, function.sql)
 
 
 def _gently(expected: ExpectedSchema, name: str) -> str:

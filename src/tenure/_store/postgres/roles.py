@@ -103,6 +103,8 @@ GRANTS: Mapping[str, Mapping[str, str]] = {
         "producer": "USAGE",
         "reader": _READ,
     },
+    # It runs with the caller's privileges, so it adds none.
+    "FUNCTION enqueue": {"server": "EXECUTE", "worker": "EXECUTE", "producer": "EXECUTE"},
 }
 
 # The sources of the audit rows that a worker's programs write, for schedules that its code declares
@@ -127,7 +129,7 @@ _CREATE_ONE = """\
 # A reader must not keep dead rows from being removed.
 SETTINGS = {"reader": {"statement_timeout": "30s", "idle_in_transaction_session_timeout": "60s"}}
 _OWN = """\
--- The role that migrates and maintains the tables owns them.
+-- The role that migrates and maintains the tables and functions owns them.
 DO $$
 DECLARE
     found record;
@@ -140,6 +142,13 @@ BEGIN
             AND c.relowner <> '{owner}'::regrole
     LOOP
         EXECUTE format('ALTER TABLE {schema}.%I OWNER TO {owner}', found.relname);
+    END LOOP;
+    FOR found IN
+        SELECT p.oid::regprocedure AS name
+        FROM pg_proc AS p
+        WHERE p.pronamespace = '{schema}'::regnamespace AND p.proowner <> '{owner}'::regrole
+    LOOP
+        EXECUTE format('ALTER FUNCTION %s OWNER TO {owner}', found.name);
     END LOOP;
     IF '{owner}'::regrole <> (
         SELECT n.nspowner FROM pg_namespace AS n WHERE n.nspname = '{schema}'
@@ -154,6 +163,7 @@ _REVOKE = """\
 REVOKE ALL ON SCHEMA {schema} FROM PUBLIC, {others};
 REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM PUBLIC, {others};
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA {schema} FROM PUBLIC, {others};
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {schema} FROM PUBLIC, {others};
 ALTER DEFAULT PRIVILEGES FOR ROLE {owner} REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;
 GRANT USAGE ON SCHEMA {schema} TO {others};"""
 

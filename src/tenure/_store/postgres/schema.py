@@ -172,6 +172,12 @@ _INDEX = re.compile(r"CREATE (?:UNIQUE )?INDEX (\w+)\s+ON /\*schema\.\*/(\w+) ",
 _SEQUENCE = re.compile(r"CREATE SEQUENCE /\*schema\.\*/(\w+)")
 _OWNED = re.compile(r"ALTER SEQUENCE /\*schema\.\*/\w+ OWNED BY /\*schema\.\*/(\w+)\.")
 _ELEMENT = re.compile(r"^    (?=[a-z_A-Z])", re.MULTILINE)
+_FUNCTION = re.compile(
+    r"^CREATE OR REPLACE FUNCTION /\*schema\.\*/(\w+)\((.*?)\n\)\n(.*?)\nAS \$\$(.*?)\$\$;$"
+    r"\s*(REVOKE ALL ON FUNCTION .*?);$",
+    re.DOTALL | re.MULTILINE,
+)
+_COMMENT = re.compile(r"--.*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,17 +199,29 @@ class Index:
 
 
 @dataclass(frozen=True, slots=True)
+class Function:
+    """A function: its SQL, and its definition without comments, on one line."""
+
+    sql: str
+    definition: str
+
+
+@dataclass(frozen=True, slots=True)
 class ExpectedSchema:
     tables: dict[str, Table] = field(default_factory=dict)
     indexes: dict[str, Index] = field(default_factory=dict)
     sequences: dict[str, str] = field(default_factory=dict)
+    functions: dict[str, Function] = field(default_factory=dict)
 
 
 @cache
 def expected_schema(schema: str) -> ExpectedSchema:
     """Return this release's schema with this schema name."""
     expected = ExpectedSchema()
-    for text in _statements((resources.files(__package__) / "schema.sql").read_text()):
+    whole = (resources.files(__package__) / "schema.sql").read_text()
+    for found in _FUNCTION.finditer(whole):
+        expected.functions[found[1]] = _function(found, schema)
+    for text in _statements(_FUNCTION.sub("", whole)):
         sql = " ".join(in_schema(text, schema).split())
         if match := _TABLE.match(text):
             name, body, rest = match.groups()
@@ -217,6 +235,19 @@ def expected_schema(schema: str) -> ExpectedSchema:
             owner = expected.tables[match[1]]
             expected.tables[match[1]] = replace(owner, sql=f"{owner.sql}; {sql}")
     return expected
+
+
+def definition(parameters: str, options: str, body: str) -> str:
+    """Return a function's definition on one line, without comments, to compare it with another."""
+    return " ".join(f"({parameters.strip()}) {options} AS {_COMMENT.sub('', body)}".split())
+
+
+def _function(match: re.Match[str], schema: str) -> Function:
+    parameters, options, body = (in_schema(match[part], schema) for part in (2, 3, 4))
+    return Function(
+        " ".join(_COMMENT.sub("", in_schema(match[0], schema)).split()).removesuffix(";"),
+        definition(" ".join(parameters.split()), options, body),
+    )
 
 
 def _statements(text: str) -> Iterator[str]:

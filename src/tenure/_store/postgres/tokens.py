@@ -37,7 +37,7 @@ class TokenQueries(QueryBase):
         )
         if not rows:
             raise TokenRefused(
-                "the access token that creates this one was revoked or has expired; use another one",
+                "the access token creating this one was revoked or has expired; use another one",
                 "revoked",
             )
         row = _token(rows[0])

@@ -24,6 +24,8 @@ _WHY = {
     FindingCode.CONSTRAINT_MISSING: "invalid or duplicate rows are not rejected",
     FindingCode.INDEX_MISSING: "statements that need it scan a whole table each time",
     FindingCode.INDEX_INVALID: "it is written but never read: statements scan a whole table",
+    FindingCode.FUNCTION_MISSING: "triggers and programs that call it fail",
+    FindingCode.FUNCTION_CHANGED: "it may enqueue jobs that a worker cannot read, or none",
 }
 # Without these, the checks that follow would fail.
 BROKEN = frozenset({FindingCode.TABLE_MISSING, FindingCode.COLUMN_MISSING})

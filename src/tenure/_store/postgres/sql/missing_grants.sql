@@ -16,3 +16,9 @@ WHERE NOT CASE
     WHEN r.col <> '' THEN coalesce(has_column_privilege(c.oid, a.attnum, r.privilege), true)
     ELSE has_table_privilege(c.oid, r.privilege)
 END
+UNION ALL
+SELECT r.thing, '', r.privilege
+FROM unnest($2, $4) AS r (thing, privilege)
+JOIN pg_catalog.pg_namespace AS n ON n.nspname = $1
+JOIN pg_catalog.pg_proc AS p ON p.proname = r.thing AND p.pronamespace = n.oid
+WHERE r.privilege = 'EXECUTE' AND NOT has_function_privilege(p.oid, r.privilege)

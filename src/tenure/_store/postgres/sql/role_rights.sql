@@ -1,6 +1,6 @@
 -- $1 schema, $2 roles, $3 worker, $4 policy
--- List the rights of these roles and of PUBLIC to the schema's tables, columns and sequences, and
--- which role may write audit rows of any source or has every right.
+-- List the rights of these roles and of PUBLIC to the schema's tables, columns, sequences and
+-- functions, and which role may write audit rows of any source or has every right.
 -- Reads the catalog; locks nothing.
 WITH relation AS MATERIALIZED (
     SELECT c.oid, c.relname::text AS name, c.relacl, c.relrowsecurity
@@ -16,6 +16,13 @@ WITH relation AS MATERIALIZED (
     FROM relation AS r
     JOIN pg_catalog.pg_attribute AS a ON a.attrelid = r.oid
     CROSS JOIN LATERAL aclexplode(a.attacl) AS x
+    UNION ALL
+    -- Without an entry, PUBLIC may execute a function.
+    SELECT p.proname::text, '', x.privilege_type, x.grantee
+    FROM pg_catalog.pg_proc AS p
+    JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
+    CROSS JOIN LATERAL aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS x
+    WHERE n.nspname = $1
 )
 SELECT h.thing, h.col AS column, h.privilege AS right, coalesce(g.rolname::text, 'PUBLIC') AS role
 FROM held AS h

@@ -1,0 +1,12 @@
+"""Tenure's migration 007."""
+
+from django.db import migrations
+
+from tenure.contrib.django.migration_operations import Step
+
+
+class Migration(migrations.Migration):
+    """Hold the number."""
+
+    dependencies = (("tenure", "0006_erasure"),)
+    operations = (Step(7),)
