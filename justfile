@@ -18,7 +18,7 @@ waiting := "--numprocesses=3 -m 'not timing'"
 # Each file of tests/ belongs to one of these; tests/package/test_recipes.py holds it. tests/crash is for `just prove`.
 inner := "tests/rules tests/services tests/conformance tests/sql_files tests/settings tests/package"
 inner_slow := "tests/rules/test_timing_oracle.py tests/package/test_typed.py"
-core := "tests/admin tests/app tests/redis tests/bench tests/docs tests/stateful tests/migrations tests/query_plans tests/pooler tests/local_postgres tests/races tests/gateway tests/roles tests/connections tests/support tests/typing tests/worker"
+core := "tests/admin tests/app tests/redis tests/bench tests/docs tests/stateful tests/migrations tests/query_plans tests/pooler tests/local_postgres tests/races tests/gateway tests/roles tests/connections tests/support tests/typing tests/worker tests/kinds"
 server := "tests/server tests/dashboard tests/deploy tests/worker/test_metrics.py"
 cli := "tests/cli tests/doctor"
 integrations := "tests/contrib tests/drivers tests/testing"

@@ -34,11 +34,13 @@ from support.workers import Worker
 from tenure import Tenure
 from tenure.admin import By as Operator
 from tenure.admin import connect
+from tenure.config import DEFAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-app = Tenure()
+# A lease of 3 s, as in the other proofs.
+app = Tenure(defaults=DEFAULTS.scaled(0.1))
 FULL, SHORT = 50_000, 1_500
 # One fault for this many jobs: two of three are workers.
 PER_FAULT = 500
@@ -52,7 +54,7 @@ _NAME = "proof"
 _BY = Operator("prover", source="proof")
 _FILE = ROOT / ".cache/proof/webhooks.json"
 _SETTINGS = {"max_connections": "200", "shared_buffers": "256MB"}
-_BACKOFF = {"backoff_base": 0.1, "backoff_cap": 1.0, "lease": 4.0}
+_BACKOFF = {"backoff_base": 0.1, "backoff_cap": 1.0}
 _ENDED = """
 SELECT (SELECT count(*) FROM tenure.job_archive WHERE task = 'tenure.http') AS completed,
     (SELECT count(*) FROM tenure.job_failed WHERE task = 'tenure.http') AS failed,

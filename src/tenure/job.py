@@ -4,6 +4,7 @@ This file is longer than 500 lines because both classes document every argument,
 can show them for either one.
 """
 
+import math
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -56,6 +57,14 @@ def do_nothing() -> None:
     """Do nothing: the default check for a stop."""
 
 
+def _no_log() -> str | None:
+    return None
+
+
+def _ignore_output(text: str) -> None:
+    """Do nothing: the default without a log."""
+
+
 class LeaseState:
     """One lease's state, updated by the worker's services and by the job's handle."""
 
@@ -65,12 +74,17 @@ class LeaseState:
         "connection",
         "extended",
         "follow_ups",
+        "follower",
         "interrupt",
         "interrupt_here",
         "lease",
         "log",
         "lost",
         "settled",
+        "show_output",
+        "stop_within",
+        "timeout_at",
+        "trusted_until",
     )  # fmt: skip
 
     def __init__(self, lease: Lease, *, extended: OnExtended = ignore_extension) -> None:
@@ -80,13 +94,33 @@ class LeaseState:
         self.lost: bool = False
         self.settled: bool = False
         self.completed_in_caller_transaction: bool = False
+        # When the attempt times out, by `boottime`.
+        self.timeout_at: float = math.inf
         self.follow_ups: list[NewJob] = []
         self.connection: Any = None
-        self.log: Callable[[], str | None] = lambda: None
+        self.log: Callable[[], str | None] = _no_log
+        # Puts a command's output at the end of the log, instead of what it put there before.
+        self.show_output: Callable[[str], None] = _ignore_output
+        # When the handler must begin to stop, by the boot-time clock, and how long that may take.
+        self.trusted_until: float = math.inf
+        self.stop_within: float = 0.0
+        # Called from any thread with the new `trusted_until`, for what runs outside this process.
+        self.follower: Callable[[float], None] | None = None
         # Raises `Stopped` if the handler's thread should stop.
         self.interrupt: Callable[[], None] | None = None
         # The same, for places that release what they hold: it ignores the handler's stack.
         self.interrupt_here: Callable[[], None] = do_nothing
+
+    @contextmanager
+    def followed_by(self, follow: Callable[[float], None]) -> Iterator[None]:
+        """Inside the block, pass each new `trusted_until` on, first of all the current one."""
+        # First the callback: a renewal in between is reported twice rather than never.
+        self.follower = follow
+        try:
+            follow(self.trusted_until)
+            yield
+        finally:
+            self.follower = None
 
     def check(self, job_id: JobId) -> None:
         """Raise LeaseLost if the lease is lost, or Stopped if the handler must stop."""
@@ -213,6 +247,16 @@ class _Handle:
         """
         return self._grip.cancel_requested
 
+    @property
+    def time_left(self) -> timedelta | None:
+        """How long this attempt may still run before its timeout, or None without a limit.
+
+        Pass it on as the deadline of a request to another system.
+        """
+        if math.isinf(self._grip.timeout_at):
+            return None
+        return timedelta(seconds=max(self._grip.timeout_at - boottime(), 0.0))
+
     def finished(
         self,
         reason: str,
@@ -288,6 +332,11 @@ class _Handle:
         return self._store.settlement.settle_within(
             ended.lease, ended.settlement, also=self._grip.follow_ups, log=ended.log
         )
+
+
+def lease_state_of(job: "Job | AsyncJob") -> LeaseState:
+    """Return the state of a running job's lease, for the built-in kinds of work."""
+    return job._grip  # noqa: SLF001 - users' code doesn't see it
 
 
 class Job(_Handle):

@@ -348,7 +348,7 @@ async def test_the_second_of_two_calls_with_a_key_waits_for_the_first(
     assert await count(db, "job") == 1
 
 
-async def test_a_job_in_a_transaction_that_rolls_back_is_none(db: Database) -> None:
+async def test_a_job_disappears_if_its_transaction_rolls_back(db: Database) -> None:
     caller = await db.caller("caller")
     await caller.connection.execute("BEGIN")
     await in_sql(caller.connection, {"key": "k"})

@@ -4,11 +4,12 @@ import asyncio
 import time
 from collections import Counter
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from support.store import Database
-from tenure import AsyncJob, Tenure
+from tenure import AsyncJob, Job, Tenure
 from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import State
 from tenure.config import DEFAULTS
@@ -278,3 +279,28 @@ async def test_a_handler_that_blocks_the_loop_keeps_its_lease(app: Tenure) -> No
 
     assert (ended.state, only.late) == (State.COMPLETED, False)
     assert only.renewals >= 1
+
+
+async def test_a_handler_knows_how_much_of_its_timeout_is_left(apps: Apps) -> None:
+    app = apps()
+
+    async def on_loop(job: AsyncJob) -> float | None:
+        return None if job.time_left is None else job.time_left.total_seconds()
+
+    def in_thread(job: Job) -> float | None:
+        return None if job.time_left is None else job.time_left.total_seconds()
+
+    tasks: list[Any] = [
+        app.task(name="loop", timeout=50)(on_loop),
+        app.task(name="thread", timeout=50)(in_thread),
+        app.task(name="unlimited", timeout=None)(on_loop),
+    ]
+    handles = [await task.aenqueue() for task in tasks]
+    handles.append(await tasks[0].using(timeout=20).aenqueue())
+    async with app.run():
+        left = [(await end(handle)).result for handle in handles]
+
+    assert 40 < left[0] <= 50
+    assert 40 < left[1] <= 50
+    assert left[2] is None
+    assert 10 < left[3] <= 20

@@ -38,6 +38,7 @@ from tenure._runtime.settler import Settler
 from tenure._services.base import log, log_fields
 from tenure.config import Backoff, Defaults
 from tenure.errors import Error
+from tenure.kinds import TASKS
 
 _AFTER_NO_START = timedelta(seconds=10)
 
@@ -49,8 +50,13 @@ class Executors:
     process: Executor | None
 
     def executor_for(self, held: HeldLease) -> Executor:
-        """Choose the executor. A suspect always gets its own process, regardless of its task."""
-        if self.process is not None and (held.task.process or held.suspect):
+        """Choose the executor. A suspect gets its own process, regardless of its task.
+
+        A built-in kind of work doesn't: it runs no code of the user's that could end this process,
+        and the guard of a command must hear of each renewal here.
+        """
+        is_suspect = held.suspect and held.task.name not in TASKS
+        if self.process is not None and (held.task.process or is_suspect):
             return self.process
         return self.loop if held.task.is_async else self.thread
 

@@ -186,6 +186,7 @@ class HandlerCall:
         self._middleware = hooks.around(is_async=task.is_async)
         self.excerpt = LogTail(row)
         lease_state.log = self.excerpt.text
+        lease_state.show_output = self.excerpt.show_output
 
     def __call__(self) -> Any:
         if not self._middleware:

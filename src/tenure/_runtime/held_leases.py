@@ -101,6 +101,8 @@ class HeldLease:
         self.renew_at: float = sent_at + terms.renew_after
         self.trusted_until: float = sent_at + terms.trusted_for
         self.extended_until: float = 0.0
+        self.lease_state.trusted_until = self.trusted_until
+        self.lease_state.stop_within = terms.stop_within
 
     def extend(self, sent_at: float, extend: timedelta | None = None) -> None:
         """Trust the lease after a renewal, or after a report that may `extend` it further."""
@@ -115,6 +117,9 @@ class HeldLease:
         self.trusted_until = sent_at + self.terms.trusted_for
         # Last, and read again: the report runs on another thread than the renewal.
         self.trusted_until = max(self.trusted_until, self.extended_until)
+        self.lease_state.trusted_until = self.trusted_until
+        if (follow := self.lease_state.follower) is not None:
+            follow(self.trusted_until)
         if self._board is not None:
             with self._board.lock:
                 if self.slot_index is not None:
@@ -125,6 +130,7 @@ class HeldLease:
         self.started_at = now
         limit = self.time_limit
         self.timeout_at = NEVER if limit is None else now + limit.total_seconds()
+        self.lease_state.timeout_at = self.timeout_at
         self.phase = phase
         if self._board is not None and self.slot_index is not None:
             self._board.begin(self.slot_index, phase, now)

@@ -352,3 +352,4 @@ class WorkerRuntime:
         await self._app.hooks.listeners.aclose()
         await self._executors.close()
         await self._service_thread.stop(self._heartbeat.sign_off if self._heartbeat else None)
+        self._app.engine.release_connections(self._options.slots)

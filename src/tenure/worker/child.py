@@ -32,6 +32,7 @@ from tenure._runtime.startup import package_version, redact_url, run_unless_stop
 from tenure._services.base import log, log_fields
 from tenure.app import Tenure
 from tenure.errors import SchemaError, StoreError, TenureError
+from tenure.kinds.shell import guard_process
 from tenure.worker.ipc import ParentMessages, RecoveredJob, RecoveredJobs
 from tenure.worker.loader import describe_load_error, load
 from tenure.worker.log_format import configure_logging
@@ -59,6 +60,8 @@ class ChildOptions:
     board_fd: int
     channel_fd: int
     sheet_fd: int | None
+    # The guards of this process's commands lock it.
+    guards_fd: int
     grace: float
     until_empty: bool
     schedules: bool
@@ -194,7 +197,8 @@ class Child:
 def main() -> None:
     options = ChildOptions(**json.loads(sys.argv[1]))
     die_with_parent(options.parent)
-    set_close_on_exec(options.board_fd, options.channel_fd, options.sheet_fd)
+    set_close_on_exec(options.board_fd, options.channel_fd, options.sheet_fd, options.guards_fd)
+    guard_process.set_lock_file(options.guards_fd)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     channel = socket.socket(fileno=options.channel_fd)

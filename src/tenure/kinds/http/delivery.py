@@ -15,7 +15,8 @@ import httpcore
 from tenure._model.outcome import Snooze
 from tenure.errors import ConfigError
 from tenure.kinds.http.configuration import HttpConfig
-from tenure.kinds.http.network import CheckedBackend, Resolver, look_up
+from tenure.kinds.http.lookup import look_up
+from tenure.kinds.http.network import CheckedBackend, Resolver
 from tenure.kinds.http.response import HttpResponse, RequestFailed
 from tenure.kinds.http.url import Url
 

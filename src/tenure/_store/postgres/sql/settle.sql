@@ -1,7 +1,6 @@
 -- $1 ids, $2 tokens, $3 owners, $4 states, $5 outcomes, $6 delays, $7 charged, $8 reasons, $9 results, $10 error_types, $11 error_messages, $12 error_traces, $13 error_signatures, $14 logs, $15 filed_on, $16 now, $17 channel, $18 losses, $19 max_worker_losses, $20 max_deaths
--- End these leases' attempts. 'queued' gives the job back: after $6, or unchanged if $6 is NULL. If
--- the setting backoff_enforced is true, a failed attempt's wait is never shorter than the backoff of
--- the settings, whatever $6 is.
+-- End these leases' attempts. 'queued' gives the job back: after $6, or unchanged if $6 is NULL.
+-- With the setting backoff_enforced, no failed attempt waits less than the settings' backoff.
 -- $18 is the cost of an ending the handler didn't cause: 'own' a loss, 'shared' a worker loss,
 -- 'begun' nothing; with max_losses 0, any of them fails the job. Returns a row per lease found:
 -- state is how it ended, NULL if its key is locked (nothing was written).
