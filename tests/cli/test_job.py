@@ -217,7 +217,7 @@ async def test_jobs_are_edited_retried_with_arguments_and_run_again(
     db: Database, tenure: Command
 ) -> None:
     dead, [lease] = await dead_letter(db, args={"to": "ad"}), await held(db)
-    queued = tenure("job", "enqueue", "send", "--args", '{"to": "ad"}', "--tag", "a", "--json")
+    queued = tenure("job", "enqueue", "work", "--args", '{"to": "ad"}', "--tag", "a", "--json")
     job_id = queued.json["id"]
     text = "--priority 9 --max-attempts 7 --timeout 5m --run-at 2040-01-01T10:00Z --tag b --tag c"
     args = ("--args", '{"to": "ada"}', "--by", "ana", "--reason", "typo")

@@ -61,9 +61,10 @@ def held(service: Service) -> int:
 
 
 def running(service: Service) -> int:
-    job_id = int(service.enqueue("run"))
+    queue = f"runs-{next(NUMBERS)}"  # The lease of another test's job may end meanwhile.
+    job_id = int(service.enqueue(queue))
     with service.caller() as caller:
-        wanted = {"queues": ["run"], "worker": {"name": "here"}}
+        wanted = {"queues": [queue], "worker": {"name": "here"}}
         assert caller.post("/v1/leases:acquire", json=wanted).json()["jobs"]
     return job_id
 
