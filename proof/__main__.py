@@ -20,6 +20,7 @@ SUBJECTS = {
     "schedules": "proof.schedules.suite",
     "operations": "proof.operations",
     "erase": "proof.erase",
+    "notices": "proof.notices",
     "horizon": "proof.horizon",
     "forged": "proof.forged",
     "malformed": "proof.malformed",
