@@ -21,6 +21,7 @@ SUBJECTS = {
     "operations": "proof.operations",
     "erase": "proof.erase",
     "shell": "proof.shell",
+    "notices": "proof.notices",
     "horizon": "proof.horizon",
     "forged": "proof.forged",
     "webhooks": "proof.webhooks.suite",
