@@ -18,7 +18,7 @@ waiting := "--numprocesses=3 -m 'not timing'"
 # Each file of tests/ belongs to one of these; tests/package/test_recipes.py holds it. tests/crash is for `just prove`.
 inner := "tests/rules tests/services tests/conformance tests/sql_files tests/settings tests/package"
 inner_slow := "tests/rules/test_timing_oracle.py tests/package/test_typed.py"
-core := "tests/admin tests/app tests/redis tests/bench tests/docs tests/stateful tests/migrations tests/query_plans tests/pooler tests/local_postgres tests/races tests/gateway tests/roles tests/connections tests/support tests/typing tests/worker"
+core := "tests/admin tests/app tests/redis tests/bench tests/docs tests/stateful tests/migrations tests/query_plans tests/pooler tests/local_postgres tests/races tests/gateway tests/roles tests/connections tests/support tests/typing tests/worker tests/kinds"
 server := "tests/server tests/dashboard tests/deploy tests/worker/test_metrics.py"
 cli := "tests/cli tests/doctor"
 integrations := "tests/contrib tests/drivers tests/testing"
@@ -56,6 +56,12 @@ axe:
     mkdir -p .cache/axe
     cp support/axe/package.json support/axe/package-lock.json .cache/axe/
     cd .cache/axe && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+
+# Fetch the reference library of Standard Webhooks into .cache/webhooks; a test verifies our signatures with it, by node.
+webhooks:
+    mkdir -p .cache/webhooks
+    cp support/webhooks/package.json support/webhooks/package-lock.json .cache/webhooks/
+    cd .cache/webhooks && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 
 # Fetch the model checker TLC into .cache/tla; `just prove models` and its tests run it, by java.
 tla:
@@ -139,6 +145,10 @@ rerun-failed *args:
 # Write the table of docs/reference/drivers.md from what tests/drivers shows.
 docs-drivers:
     TENURE_MATRIX=1 {{ pytest }} tests/drivers
+
+# List each requirement of tests/requirements.md with the tests that show it: `just requirements R8 R17`.
+requirements *args:
+    @{{ bin }}/python -m support.requirements "$@"
 
 # Write docs/reference/names.md, the list of every public name.
 docs-names:

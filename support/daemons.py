@@ -1,5 +1,5 @@
-"""Private servers that are one program each: Redis, its Sentinel, PgBouncer. On loopback ports of
-their own, in directories of their own, as a user without rights."""
+"""Private servers that are one program each: Redis, its Sentinel, a cluster's nodes, PgBouncer. On
+loopback ports of their own, in directories of their own, as a user without rights."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -186,6 +187,87 @@ class Sentinel(Daemon):
             "sentinel failover-timeout tenure 5000\n",
         )
         return [str(file), "--sentinel"]
+
+
+class RedisNode(Redis):
+    """A Redis that can be part of a cluster. Its identity survives a restart."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._bus_port = free_port()
+
+    def arguments(self) -> list[str]:
+        """A silent node is taken for lost after a second and a half."""
+        return [
+            *super().arguments(),
+            *("--cluster-enabled", "yes", "--cluster-port", str(self._bus_port)),
+            *("--cluster-node-timeout", "1500"),
+        ]
+
+
+_ONE_REPLICA_EACH = ("--cluster-replicas", "1", "--cluster-yes")
+
+
+class RedisCluster:
+    """Three masters with a replica each, on loopback."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self.nodes: list[RedisNode] = []
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self.nodes = [stack.enter_context(RedisNode()) for _ in range(6)]
+            addresses = [f"127.0.0.1:{node.port}" for node in self.nodes]
+            created = subprocess.run(
+                [_cli(), "--cluster", "create", *addresses, *_ONE_REPLICA_EACH],
+                capture_output=True,
+                text=True,
+                timeout=2 * _START_WITHIN,
+                check=False,
+            )
+            if created.returncode or not wait_for(self.is_whole, _START_WITHIN):
+                raise DaemonError(f"no cluster:\n{created.stdout[-2000:]}{created.stderr}")
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def url(self) -> str:
+        """How clients find it."""
+        return self.url_of(*self.nodes)
+
+    @staticmethod
+    def url_of(*nodes: RedisNode) -> str:
+        """How clients find it that know only these nodes."""
+        return f"redis+cluster://{','.join(f'127.0.0.1:{node.port}' for node in nodes)}"
+
+    def is_whole(self) -> bool:
+        """Whether every node says that all is well, and knows all others."""
+        return all(
+            "cluster_state:ok" in info and "cluster_known_nodes:6" in info
+            for info in (ask(node, "CLUSTER", "INFO") for node in self.nodes)
+        )
+
+
+def _cli() -> str:
+    program = shutil.which("redis-cli")
+    if program is None:
+        raise DaemonError("no redis-cli; run: apt-get install redis-tools")
+    return program
+
+
+def ask(node: Redis, *words: str) -> str:
+    """What a Redis answers to a command, or nothing if it does not."""
+    return subprocess.run(
+        [_cli(), "-p", str(node.port), *words],
+        capture_output=True,
+        text=True,
+        timeout=_STOP_WITHIN,
+        check=False,
+    ).stdout
 
 
 class PgBouncer(Daemon):

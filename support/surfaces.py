@@ -22,6 +22,7 @@ import enum
 import inspect
 import re
 import sys
+from datetime import timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, get_type_hints
 
@@ -247,7 +248,7 @@ versions aren't listed.
 
 
 def _summary(value: Any) -> str:
-    if isinstance(value, str | int | float | tuple | list | dict):
+    if isinstance(value, str | int | float | tuple | list | dict | timedelta):
         return f"{type(value).__name__}, a constant"
     if not (inspect.isclass(value) or inspect.isroutine(value) or inspect.ismodule(value)):
         return _summary(type(value)) if type(value).__module__.startswith("tenure") else "a type"

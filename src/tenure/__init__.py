@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from tenure._model.outcome import Cancel, GiveUp, Retry, Snooze
     from tenure._rules.sealing import Codec
     from tenure.app import Tenure
-    from tenure.config import Backoff
+    from tenure.config import FOREVER, Backoff
     from tenure.handle import Handle
     from tenure.job import AsyncJob, Job, current_job
 
 __all__ = [
+    "FOREVER",
     "AsyncJob",
     "Backoff",
     "Cancel",
@@ -37,6 +38,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "FOREVER": "tenure.config",
     "AsyncJob": "tenure.job",
     "Backoff": "tenure.config",
     "Cancel": "tenure._model.outcome",

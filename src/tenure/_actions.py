@@ -16,6 +16,7 @@ class Outcome(NamedTuple):
     sentence: str
     is_refusal: bool = False
     holder: int | None = None
+    job: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +45,19 @@ class Action:
     def outcome(self, target: object, result: object = True, **facts: Any) -> Outcome:
         """Return the outcome for one result from `tenure.admin`.
 
-        A result is a status, a bool, or an object with a status and the id of the job that holds
-        the key.
+        A result is a status, a bool, or an object with a status, the id of the job that holds the
+        key, and the id of a new job.
         """
         holder: int | None = getattr(result, "holder", None)
+        job: int | None = getattr(result, "job", None)
         status = str(getattr(result, "answer", result))
         if isinstance(result, bool):
             status = next(iter(self.done if result else self.refusals))
         is_refusal = status in self.refusals
         text = (self.refusals if is_refusal else self.done)[status]
         subject = "every queue" if target == "*" else f"{self.target} {target}"
-        sentence = text.format(subject=subject, holder=holder, **facts)
-        return Outcome(status, sentence, is_refusal, holder)
+        sentence = text.format(subject=subject, holder=holder, job=job, **facts)
+        return Outcome(status, sentence, is_refusal, holder, job)
 
 
 def _job(name: str, summary: str, done: Mapping[str, str], refusals: Mapping[str, str]) -> Action:
@@ -64,6 +66,8 @@ def _job(name: str, summary: str, done: Mapping[str, str], refusals: Mapping[str
 
 _NOT_FAILED = "{subject} is not a dead letter"
 _NOT_QUEUED = "{subject} is not queued"
+_NOT_FOUND = "{subject} does not exist"
+_SEALED = "{subject} has sealed arguments: only a program with the codec can replace them"
 
 RETRY: Action = _job(
     "retry",
@@ -72,7 +76,34 @@ RETRY: Action = _job(
     {
         "not_failed": _NOT_FAILED,
         "key_held": "{subject} cannot be retried: job {holder} holds its key",
+        "sealed": _SEALED,
     },
+)
+EDIT: Action = _job(
+    "edit",
+    "Change queued jobs and dead letters.",
+    {"edited": "{subject} is edited"},
+    {
+        "running": "{subject} is running: edit it once this attempt has ended, or cancel it",
+        "not_queued": "{subject} is a dead letter, which has no start time: retry it first",
+        "ended": "{subject} has ended: run it again with other arguments instead",
+        "sealed": _SEALED,
+        "not_found": _NOT_FOUND,
+    },
+)
+RERUN: Action = Action(
+    "job",
+    "rerun",
+    "Run ended jobs again, as new jobs.",
+    {"enqueued": "{subject} runs again as job {job}"},
+    {
+        "key_held": "{subject} cannot pass on its key: job {holder} holds it",
+        "live": "{subject} has not ended: only ended jobs can be run again",
+        "sealed": _SEALED,
+        "not_found": _NOT_FOUND,
+    },
+    label="Run again",
+    audit="rerun",
 )
 CANCEL: Action = _job(
     "cancel",
@@ -119,11 +150,12 @@ DELETE: Action = _job(
     {"deleted": "{subject} is deleted"},
     {
         "live": "{subject} has not ended: cancel it first",
-        "not_found": "{subject} does not exist",
+        "not_found": _NOT_FOUND,
     },
 )
 JOB_ACTIONS: Mapping[str, Action] = {
-    action.name: action for action in (RETRY, CANCEL, REVOKE, HOLD, RESUME, DISCARD, MOVE, DELETE)
+    action.name: action
+    for action in (RETRY, CANCEL, REVOKE, HOLD, RESUME, DISCARD, MOVE, EDIT, RERUN, DELETE)
 }
 
 FREE_KEY: Action = Action(

@@ -5,9 +5,10 @@ import atexit
 import importlib
 import importlib.util
 import os
+import random
 import threading
-from collections.abc import AsyncIterator, Collection, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
@@ -18,22 +19,27 @@ from tenure._store.engine import Notifier
 from tenure.errors import ConfigError, Unreachable
 
 _PLAIN = ("redis", "rediss", "unix")
+_PORT = 6379
 _SENTINEL_PORT = 26379
 _SHAPES = (
-    "write it like redis://host:6379/0, rediss://host/0, unix:///path.sock "
-    "or redis+sentinel://host1,host2/service/0"
+    "write it like redis://host:6379/0, rediss://host/0, unix:///path.sock, "
+    "redis+sentinel://host1,host2/service/0 or redis+cluster://host1,host2"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class RedisAddress:
-    """The Redis address: a `url` for redis-py and, for Sentinel, the hosts and service name."""
+    """The Redis address: a `url` for redis-py and, for Sentinel, the hosts and service name.
+
+    A cluster has the URLs of its `nodes` instead.
+    """
 
     url: str = field(repr=False)
     db: int
     sentinels: tuple[tuple[str, int], ...] = ()
     service: str = ""
     sentinel_options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    nodes: tuple[str, ...] = field(default=(), repr=False)
 
 
 def redis_address(url: str) -> RedisAddress:
@@ -48,6 +54,8 @@ def redis_address(url: str) -> RedisAddress:
             return RedisAddress(url, _db(number))
         if separator and scheme in ("redis+sentinel", "rediss+sentinel"):
             return _sentinels(scheme.removesuffix("+sentinel"), rest)
+        if separator and scheme in ("redis+cluster", "rediss+cluster"):
+            return _cluster(scheme.removesuffix("+cluster"), rest)
     except ValueError:
         pass
     raise ConfigError(f"the Redis URL is not valid; {_SHAPES}")
@@ -63,7 +71,7 @@ def _sentinels(scheme: str, rest: str) -> RedisAddress:
     hosts, _, path = address.partition("/")
     credentials, at, members = hosts.rpartition("@")
     service, _, number = path.strip("/").partition("/")
-    sentinels = tuple(_member(member) for member in members.split(","))
+    sentinels = tuple(_member(member, _SENTINEL_PORT) for member in members.split(","))
     if not service:
         raise ValueError("no service")
     options = parse_qsl(query)
@@ -77,11 +85,29 @@ def _sentinels(scheme: str, rest: str) -> RedisAddress:
     return RedisAddress(url, db, sentinels, unquote(service), tuple(sentinel_options))
 
 
-def _member(text: str) -> tuple[str, int]:
+def _cluster(scheme: str, rest: str) -> RedisAddress:
+    """Parse `[user:password@]host[:port][,host…][/number][?options]`.
+
+    A cluster has no numbered databases. Here, the number is only part of the channel's name.
+    """
+    address, _, query = rest.partition("?")
+    hosts, _, number = address.partition("/")
+    credentials, at, members = hosts.rpartition("@")
+    nodes = tuple(
+        f"{scheme}://{credentials}{at}{f'[{host}]' if ':' in host else host}:{port}"
+        f"{'?' if query else ''}{query}"
+        for host, port in (_member(member, _PORT) for member in members.split(","))
+    )
+    if "db" in dict(parse_qsl(query)):
+        raise ValueError("a database")
+    return RedisAddress(nodes[0], _db(number.strip("/")), nodes=nodes)
+
+
+def _member(text: str, port: int) -> tuple[str, int]:
     parts = urlsplit(f"//{text}")
     if not parts.hostname:
         raise ValueError("no host")
-    return parts.hostname, parts.port or _SENTINEL_PORT
+    return parts.hostname, parts.port or port
 
 
 def _db(text: str) -> int:
@@ -120,6 +146,8 @@ def _connect(place: RedisAddress, module: str) -> tuple[Any, list[Any]]:
         "decode_responses": True,
         "retry": retry(backoff(), 0),
     }
+    if place.nodes:
+        return kind.from_url(_node(place.nodes), **options), []
     if not place.sentinels:
         return kind.from_url(place.url, **options), []
     given = importlib.import_module("redis.connection").parse_url(place.url)
@@ -133,6 +161,71 @@ def _connect(place: RedisAddress, module: str) -> tuple[Any, list[Any]]:
         **options | given | encrypted,
     )
     return sentinel.master_for(place.service), sentinel.sentinels
+
+
+def _node(urls: Collection[str]) -> str:
+    """Return the URL of a node in a working cluster.
+
+    A message that is published at any node reaches the subscribers of all nodes. Messages have no
+    keys, so nodes don't redirect them. Any node will do, including a replica.
+    """
+    failure: Exception | None = None
+    redis = importlib.import_module("redis")
+    for url in random.sample(list(urls), len(urls)):
+        try:
+            with _connect(RedisAddress(url, 0), "redis")[0] as node:
+                _require_ok(_cluster_info(node))
+        except (redis.RedisError, OSError, Unreachable) as error:
+            failure = error
+        else:
+            return url
+    raise failure or Unreachable("the Redis cluster has no nodes")
+
+
+_CLUSTER_INFO = "CLUSTER INFO"
+# Where the user's ACL doesn't allow the command, the connection itself is the only sign.
+_NOT_ALLOWED: Mapping[str, str] = {"cluster_state": "ok"}
+_CHECK_EVERY = 2.0
+
+
+def _cluster_info(redis: Any) -> Mapping[str, str]:
+    try:
+        info: Mapping[str, str] = redis.execute_command(_CLUSTER_INFO)
+    except importlib.import_module("redis").exceptions.NoPermissionError:
+        return _NOT_ALLOWED
+    return info
+
+
+async def _cluster_info_async(redis: Any) -> Mapping[str, str]:
+    try:
+        info: Mapping[str, str] = await redis.execute_command(_CLUSTER_INFO)
+    except importlib.import_module("redis").exceptions.NoPermissionError:
+        return _NOT_ALLOWED
+    return info
+
+
+def _require_ok(info: Mapping[str, str]) -> None:
+    if info.get("cluster_state") != "ok":
+        raise Unreachable("Redis is not responding: its cluster reports that it is down")
+
+
+class ClusterCheck:
+    """Says when to ask a node about its cluster.
+
+    A node that has lost the others still responds. But messages no longer reach all subscribers.
+    """
+
+    def __init__(self, place: RedisAddress) -> None:
+        self._is_cluster = bool(place.nodes)
+        # The node was just asked.
+        self._next_at = monotonic() + _CHECK_EVERY
+
+    @property
+    def due(self) -> bool:
+        if not self._is_cluster or monotonic() < self._next_at:
+            return False
+        self._next_at = monotonic() + _CHECK_EVERY
+        return True
 
 
 @contextmanager
@@ -190,14 +283,23 @@ class PublisherThread:
 
     def _run(self) -> None:
         redis = None
+        check = ClusterCheck(self._place)
         while (queues := self._next()) is not None:
             try:
-                redis = redis or client(self._place)
+                if redis is None:
+                    redis, check = client(self._place), ClusterCheck(self._place)
                 with redis.pipeline(transaction=False) as batch:
                     for queue in queues:
                         batch.publish(self._channel, queue)
                     batch.execute()
+                if check.due:
+                    _require_ok(_cluster_info(redis))
             except Exception as error:  # noqa: BLE001 - enqueues continue without it
+                if redis is not None:
+                    with suppress(Exception):
+                        redis.close()
+                # The next one may be a client of another node.
+                redis = None
                 self._failed(queues, error)
             else:
                 self._published()
@@ -243,7 +345,7 @@ _SIGN_OF_LIFE = 5.0
 
 
 class RedisNotifier:
-    """Carries wakeups over one Redis server, or one Sentinel service."""
+    """Carries wakeups over one Redis server, one Sentinel service or one cluster."""
 
     def __init__(self, url: str, *, schema: str) -> None:
         if importlib.util.find_spec("redis") is None:
@@ -271,8 +373,11 @@ class RedisNotifier:
             with answered():
                 await pubsub.subscribe(self._channel)
             pinged = False
+            check = ClusterCheck(self._place)
             while True:
                 with answered():
+                    if check.due:
+                        _require_ok(await _cluster_info_async(client))
                     message = await pubsub.get_message(timeout=_SIGN_OF_LIFE)
                     if message is None and not pinged:
                         await pubsub.ping()

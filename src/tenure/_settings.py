@@ -50,6 +50,7 @@ PROGRAM_SETTINGS: Mapping[str, SettingSpec] = {
     "kinds": SettingSpec(list, None, "--kinds"),
     "concurrency": SettingSpec(int, 10, "--concurrency", least=1),
     "processes": SettingSpec(int, 1, "--processes", least=1),
+    "lease": SettingSpec(float, None, "--lease", least=1),
     "grace": SettingSpec(float, 25.0, "--grace", least=0),
     "load_timeout": SettingSpec(float, 60.0, "--load-timeout", least=1),
     "max_jobs": SettingSpec(int, None, "--max-jobs", least=1),

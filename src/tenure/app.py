@@ -1,4 +1,7 @@
-"""The `Tenure` app: a program's tasks, and the database that holds their jobs."""
+"""The `Tenure` app: a program's tasks, and the database that holds their jobs.
+
+This file is longer than 500 lines because its docstrings are the reference for `app`.
+"""
 
 import importlib
 import threading
@@ -11,6 +14,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, Unpack, overload
 
 from tenure import _bulk_enqueue, _wiring, kinds
@@ -18,6 +22,7 @@ from tenure._declarations import DeclaredNotices, DeclaredSchedules, require_par
 from tenure._hooks.middleware import Hooks
 from tenure._model.event import JobEventName, WorkerEventName
 from tenure._registry import Registry, require_sequence
+from tenure._rules.leasing import read_claim_lease
 from tenure._rules.payload import check_key
 from tenure._rules.sealing import Codec
 from tenure._settings import calling_module, database_url, ordered, resolve
@@ -30,9 +35,12 @@ from tenure.kinds.call import WorkCall
 from tenure.task import BoundCall, JobTask, Registered, Seconds, Task, check_names
 
 if TYPE_CHECKING:
+    from tenure._runtime.embedded import EmbeddedOptions
     from tenure._schedule_spec import DeclaredFields
     from tenure.admin import Admin
+    from tenure.kinds.grpc import GrpcCall
     from tenure.kinds.http import HttpCalls
+    from tenure.kinds.shell import ShellCall
 
 
 class Tenure:
@@ -186,6 +194,13 @@ class Tenure:
         from tenure.kinds.http import HttpCalls  # noqa: PLC0415 - programs that send none
 
         return HttpCalls(lambda arguments: WorkCall(self, "tenure.http", arguments))
+
+    @property
+    def shell(self) -> "ShellCall":
+        """Commands as jobs. A worker started with `--kinds shell` runs them."""
+        from tenure.kinds.shell import ShellCall  # noqa: PLC0415 - programs that run none
+
+        return ShellCall(lambda arguments: WorkCall(self, "tenure.shell", arguments))
 
     @overload
     def task(  # type: ignore[overload-overlap]  # As in Decorator.
@@ -389,6 +404,13 @@ class Tenure:
         """
         return None
 
+    @property
+    def grpc(self) -> "GrpcCall":
+        """Calls of gRPC methods as jobs: `app.grpc("shop:443", "shop.Orders/Place").enqueue()`."""
+        from tenure.kinds.grpc import GrpcCall  # noqa: PLC0415 - a kind is loaded on first use
+
+        return GrpcCall(partial(WorkCall, self, "tenure.grpc"))
+
     def load_tasks(self) -> None:
         """Import the modules in `imports`. Each of a worker's processes calls this."""
         for name in self.imports:
@@ -521,6 +543,7 @@ class Tenure:
         queues: Sequence[str] | None = None,
         kinds: Sequence[str] | None = None,
         concurrency: int | None = None,
+        lease: Seconds | None = None,
         grace: Seconds | None = None,
         name: str | None = None,
         schedules: bool | None = None,
@@ -535,26 +558,103 @@ class Tenure:
             queues: The queues to serve (default: the tasks' queues, and `"default"`).
             kinds: The kinds of work to run besides your tasks, such as `["http"]` (default: none).
             concurrency: How many jobs run concurrently (default: 10).
+            lease: The lease of each job that this worker claims (default: the job's, task's,
+                queue's or installation's).
             grace: How long running jobs have to finish when the block ends (default: 25 s).
             name: The worker's name, as shown in lists (default: host and pid).
             schedules: Whether to run schedules too (default: True).
 
         Raises:
+            InvalidValue: `lease` is too short to be renewed in time, or longer than a day.
             SchemaError: The database schema is incompatible with this release.
         """
         from tenure._runtime.embedded import inside  # noqa: PLC0415 - programs that only enqueue
 
+        async with inside(
+            self,
+            self._embedded_options(queues, kinds, concurrency, lease, grace, name, schedules),
+        ):
+            yield
+
+    @contextmanager
+    def run_in_thread(
+        self,
+        *,
+        queues: Sequence[str] | None = None,
+        kinds: Sequence[str] | None = None,
+        concurrency: int | None = None,
+        lease: Seconds | None = None,
+        grace: Seconds | None = None,
+        name: str | None = None,
+        schedules: bool | None = None,
+    ) -> Iterator[None]:
+        """Run a worker on its own thread until the block ends, then shut it down gracefully.
+
+        For sync programs, such as a Flask app or a script. The thread has its own event loop.
+        `async def` handlers run on that loop, and `def` handlers in more threads. One program can
+        run several workers, each in its own block. The limits of `run` apply here too.
+
+        Leaving the block takes up to `grace`. Tenure installs no signal handlers. In a process
+        that forks, enter the block after the fork. A forked child doesn't run the worker.
+
+        Args:
+            queues: The queues to serve (default: the tasks' queues, and `"default"`).
+            kinds: The kinds of work to run besides your tasks, such as `["http"]` (default: none).
+            concurrency: How many jobs run concurrently (default: 10).
+            lease: The lease of each job that this worker claims (default: the job's, task's,
+                queue's or installation's).
+            grace: How long running jobs have to finish when the block ends (default: 25 s).
+            name: The worker's name, as shown in lists (default: host and pid).
+            schedules: Whether to run schedules too (default: True).
+
+        Raises:
+            InvalidValue: `lease` is too short to be renewed in time, or longer than a day.
+            SchemaError: The database schema is incompatible with this release.
+            Unreachable: The database doesn't respond.
+
+        Example::
+
+            from tenure import Tenure
+
+            app = Tenure()
+
+            @app.task
+            def hello(name: str) -> str:
+                return f"Hello {name}"
+
+            with app.run_in_thread(concurrency=2):
+                print(hello.enqueue(name="Ada").wait(60).result)
+        """
+        from tenure._runtime.embedded import inside_thread  # noqa: PLC0415 - as in run
+
+        with inside_thread(
+            self,
+            self._embedded_options(queues, kinds, concurrency, lease, grace, name, schedules),
+        ):
+            yield
+
+    def _embedded_options(
+        self,
+        queues: Sequence[str] | None,
+        kinds: Sequence[str] | None,
+        concurrency: int | None,
+        lease: Seconds | None,
+        grace: Seconds | None,
+        name: str | None,
+        schedules: bool | None,
+    ) -> "EmbeddedOptions":
+        from tenure._runtime.embedded import EmbeddedOptions  # noqa: PLC0415 - as in run
+
         named = None if kinds is None else require_sequence(kinds, "kinds")
         self.serve_kinds(resolve("kinds", named) or ())
         limit = resolve("grace", grace, built_in=self.defaults.grace)
-        async with inside(
-            self,
+        return EmbeddedOptions(
             queues=resolve(
                 "queues", None if queues is None else require_sequence(queues, "queues")
             ),
             slots=resolve("concurrency", concurrency),
+            lease=read_claim_lease(resolve("lease", lease), defaults=self.defaults),
             grace=duration(limit).total_seconds(),
             name=resolve("name", name),
             schedules=resolve("schedules", schedules),
-        ):
-            yield
+        )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Literal, TypedDict
+from typing import Final, Literal, TypedDict
 
 from tenure._model.ids import duration as duration  # noqa: PLC0414 - other modules import it from here
 from tenure.errors import InvalidValue
@@ -13,6 +13,8 @@ OnLoss = Literal["retry", "fail"]
 LONGEST_LEASE = timedelta(days=1)
 # Durations are added to datetimes. Within this limit, no sum overflows.
 LONGEST_WAIT = timedelta(days=36_500)
+FOREVER: Final = LONGEST_WAIT
+"""Pass it as `key_for` to keep a deduplication key forever."""
 
 
 @dataclass(frozen=True, slots=True, init=False)

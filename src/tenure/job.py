@@ -4,6 +4,7 @@ This file is longer than 500 lines because both classes document every argument,
 can show them for either one.
 """
 
+import math
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -15,6 +16,7 @@ from tenure._model.ids import JobId, Json, WorkerId
 from tenure._model.job import JobRow, NewJob, fields
 from tenure._model.lease import Lease, ProgressResult
 from tenure._model.outcome import (
+    FinalReport,
     Finished,
     Settlement,
     SettleRequest,
@@ -23,6 +25,7 @@ from tenure._model.outcome import (
     TargetReached,
 )
 from tenure._rules import idempotency, lifecycle, payload, sanitize, serialization
+from tenure._rules.leasing import read_extension
 from tenure._store.engine import Engine
 from tenure._store.steps import Op
 from tenure.errors import InvalidValue, LeaseLost
@@ -43,12 +46,23 @@ class Enqueueable(Protocol):
         """Return the job after running the enqueue middleware."""
 
 
-def ignore_extension(sent_at: float) -> None:
+OnExtended = Callable[[float, timedelta | None], None]
+
+
+def ignore_extension(sent_at: float, extend: timedelta | None) -> None:
     """Do nothing: the default callback for an extended lease."""
 
 
 def do_nothing() -> None:
     """Do nothing: the default check for a stop."""
+
+
+def _no_log() -> str | None:
+    return None
+
+
+def _ignore_output(text: str) -> None:
+    """Do nothing: the default without a log."""
 
 
 class LeaseState:
@@ -60,30 +74,53 @@ class LeaseState:
         "connection",
         "extended",
         "follow_ups",
+        "follower",
         "interrupt",
         "interrupt_here",
         "lease",
         "log",
         "lost",
         "settled",
+        "show_output",
+        "stop_within",
+        "timeout_at",
+        "trusted_until",
     )  # fmt: skip
 
-    def __init__(
-        self, lease: Lease, *, extended: Callable[[float], None] = ignore_extension
-    ) -> None:
+    def __init__(self, lease: Lease, *, extended: OnExtended = ignore_extension) -> None:
         self.lease: Lease = lease
-        self.extended: Callable[[float], None] = extended
+        self.extended: OnExtended = extended
         self.cancel_requested: bool = False
         self.lost: bool = False
         self.settled: bool = False
         self.completed_in_caller_transaction: bool = False
+        # When the attempt times out, by `boottime`.
+        self.timeout_at: float = math.inf
         self.follow_ups: list[NewJob] = []
         self.connection: Any = None
-        self.log: Callable[[], str | None] = lambda: None
+        self.log: Callable[[], str | None] = _no_log
+        # Puts a command's output at the end of the log, instead of what it put there before.
+        self.show_output: Callable[[str], None] = _ignore_output
+        # When the handler must begin to stop, by the boot-time clock, and how long that may take.
+        self.trusted_until: float = math.inf
+        self.stop_within: float = 0.0
+        # Called from any thread with the new `trusted_until`, for what runs outside this process.
+        self.follower: Callable[[float], None] | None = None
         # Raises `Stopped` if the handler's thread should stop.
         self.interrupt: Callable[[], None] | None = None
         # The same, for places that release what they hold: it ignores the handler's stack.
         self.interrupt_here: Callable[[], None] = do_nothing
+
+    @contextmanager
+    def followed_by(self, follow: Callable[[float], None]) -> Iterator[None]:
+        """Inside the block, pass each new `trusted_until` on, first of all the current one."""
+        # First the callback: a renewal in between is reported twice rather than never.
+        self.follower = follow
+        try:
+            follow(self.trusted_until)
+            yield
+        finally:
+            self.follower = None
 
     def check(self, job_id: JobId) -> None:
         """Raise LeaseLost if the lease is lost, or Stopped if the handler must stop."""
@@ -210,17 +247,43 @@ class _Handle:
         """
         return self._grip.cancel_requested
 
-    def finished(self, reason: str, result: Json = None) -> Finished:
+    @property
+    def time_left(self) -> timedelta | None:
+        """How long this attempt may still run before its timeout, or None without a limit.
+
+        Pass it on as the deadline of a request to another system.
+        """
+        if math.isinf(self._grip.timeout_at):
+            return None
+        return timedelta(seconds=max(self._grip.timeout_at - boottime(), 0.0))
+
+    def finished(
+        self,
+        reason: str,
+        result: Json = None,
+        *,
+        cursor: Json = None,
+        items: Mapping[str, Json] | None = None,
+    ) -> Finished:
         """Complete the job with your own reason, by returning this from the handler.
 
         Args:
             reason: Why the job is done, stored as `done_reason`.
             result: The job's result.
+            cursor: The last cursor.
+            items: The last result rows by key. They are stored in the transaction that completes
+                the job. A repeated key counts once.
 
         Returns:
             The value to return from the handler.
+
+        Raises:
+            InvalidValue: An item's key is not a text of 1 to 400 characters.
+            PayloadError: The cursor or an item is not JSON, or is too large.
         """
-        return Finished(reason, result)
+        payload.check_report(cursor, items)
+        report = None if cursor is None and not items else FinalReport(cursor, items)
+        return Finished(reason, result, report)
 
     def enqueue(self, *calls: Enqueueable) -> None:
         """Enqueue other jobs when this job completes, in the same transaction.
@@ -245,8 +308,14 @@ class _Handle:
         report = self._engine.sealing.report({**counts, "log": self._grip.log()}, task=self.task)
         return self._store.leases.progress(self._grip.lease, **report, also=self._grip.follow_ups)
 
-    def _reported(self, reported: ProgressResult, sent_at: float, cursor: Json) -> int:
-        self._grip.extended(sent_at)
+    def _reported(
+        self,
+        reported: ProgressResult,
+        sent_at: float,
+        cursor: Json,
+        extend: timedelta | None,
+    ) -> int:
+        self._grip.extended(sent_at, extend)
         self._grip.cancel_requested |= reported.cancel_requested
         if cursor is not None:
             self._cursor = cursor
@@ -263,6 +332,11 @@ class _Handle:
         return self._store.settlement.settle_within(
             ended.lease, ended.settlement, also=self._grip.follow_ups, log=ended.log
         )
+
+
+def lease_state_of(job: "Job | AsyncJob") -> LeaseState:
+    """Return the state of a running job's lease, for the built-in kinds of work."""
+    return job._grip  # noqa: SLF001 - users' code doesn't see it
 
 
 class Job(_Handle):
@@ -293,6 +367,7 @@ class Job(_Handle):
         done: int | None = None,
         total: int | None = None,
         message: str | None = None,
+        extend: float | timedelta | None = None,
     ) -> int:
         """Report progress and extend the lease.
 
@@ -304,21 +379,25 @@ class Job(_Handle):
             done: How much is done.
             total: How much there is to do.
             message: A short message for people.
+            extend: How long the lease lasts from now on, at most a day (default: the lease's own
+                length). Renewals don't shorten it.
 
         Returns:
             How many distinct items the job has reported so far.
 
         Raises:
+            InvalidValue: `extend` is not positive, or longer than a day.
             LeaseLost: The lease is lost. Let this exception end the handler.
         """
+        longer = read_extension(extend)
         sent_at = boottime()
-        counts = {"items": items, "done": done, "total": total, "message": message}
+        counts = {"done": done, "total": total, "message": message, "extend": longer}
         try:
-            reported = self._engine.run(self._report({"cursor": cursor, **counts}))
+            reported = self._engine.run(self._report({"cursor": cursor, "items": items, **counts}))
         except LeaseLost:
             self._grip.lost = True
             raise
-        return self._reported(reported, sent_at, cursor)
+        return self._reported(reported, sent_at, cursor, longer)
 
     @contextmanager
     def transaction(self) -> Iterator["Connection[TupleRow]"]:
@@ -397,6 +476,7 @@ class AsyncJob(_Handle):
         done: int | None = None,
         total: int | None = None,
         message: str | None = None,
+        extend: float | timedelta | None = None,
     ) -> int:
         """Report progress and extend the lease. Async version of `Job.progress`.
 
@@ -408,21 +488,27 @@ class AsyncJob(_Handle):
             done: How much is done.
             total: How much there is to do.
             message: A short message for people.
+            extend: How long the lease lasts from now on, at most a day (default: the lease's own
+                length). Renewals don't shorten it.
 
         Returns:
             How many distinct items the job has reported so far.
 
         Raises:
+            InvalidValue: `extend` is not positive, or longer than a day.
             LeaseLost: The lease is lost. Let this exception end the handler.
         """
+        longer = read_extension(extend)
         sent_at = boottime()
-        counts = {"items": items, "done": done, "total": total, "message": message}
+        counts = {"done": done, "total": total, "message": message, "extend": longer}
         try:
-            reported = await self._engine.arun(self._report({"cursor": cursor, **counts}))
+            reported = await self._engine.arun(
+                self._report({"cursor": cursor, "items": items, **counts})
+            )
         except LeaseLost:
             self._grip.lost = True
             raise
-        return self._reported(reported, sent_at, cursor)
+        return self._reported(reported, sent_at, cursor, longer)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator["AsyncConnection[TupleRow]"]:

@@ -64,7 +64,7 @@ class EnqueueOptions(JobOptions, total=False):
         run_at: The earliest start, as an aware datetime. Cannot be combined with `delay`.
         key: The deduplication key. Until the job ends, enqueueing this task again with the same key
             returns the first job.
-        key_for: How long to keep the key after the job ends (default: 0).
+        key_for: How long to keep the key after the job ends, or `FOREVER` (default: 0).
         lease: How long a claim lasts between renewals.
         target: Complete the job once it has reported this many distinct items.
     """
@@ -312,7 +312,7 @@ class Registered(TaskCall[P, R]):
             run_at: The earliest start, as an aware datetime. Cannot be combined with `delay`.
             key: The deduplication key. Until the job ends, enqueueing this task again with the same
                 key returns the first job.
-            key_for: How long to keep the key after the job ends (default: 0).
+            key_for: How long to keep the key after the job ends, or `FOREVER` (default: 0).
             max_attempts: How many times to try the job.
             lease: How long a claim lasts between renewals.
             timeout: How long an attempt may run. None means no limit (default: the task's).

@@ -114,6 +114,11 @@ class Victim:
             ],
             "POST /v1/jobs:batch": [{"jobs": [job]}, {"jobs": [job | {"queue": OWN}, job]}],
             "POST /v1/jobs/{job_id}:move": [{"queue": OWN}, {"priority": 1}, {"queue": QUEUE}],
+            "PATCH /v1/jobs/{job_id}": [
+                *({"priority": 1}, {"args": {"n": 2}}, {"tags": []}, {"max_attempts": 9}),
+            ],
+            "POST /v1/jobs/{job_id}:retry": [{}, {"args": {"n": 2}}],
+            "POST /v1/jobs/{job_id}:rerun": [{}, {"args": {"n": 2}}, {"keep_key": True}],
             "POST /v1/operations": [
                 {"kind": kind, "filter": one, "dry_run": dry}
                 for kind in ("cancel", "retry", "delete", "discard")

@@ -17,6 +17,7 @@ from tenure._model.outcome import Failed, Succeeded
 from tenure._model.schedule import NewSchedule, Timing
 from tenure._rules import erasure
 from tenure.admin import By, JobRequest, parse_selector
+from tenure.config import FOREVER
 from tenure.errors import Error, InvalidValue
 from tenure.types import ItemOutcome, OperationKind, OperationState
 
@@ -214,6 +215,14 @@ async def test_key_argument_and_id_select(db: Database, admin: Admin, selector: 
     assert columns_with(db.url, OTHER) >= {("job", "args"), ("job_key", "key")}
 
 
+async def test_a_key_kept_forever_is_erased_with_its_job(db: Database, admin: Admin) -> None:
+    [made] = await db.run(db.real.jobs.enqueue([person(ERASED, key=ERASED, key_for=FOREVER)]))
+    admin.jobs.cancel([made.id], ANA)
+    admin.erase(SELECTOR.format(ERASED), ANA)
+    await done_by_a_worker(db)
+    assert await db.fetch("SELECT FROM tenure.job_key") == []
+
+
 async def test_a_key_that_outlived_its_job_is_erased(db: Database, admin: Admin) -> None:
     await db.fetch("INSERT INTO tenure.job_key VALUES ('work', $1, 4711, 1, now())", ERASED)
     assert admin.erase(f"key:{ERASED}", ANA).rows["job_key"] == 1
@@ -324,3 +333,17 @@ async def test_it_is_paused_resumed_and_aborted_as_others(db: Database, admin: A
     assert admin.operations.abort(started.operation.id, ANA).state is OperationState.ABORTED
     assert await db.run(db.real.operations.run_chunk()) == 0
     assert [await state(db, one) for one in ids] == [None, None, "queued"]
+
+
+async def test_arguments_in_the_audit_are_erased_also_after_their_job(
+    db: Database, admin: Admin
+) -> None:
+    """The audit log has no retention, so it may outlive the job."""
+    job = await admin.jobs.aenqueue("send", {"to": ERASED}, ANA)
+    await admin.jobs.aedit([job.id], ANA, args={"to": f"{ERASED} again"})
+    await admin.jobs.acancel([job.id], ANA)
+    await admin.jobs.adelete([job.id], ANA)
+    assert columns_with(db.url, ERASED) == {("audit", "before"), ("audit", "after")}
+    await admin.aerase(f"id:{job.id}", ANA)
+    await done_by_a_worker(db)
+    assert columns_with(db.url, ERASED) == set()

@@ -159,3 +159,30 @@ async def test_operator_must_be_named_for_the_audit(db: Database, admin: Admin) 
     with taught:
         admin.schedules.backfill("nightly", SINCE, SINCE, ana)
     assert state(admin, job_id) is State.QUEUED
+
+
+async def test_new_arguments_are_for_jobs_of_one_task(db: Database, admin: Admin) -> None:
+    one = admin.jobs.enqueue("mail", {}, ANA)
+    other = admin.jobs.enqueue("bill", {}, ANA)
+    with pytest.raises(InvalidValue, match="one task, got jobs of bill, mail; name only"):
+        admin.jobs.edit([one.id, other.id], ANA, args={"n": 1})
+    assert admin.jobs.edit([one.id, other.id], ANA, priority=1) == ["edited", "edited"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({}, "an edit must change something"),
+        ({"priority": 10}, "priority must be 0 to 9"),
+        ({"max_attempts": 0}, "max_attempts must be 1 to 32,767, got 0"),
+        ({"timeout": -1}, "timeout must be positive, got -1"),
+        ({"tags": "vip"}, "tags must be a list"),
+        ({"run_at": datetime(2040, 1, 1)}, "run_at must have a time zone"),  # noqa: DTZ001
+    ],
+)
+async def test_an_edit_out_of_range_says_what_is_right(
+    db: Database, admin: Admin, changes: dict[str, Any], why: str
+) -> None:
+    job = admin.jobs.enqueue("mail", {}, ANA)
+    with pytest.raises(InvalidValue, match=why):
+        admin.jobs.edit([job.id], ANA, **changes)

@@ -195,6 +195,27 @@ def test_jobs_that_are_not_sealed_run_too(sealing: Tenure, url: str) -> None:
     assert (run.job.id, run.job.result) == (plain.id, {"said": "plain"})
 
 
+def test_a_job_from_sql_is_stored_as_it_is_and_its_result_is_sealed(
+    sealing: Tenure, url: str
+) -> None:
+    says = declare(sealing)["says"]
+    [found] = fetch(url, """SELECT tenure.enqueue('says', '{"word": "plain"}') AS id""")
+    assert rows(url)[0]["args"] == {"word": "plain"}
+    [run] = drain(sealing)
+    assert run.job.id == found["id"]
+    assert says.handle(found["id"]).wait(timeout=60).result == {"said": "plain"}
+    [stored] = fetch(url, "SELECT result FROM tenure.job_archive")
+    assert list(stored["result"]) == ["$sealed"]
+
+
+def test_a_job_from_sql_that_pretends_to_be_sealed_is_refused(sealing: Tenure, url: str) -> None:
+    declare(sealing)
+    fetch(url, """SELECT tenure.enqueue('says', '{"$sealed": "cGxhaW4="}', max_attempts => 1)""")
+    [run] = drain(sealing)
+    assert isinstance(run.error, CodecError)
+    assert run.ending == "failed"
+
+
 def test_an_app_without_the_codec_fails_the_attempt_and_the_next_one_runs(
     sealing: Tenure, url: str
 ) -> None:
@@ -323,3 +344,43 @@ def test_long_texts_are_cut_before_they_are_sealed(sealing: Tenure) -> None:
     assert opened.log is not None
     assert opened.log.endswith("lo" * 5000)
     assert opened.error_trace is not None
+
+
+def test_new_arguments_are_sealed_by_the_program_with_the_codec(sealing: Tenure, url: str) -> None:
+    """In the job, the dead letter, the new job and the audit log."""
+    tasks = declare(sealing)
+    by, jobs = By("ops"), sealing.admin.jobs
+    queued = tasks["says"].using(delay=3600).enqueue("a")
+    done, dead = tasks["says"].enqueue("b"), tasks["fails"].enqueue("c")
+    strict_drain(sealing, raise_errors=False)
+    args = {"word": CANARY}
+
+    assert jobs.edit([queued.id], by, args=args) == ["edited"]
+    assert jobs.edit([dead.id], by, args=args) == ["edited"]
+    [again] = jobs.rerun([done.id], by, args=args)
+    [copy] = jobs.rerun([done.id], by)
+    [retried] = jobs.retry([dead.id], by, args={"word": f"{CANARY} again"})
+
+    assert retried.answer == "retried"
+    assert again.job is not None
+    assert copy.job is not None
+    assert in_clear(url) == set()
+    stored = sealing.admin.audit.list(f"job:{queued.id}", count=1)[0]
+    assert stored.after == {"args": {"$sealed": "<sealed>"}}
+    drain(sealing)
+    handle = tasks["says"].handle
+    results = [one.wait(timeout=60).result for one in (handle(again.job), handle(copy.job), queued)]
+    assert results == [{"said": CANARY}, {"said": "b"}, {"said": CANARY}]
+
+
+def test_a_program_without_the_codec_cannot_replace_sealed_arguments(
+    sealing: Tenure, url: str
+) -> None:
+    job = declare(sealing)["says"].enqueue(CANARY)
+    plain = Tenure(url)
+    edited = plain.admin.jobs.edit([job.id], By("ops"), args={"word": "b"})
+    assert edited == ["sealed"]
+    assert plain.admin.jobs.edit([job.id], By("ops"), priority=9) == ["edited"]
+    plain.close()
+    drain(sealing)
+    assert job.wait(timeout=60).result == {"said": CANARY}

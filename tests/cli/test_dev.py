@@ -114,7 +114,6 @@ def server(directory: Path) -> int:
 
 @pytest.mark.timeout(300)
 def test_without_a_database_one_is_started_and_ends_with_it(developer: Developer) -> None:
-    """Shows R33."""
     (developer.directory / "deep/er").mkdir(parents=True)
     with developer.dev() as process:
         developer.hears(READY)

@@ -211,3 +211,48 @@ def test_why_of_a_job_that_is_not_there_is_an_answer_of_its_own(tenure: Command)
     done = tenure("job", "why", 99)
     assert (done.code, done.out) == (Exit.NOT_FOUND, "")
     assert done.error[0] == "job 99 does not exist"
+
+
+async def test_jobs_are_edited_retried_with_arguments_and_run_again(
+    db: Database, tenure: Command
+) -> None:
+    dead, [lease] = await dead_letter(db, args={"to": "ad"}), await held(db)
+    queued = tenure("job", "enqueue", "work", "--args", '{"to": "ad"}', "--tag", "a", "--json")
+    job_id = queued.json["id"]
+    text = "--priority 9 --max-attempts 7 --timeout 5m --run-at 2040-01-01T10:00Z --tag b --tag c"
+    args = ("--args", '{"to": "ada"}', "--by", "ana", "--reason", "typo")
+
+    edited = tenure("job", "edit", job_id, lease.job_id, *text.split(), *args, "--json")
+
+    assert edited.code == Exit.PARTIAL
+    assert [one["result"] for one in edited.json["jobs"]] == ["edited", "running"]
+    assert f"job {lease.job_id} is running" in edited.err
+    shown = tenure("job", "show", job_id, "--json").json
+    job = shown["job"]
+    assert (job["args"], job["priority"], job["max_attempts"]) == ({"to": "ada"}, 9, 7)
+    assert job["meta"] == {"tags": ["b", "c"], "timeout": 300}
+    assert job["run_at"].startswith("2040-01-01T10:00")
+    row = shown["audit"][0]
+    assert (row["action"], row["actor"], row["reason"]) == ("edit", "ana", "typo")
+    assert (row["before"]["args"], row["after"]["args"]) == ({"to": "ad"}, {"to": "ada"})
+    assert tenure("job", "edit", job_id, "--no-tags").code == Exit.DONE
+    assert tenure("job", "show", job_id, "--json").json["job"]["meta"]["tags"] == []
+    assert tenure("job", "edit", job_id).code == Exit.USAGE
+
+    first = tenure("job", "rerun", dead, "--dry-run", "--json")
+    assert first.json["jobs"] == [{"id": dead, "result": "enqueued", "holder": None, "job": None}]
+    again = tenure("job", "rerun", dead, *args, "--json").json["jobs"][0]
+    assert (again["id"], again["result"]) == (dead, "enqueued")
+    new = tenure("job", "show", again["job"], "--json").json["job"]
+    assert (new["args"], new["meta"]) == ({"to": "ada"}, {"rerun_of": dead})
+    assert f"runs again  {dead}" in " ".join(tenure("job", "show", again["job"]).out.split(" " * 4))
+
+    retried = tenure("job", "retry", dead, "--args", "-", "--json", stdin='{"to": "bob"}')
+    assert retried.json["jobs"][0]["result"] == "retried"
+    assert tenure("job", "show", dead, "--json").json["job"]["args"] == {"to": "bob"}
+
+
+def test_arguments_are_not_given_to_every_job_of_a_filter(tenure: Command) -> None:
+    refused = tenure("job", "retry", "--filter", "state:failed", "--args", "{}", "--yes")
+    assert refused.code == Exit.USAGE
+    assert "--args must be used with job ids, got --filter" in refused.err

@@ -62,6 +62,17 @@ def test_a_key_is_freed_once_its_job_has_ended(tenure: Command) -> None:
     assert tenure(*enqueue, "--json").json["created"] is True
 
 
+def test_a_key_kept_forever_is_taken_until_it_is_freed(tenure: Command) -> None:
+    """Shows R17."""
+    enqueue = ("job", "enqueue", "charge", "--key", "invoice-7", "--key-for", "forever", "--json")
+    assert tenure(*enqueue).json == {"id": 1, "created": True}
+    tenure("job", "cancel", 1)
+    assert tenure("db", "maintain").code == Exit.DONE
+    assert tenure(*enqueue).json == {"id": 1, "created": False}
+    assert tenure("key", "free", "charge", "invoice-7").code == Exit.DONE
+    assert tenure(*enqueue).json["created"] is True
+
+
 def test_for_programs_the_secret_is_in_the_document(tenure: Command) -> None:
     made = tenure("token", "create", "ci", "--scope", "admin", "--expires-in", "90d", "--json")
     assert access.is_whole(made.json["secret"])

@@ -34,6 +34,7 @@ DEFAULTS = {
     "concurrency": None,
     "processes": None,
     "drain": False,
+    "lease": None,
     "grace": None,
     "load_timeout": None,
     "max_jobs": None,
@@ -90,9 +91,9 @@ def test_queues_are_repeated_or_separated_by_commas(
 
 def test_every_option_is_passed_on(worker: StandIn) -> None:
     text = "worker jobs:app -c 3 --processes 2 --drain --grace 1.5 --name anna --log-level debug"
-    run([*text.split(), "--no-schedules"])
+    run([*text.split(), "--no-schedules", "--lease", "1m"])
     options = {"concurrency": 3, "processes": 2, "drain": True, "grace": 1.5, "name": "anna"}
-    options["schedules"] = False
+    options |= {"schedules": False, "lease": 60.0}
     assert worker.called == [("jobs:app", DEFAULTS | options | {"log_level": "debug"})]
 
 
@@ -103,6 +104,7 @@ def test_every_option_is_passed_on(worker: StandIn) -> None:
         ["a:b", "-c", "0"],
         ["a:b", "--processes", "0"],
         ["a:b", "--grace", "-1"],
+        ["a:b", "--lease", "soon"],
         ["a:b", "-q,"],
     ],
 )
@@ -115,13 +117,51 @@ def test_what_cannot_be_is_a_mistake_of_usage(
 
 
 def test_a_job_of_the_command_line_is_run_by_a_worker_that_drains(tenure: Command) -> None:
-    """Shows R16, R29."""
+    """Shows R16."""
     (tenure.directory / "jobs.py").write_text(PROGRAM)
     tenure("job", "enqueue", "jobs.hello", "--args", '{"name": "Ada"}')
     assert tenure("worker", "jobs:app", "--drain").code == Exit.DONE
     shown = tenure("job", "show", 1, "--json").json
     assert (shown["job"]["state"], shown["job"]["result"]) == ("completed", "Hello Ada")
     assert [attempt["outcome"] for attempt in shown["attempts"]] == ["completed"]
+
+
+LEASES = """
+from tenure import Job, Tenure
+
+app = Tenure()
+
+def lease(job: Job) -> tuple[float, float]:
+    ends = []
+    for extend in (None, 600):
+        job.progress(extend=extend)
+        [lease] = [one for one in app.admin.jobs.leases() if one.job_id == job.id]
+        ends.append(round(lease.remaining.total_seconds()))
+    return job.finished("measured", ends, items={str(extend): extend for extend in ends})
+
+in_thread = app.task(name="in_thread", lease=40)(lease)
+in_process = app.task(name="in_process", lease=40, process=True)(lease)
+"""
+
+
+def test_a_worker_claims_with_the_lease_of_its_option(tenure: Command) -> None:
+    """In threads and in processes, from where a report extends it too. Shows R8. Shows R21."""
+    (tenure.directory / "jobs.py").write_text(LEASES)
+    for task in ("in_thread", "in_process"):
+        tenure("job", "enqueue", task, "--lease", "50s")
+    done = tenure("worker", "jobs:app", "--drain", "--lease", "70s")
+    assert done.code == Exit.DONE
+    for job in (1, 2):
+        shown = tenure("job", "show", job, "--json").json["job"]
+        assert (shown["result"], shown["done_reason"], shown["items"]) == ([70, 600], "measured", 2)
+
+
+@pytest.mark.parametrize(("lease", "words"), [("3s", "must be longer"), ("2d", "at most 1 day")])
+def test_a_worker_refuses_a_lease_out_of_range(tenure: Command, lease: str, words: str) -> None:
+    (tenure.directory / "jobs.py").write_text(PROGRAM)
+    refused = tenure("worker", "jobs:app", "--drain", "--lease", lease)
+    assert refused.code == Exit.USAGE
+    assert words in refused.err
 
 
 def test_a_worker_says_that_it_works_at_what_and_that_it_has_ended(tenure: Command) -> None:

@@ -8,10 +8,12 @@ import pytest
 
 from support.store import SECOND, A
 from tenure._model.audit import By
+from tenure._model.edit import JobChanges
 from tenure._model.ids import JobId, WorkerId
 from tenure._model.job import State
 from tenure._model.operation import Changes
 from tenure._model.worker import NewWorker
+from tenure._rules.sealing import NOT_SEALING
 from tenure.errors import InvalidValue, QueryFailed
 from tests.conformance.acts import BY, count, dead_letter, enqueue, get, running
 
@@ -57,6 +59,19 @@ async def discard(db: Database) -> tuple[Op[object], str, str]:
 async def move(db: Database) -> tuple[Op[object], str, str]:
     job_id = await enqueue(db)
     return db.store.job_commands.move([job_id], Changes(priority=9), BY), "move", f"job:{job_id}"
+
+
+async def edit(db: Database) -> tuple[Op[object], str, str]:
+    job_id = await enqueue(db)
+    changes = JobChanges(priority=9)
+    op = db.store.job_edits.edit([job_id], changes, BY, sealing=NOT_SEALING)
+    return op, "edit", f"job:{job_id}"
+
+
+async def rerun(db: Database) -> tuple[Op[object], str, str]:
+    job_id = await dead_letter(db)
+    op = db.store.job_edits.rerun([job_id], BY, args=None, keep_key=False, sealing=NOT_SEALING)
+    return op, "rerun", f"job:{job_id}"
 
 
 async def delete(db: Database) -> tuple[Op[object], str, str]:
@@ -105,6 +120,8 @@ async def drain(db: Database) -> tuple[Op[object], str, str]:
         retry,
         discard,
         move,
+        edit,
+        rerun,
         delete,
         pause_queue,
         resume_queue,

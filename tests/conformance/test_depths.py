@@ -28,7 +28,7 @@ def depth(queue: str, age: timedelta | None = None, /, **counts: int) -> Depth:
 
 
 async def test_every_kind_is_counted_for_itself(db: Database) -> None:
-    """Shows R39."""
+    """What an autoscaler reads, a part of R39."""
     await running(db)
     await dead_letter(db)
     for priority in (0, 5, 9):
@@ -47,7 +47,7 @@ async def test_every_kind_is_counted_for_itself(db: Database) -> None:
 async def test_a_queue_that_a_worker_serves_or_an_operator_set_is_there_with_zeros(
     db: Database,
 ) -> None:
-    """An autoscaler that brings workers back from none reads them. Shows R39."""
+    """An autoscaler that brings workers back from none reads them, a part of R39."""
     await db.run(
         db.store.workers.register(NewWorker(A, "me", "host", 1, "1.0", ["served", "*"], 10))
     )

@@ -11,6 +11,7 @@ from tenure._model.ids import JobId
 from tenure._model.job import EnqueueResult, State
 from tenure._model.outcome import Cancelled, Failed, Released, Snoozed, Succeeded
 from tenure._model.results import FreeResult, FreeStatus
+from tenure.config import FOREVER, LONGEST_WAIT
 from tests.conformance.acts import (
     BY,
     ERROR,
@@ -152,6 +153,47 @@ async def test_every_end_keeps_the_key_for_its_duration(db: Database, end: str) 
     assert await again(db) == EnqueueResult(job_id, created=False)
 
     db.clock.advance(SECOND)
+    assert (await again(db)).created
+
+
+@pytest.mark.parametrize("end", ["complete", "fail", "cancel", "revoke", "loss", "rescue"])
+async def test_a_key_kept_forever_outlives_its_job_and_all_upkeep(db: Database, end: str) -> None:
+    """Its job, attempts and dead letter are pruned. Only an operator frees the key.
+
+    Shows R17.
+    """
+    job_id = await enqueue(db, key="k", key_for=FOREVER, max_losses=0)
+    match end:
+        case "complete":
+            await settle(db, await claim_one(db), Succeeded())
+        case "fail":
+            await settle(db, await claim_one(db), Failed(ERROR, retryable=False))
+        case "cancel":
+            await db.run(db.store.job_commands.cancel([job_id], BY))
+        case "revoke":
+            await claim_one(db)
+            await db.run(db.store.job_commands.revoke([job_id], BY))
+        case "loss":
+            await settle(db, await claim_one(db), OWN)
+        case _:
+            await lose(db, await claim_one(db))
+    # Long after the time for which any other key can be kept.
+    db.clock.advance(LONGEST_WAIT * 2)
+    for _ in range(3):
+        assert (await db.run(db.store.maintenance.maintain())).pruned_keys == 0
+    assert await db.run(db.store.jobs.get(job_id)) is None
+    assert await again(db) == EnqueueResult(job_id, created=False)
+
+    freed = await db.run(db.store.job_commands.free_key(a_job().task, "k", BY))
+    assert freed == FreeResult(FreeStatus.FREED, job_id)
+    assert (await again(db)).created
+
+
+async def test_the_longest_other_key_ends(db: Database) -> None:
+    claimed = await running(db, key="k", key_for=LONGEST_WAIT - SECOND)
+    await settle(db, claimed, Succeeded())
+    db.clock.advance(LONGEST_WAIT)
+
     assert (await again(db)).created
 
 

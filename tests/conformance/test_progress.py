@@ -56,6 +56,48 @@ async def test_each_report_extends_the_lease(db: Database) -> None:
     assert (await get(db, claimed.job.id)).lease_expires_at == db.clock.now + 20 * SECOND
 
 
+async def test_a_report_extends_the_lease_by_the_amount_that_it_names(db: Database) -> None:
+    """Neither a renewal nor a report without an amount shortens it. Shows R8. Shows R21."""
+    claimed = await running(db, lease=20 * SECOND)
+    db.clock.advance(SECOND)
+    await db.run(db.store.leases.progress(claimed.lease, done=1, extend=100 * SECOND))
+    until = db.clock.now + 100 * SECOND
+    assert (await get(db, claimed.job.id)).lease_expires_at == until
+    db.clock.advance(10 * SECOND)
+    [renewal] = await db.run(db.store.leases.renew([claimed.lease]))
+    assert renewal == RenewResult(RenewStatus.RENEWED)
+    await db.run(db.store.leases.progress(claimed.lease, done=2))
+    await db.run(db.store.leases.progress(claimed.lease, done=3, extend=30 * SECOND))
+    assert (await get(db, claimed.job.id)).lease_expires_at == until
+    db.clock.advance(79 * SECOND)
+    assert (await db.run(db.store.leases.rescue())).jobs == []
+
+    # From here on, the lease's own length reaches further.
+    await db.run(db.store.leases.renew([claimed.lease]))
+    assert (await get(db, claimed.job.id)).lease_expires_at == db.clock.now + 20 * SECOND
+    db.clock.advance(20 * SECOND)
+    [rescued] = (await db.run(db.store.leases.rescue())).jobs
+    assert rescued.job_id == claimed.job.id
+
+
+async def test_a_report_names_no_shorter_lease(db: Database) -> None:
+    claimed = await running(db, lease=20 * SECOND)
+    db.clock.advance(10 * SECOND)
+    await db.run(db.store.leases.progress(claimed.lease, extend=SECOND))
+
+    assert (await get(db, claimed.job.id)).lease_expires_at == db.clock.now + 20 * SECOND
+
+
+async def test_an_extension_does_not_outlive_its_attempt(db: Database) -> None:
+    claimed = await running(db, lease=20 * SECOND)
+    await db.run(db.store.leases.progress(claimed.lease, extend=100 * SECOND))
+    await settle(db, claimed, Failed(ERROR, after=0 * SECOND))
+    again = await claim_one(db, worker=B)
+
+    assert again.lease.ttl == 20 * SECOND
+    assert (await get(db, again.job.id)).lease_expires_at == db.clock.now + 20 * SECOND
+
+
 async def test_what_a_report_does_not_say_stays_as_it_was(db: Database) -> None:
     """Shows R21."""
     claimed = await running(db)

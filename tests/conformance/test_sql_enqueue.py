@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 from support.store import SECOND
+from tenure._model.job import KIND_NAMES
 from tenure._model.outcome import Succeeded
 from tenure._rules.payload import MAX_KEY, MAX_NAME, MAX_PAYLOAD
 from tenure._store.postgres.connections import connect
@@ -233,6 +234,7 @@ async def test_what_python_refuses_is_refused_in_sql(db: Database) -> None:
 
 SAYING = [
     ("NULL", "task name must be .*, got NULL"),
+    *((f"'tenure.{kind}'", "must not be one that Tenure reserves") for kind in KIND_NAMES),
     ("'t', NULL", "args must be a JSON object, got NULL"),
     ("'t', '[]'", "args must be a JSON object, got array"),
     ("'t', '\"x\"'", "args must be a JSON object, got string"),
@@ -346,7 +348,7 @@ async def test_the_second_of_two_calls_with_a_key_waits_for_the_first(
     assert await count(db, "job") == 1
 
 
-async def test_a_job_in_a_transaction_that_rolls_back_is_none(db: Database) -> None:
+async def test_a_job_disappears_if_its_transaction_rolls_back(db: Database) -> None:
     caller = await db.caller("caller")
     await caller.connection.execute("BEGIN")
     await in_sql(caller.connection, {"key": "k"})

@@ -70,7 +70,7 @@ async def test_a_program_does_not_start_while_its_database_is_away(
 async def test_a_program_can_work_and_gives_up_its_connections_and_its_place_at_its_end(
     app: Tenure, url: str
 ) -> None:
-    """Shows R33."""
+    """One worker in the program's own process, a part of R33."""
 
     @app.task(queue="mail")
     async def hello(name: str) -> str:

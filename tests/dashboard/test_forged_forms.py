@@ -23,6 +23,7 @@ TWINS = {
     "/jobs/{job_id}/{action}": [
         *(f"/v1/jobs/{{job_id}}:{action}" for action in ("retry", "cancel", "revoke", "hold")),
         *("/v1/jobs/{job_id}:resume", "/v1/jobs/{job_id}:move", "/v1/jobs/{job_id}"),
+        "/v1/jobs/{job_id}:rerun",
     ],
     "/operations": ["/v1/operations"],
     "/operations/{operation_id}/{action}": [

@@ -93,6 +93,8 @@ ACTIONS = {
     "revoke": ("running", "revoke", "cancelled"),
     "pause": ("queued", "hold", "held"),
     "move": ("queued", "move", "scheduled"),
+    "edit": ("queued", "edit", "scheduled"),
+    "rerun": ("failed", "rerun", "queued"),
     "delete": ("failed", "delete", ""),
 }
 
@@ -113,7 +115,7 @@ def test_an_action_is_done_with_its_reason_and_is_in_the_audit(
         form = seat.page.locator(f'[data-action="{action}"]')
         form.locator("summary").click()
         form.get_by_label("Reason").fill("the host is back")
-        if action == "move":
+        if action in ("move", "edit"):
             form.get_by_label("Due (UTC)").fill("2040-01-01T10:00")
             form.get_by_label("Priority").fill("9")
         form.locator("form button").click()
@@ -220,3 +222,97 @@ def test_everybody_can_use_it(browser: Browser, service: Service) -> None:
         waiting = service.enqueue("looks-waiting")
         paths = [f"/jobs/{failed}?tab={tab}" for tab in ("errors", "events", "raw")]
         hold(browser, service, [*paths, f"/jobs/{running}?tab=items", f"/jobs/{waiting}"])
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_arguments_are_changed_in_the_form_that_shows_them(
+    browser: Browser, service: Service, scripts: bool
+) -> None:
+    queue = f"edited-{scripts}"
+    job_id = dead(service, queue, args={"to": "ad", "text": "<b>\u202e</b>", "n": 1.5})
+    with seated(browser, service, scripts=scripts) as seat:
+        seat.go(f"/jobs/{job_id}")
+        form = seat.page.locator('[data-action="edit"]')
+        form.locator("summary").click()
+        field = form.get_by_label("Arguments (JSON)")
+        field.fill(field.input_value().replace('"ad"', '"ada"'))
+        form.locator("form button").click()
+        expect(seat.page.locator("#status")).to_contain_text(f"Job {job_id} is edited.")
+        expect(seat.page.locator("#tab-arguments pre")).to_contain_text('"to": "ada"')
+        assert stored_args(service, job_id) == {"to": "ada", "text": "<b>\u202e</b>", "n": 1.5}
+
+        retry = seat.page.locator('[data-action="retry"]')
+        retry.locator("summary").click()
+        retry.get_by_label("Arguments (JSON)").fill('{"to": "bob"}')
+        retry.locator("form button").click()
+        expect(seat.page.locator(".state")).to_have_text("queued")
+        assert stored_args(service, job_id) == {"to": "bob"}
+
+
+def test_an_unchanged_field_leaves_the_arguments_alone(service: Service, seat: Seat) -> None:
+    """Another operator may have changed them since the page was loaded."""
+    job_id = service.enqueue("untouched", args={"a": 1, "b": "two"})
+    seat.go(f"/jobs/{job_id}")
+    form = seat.page.locator('[data-action="edit"]')
+    form.locator("summary").click()
+    form.get_by_label("Priority").fill("9")
+    service.admin.jobs.edit([job_id], OPS, args={"a": 2})
+    form.locator("form button").click()
+    expect(seat.page.locator("#status")).to_contain_text("is edited.")
+    assert stored_args(service, job_id) == {"a": 2}
+    assert last_change(service, f"job:{job_id}").after == {"priority": 9}
+
+
+def test_hidden_arguments_are_not_in_the_form(service: Service, seat: Seat) -> None:
+    """A mark in the field would look like the value, and could be sent back."""
+    job_id = service.enqueue("hidden", args={"to": "ad", "password": "hunter22"})
+    seat.go(f"/jobs/{job_id}")
+    form = seat.page.locator('[data-action="edit"]')
+    form.locator("summary").click()
+    field = form.get_by_label("Arguments (JSON)")
+    assert field.input_value() == ""
+    expect(form).to_contain_text("Some arguments are hidden.")
+    field.fill('{"to": "ada", "password": "<redacted>"}')
+    form.locator("form button").click()
+    expect(seat.page.locator("main")).to_contain_text("must not contain <redacted>")
+    assert stored_args(service, job_id) == {"to": "ad", "password": "hunter22"}
+
+
+@pytest.mark.parametrize("text", ["{", "[" * 900 + "]" * 900, "[1]", "7"])
+def test_arguments_that_are_not_an_object_are_refused(service: Service, text: str) -> None:
+    job_id = service.enqueue("syntax")
+    with service.browser() as browser:
+        form = {"mark": service.mark(browser), "args": text}
+        answer = browser.post(f"/jobs/{job_id}/edit", data=form, headers={"Accept": "text/html"})
+    assert answer.status_code == 422
+    assert stored_args(service, job_id) == {"n": 1}
+
+
+def test_a_job_that_runs_again_leads_to_the_new_one_and_back(service: Service, seat: Seat) -> None:
+    job_id = service.enqueue("again", key="once more")
+    service.admin.jobs.cancel([job_id], OPS)
+    seat.go(f"/jobs/{job_id}")
+    form = seat.page.locator('[data-action="rerun"]')
+    form.locator("summary").click()
+    form.get_by_label("Keep the key").check()
+    form.locator("form button").click()
+    expect(seat.page.locator("#status")).to_contain_text(f"Job {job_id} runs again as job")
+    expect(seat.page.locator(".state")).to_have_text("queued")
+    expect(seat.page.locator("main")).to_contain_text("key once more")
+    seat.page.get_by_role("link", name=str(job_id), exact=True).click()
+    expect(seat.page.locator(".state")).to_have_text("cancelled")
+
+
+def test_an_operator_who_may_not_enqueue_gets_no_field_for_arguments(service: Service) -> None:
+    job_id = service.enqueue("limited", args={"n": 1})
+    made = service.admin.tokens.create("op", OPS, role="operator")
+    with service.browser(made.secret) as browser:
+        page = browser.get(f"/jobs/{job_id}").text
+    assert 'data-action="edit"' in page
+    assert "<textarea" not in page
+
+
+def stored_args(service: Service, job_id: str) -> object:
+    job = service.admin.jobs.get(job_id)
+    assert job
+    return job.args

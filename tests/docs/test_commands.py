@@ -108,7 +108,11 @@ def test_what_gives_data_gives_it_as_json_too(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", ["enqueue", "retry", "cancel", "revoke", "hold", "resume", "move", "delete"]
+    "verb",
+    [
+        *("enqueue", "retry", "cancel", "revoke", "hold", "resume", "move", "edit", "rerun"),
+        "delete",
+    ],
 )
 def test_what_changes_jobs_takes_who_and_why(verb: str) -> None:
     """Shows R36."""
@@ -144,6 +148,7 @@ def test_what_changes_many_jobs_takes_who_and_why(path: str) -> None:
         "erase",
         "schedule backfill",
         *(f"job {v}" for v in ("retry", "cancel", "revoke", "hold", "move", "delete")),
+        *("job edit", "job rerun"),
         *(f"failed {v}" for v in ("retry", "discard")),
     ],
 )

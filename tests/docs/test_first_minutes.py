@@ -23,7 +23,6 @@ def test_the_page_begins_with_an_install_and_ends_with_a_result() -> None:
 
 @pytest.mark.timeout(600)
 def test_a_new_user_gets_from_the_wheel_to_a_result_and_past_a_kill() -> None:
-    """Shows R33."""
     done = subprocess.run(
         [sys.executable, "-m", "support.first_minutes"],
         cwd=ROOT,

@@ -86,7 +86,8 @@ NEWER = {
     f"docs/{page}.md"
     for page in (
         *("how-to/http-work", "how-to/shell-work", "how-to/grpc-work", "how-to/notices"),
-        *("how-to/enqueue-from-sql", "how-to/edit-jobs", "reference/kinds"),
+        *("how-to/enqueue-from-sql", "how-to/edit-jobs", "how-to/flask", "reference/kinds"),
+        "reference/sql",
     )
 }
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
@@ -67,8 +67,14 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostileServer]
             process.stdout.close()
 
 
+class Configure(Protocol):
+    """Sets the table of a kind for this test."""
+
+    def __call__(self, **table: Any) -> None: ...
+
+
 @pytest.fixture
-def configured(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def configured(monkeypatch: pytest.MonkeyPatch) -> Iterator[Configure]:
     """Sets `[kinds.http]` for this test, as a worker reads it when it starts."""
     from tenure.kinds import http  # noqa: PLC0415 - suites of other kinds don't need it
 

@@ -158,6 +158,14 @@ async def echo(call: Call) -> None:
     )
 
 
+async def flaky(call: Call) -> None:
+    """Succeeds at the third attempt."""
+    if int(call.headers["tenure-attempt"]) < 3:
+        await call.answer("Retry-After: 1", status="503 Busy")
+    else:
+        await call.answer("Content-Type: application/json", body=b'{"accepted": true}')
+
+
 async def many_headers(call: Call) -> None:
     await call.answer(*(f"X-{number}: {'y' * 20}" for number in range(10_000)))
 
@@ -246,6 +254,7 @@ BEHAVIORS: dict[str, Callable[[Call], Awaitable[None]]] = {
     # What is kept, and what isn't.
     "cookie": _text(b"ok", "Set-Cookie: session=hush", "WWW-Authenticate: Basic", "ETag: seven"),
     "echo": echo,
+    "flaky": flaky,
     # Retry-After.
     "wait-seconds": _retry_after("503 Busy", lambda: "120"),
     "wait-date": _retry_after("429 Slow", lambda: _date(300)),

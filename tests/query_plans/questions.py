@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from tenure._model.audit import By
+from tenure._model.edit import JobChanges
 from tenure._model.ids import JobId, Token, WorkerId
 from tenure._model.job import PRIORITIES, NewJob, State
 from tenure._model.lease import Lease
@@ -22,6 +23,7 @@ from tenure._model.outcome import Failed, Loss, Lost, Released, SettleRequest, S
 from tenure._model.queue import Floor, Lane
 from tenure._model.schedule import NewSchedule, Timing
 from tenure._rules import lifecycle, selector_syntax
+from tenure._rules.sealing import NOT_SEALING
 from tenure._store.postgres.store import PostgresStore
 from tenure._store.steps import Query
 from tenure.errors import Error
@@ -372,6 +374,26 @@ OWN: Mapping[str, Query] = {
     "explain_job": Query("explain_job", {"id": 20_000, "most": 10_001, "now": None}),
     "prune_workers": sent(STORE.maintenance.maintain(), "prune_workers"),
     "move": sent(STORE.job_commands.move([AN_ID], Changes(queue="bulk"), BY), "move"),
+    "lock_editable": sent(
+        STORE.job_edits.edit([AN_ID], JobChanges(priority=9), BY, sealing=NOT_SEALING),
+        "lock_editable",
+    ),
+    "edit": Query(
+        "edit",
+        {
+            "ids": [20_000],
+            "args": [None],
+            "priority": 9,
+            "run_at": None,
+            "max_attempts": None,
+            "meta": None,
+            "now": None,
+        },
+    ),
+    "ended_jobs": sent(
+        STORE.job_edits.rerun([AN_ID], BY, args=None, keep_key=False, sealing=NOT_SEALING),
+        "ended_jobs",
+    ),
     "delete": sent(STORE.job_commands.delete([AN_ID, JobId(1_000_001)], BY), "delete"),
     "freeze_ticks": sent(STORE.operations.start_backfill(A_BACKFILL, BY), "freeze_ticks"),
     "begin_operation": sent(operation(OperationKind.RETRY), "begin_operation"),

@@ -31,6 +31,8 @@ HOT = [
     "resume",
     "discard",
     "move",
+    "lock_editable",
+    "edit",
     "delete",
 ]
 every_case = pytest.mark.parametrize("case", OWN)

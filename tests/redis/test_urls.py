@@ -42,6 +42,17 @@ def test_a_service_without_a_number_is_database_0_and_tls_is_kept() -> None:
     assert (found.db, found.url) == (0, "rediss://master/0")
 
 
+def test_a_cluster_has_a_url_for_each_node_and_a_number_only_in_the_channels_name() -> None:
+    found = redis_address("rediss+cluster://user:secret@one,two:6380,[::1]:7000/3?ssl_ca_certs=ca")
+    assert found.nodes == (
+        "rediss://user:secret@one:6379?ssl_ca_certs=ca",
+        "rediss://user:secret@two:6380?ssl_ca_certs=ca",
+        "rediss://user:secret@[::1]:7000?ssl_ca_certs=ca",
+    )
+    assert (found.db, found.sentinels) == (3, ())
+    assert redis_address("redis+cluster://one").nodes == ("redis://one:6379",)
+
+
 @pytest.mark.parametrize(
     "url",
     [
@@ -53,6 +64,11 @@ def test_a_service_without_a_number_is_database_0_and_tls_is_kept() -> None:
         "redis+sentinel://one:secret/service",
         "redis+sentinel://one/service/secret",
         "sentinel://one/secret",
+        "redis+cluster://",
+        "redis+cluster://one,,secret",
+        "redis+cluster://one:secret",
+        "redis+cluster://one/secret",
+        "redis+cluster://secret?db=1",
     ],
 )
 def test_what_cannot_be_read_is_refused_with_what_can_and_not_repeated(url: str) -> None:
@@ -65,3 +81,4 @@ def test_passwords_are_not_shown() -> None:
     assert "secret" not in repr(
         redis_address("redis+sentinel://:secret@a/b?sentinel_password=secret")
     )
+    assert "secret" not in repr(redis_address("redis+cluster://:secret@a,b"))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure._rules.leasing import check_ttl, lease_times, margin
+from tenure._rules.leasing import check_ttl, lease_times, margin, trusted_extension
 from tenure.config import DEFAULTS, LONGEST_LEASE
 from tenure.errors import InvalidValue
 
@@ -58,6 +58,20 @@ def test_the_margin_is_a_tenth_of_the_lease_but_at_least_a_second(
     ttl: timedelta, stop_within: timedelta
 ) -> None:
     assert margin(ttl, stop_within=stop_within) == max(SECOND, ttl / 10) + stop_within
+
+
+@given(ttls, ttls, stops)
+def test_an_extended_lease_keeps_the_margin_of_a_lease_of_its_length(
+    ttl: timedelta, more: timedelta, stop_within: timedelta
+) -> None:
+    """Rule 6 holds for an extension too, and its handler gets as much time to stop."""
+    extend = ttl + more
+    times = lease_times(ttl, stop_within=stop_within)
+    trusted = trusted_extension(times, ttl, extend)
+    left = extend.total_seconds() - trusted - times.stop_within
+
+    assert left == pytest.approx(margin(extend, stop_within=NONE).total_seconds(), abs=1e-3)
+    assert trusted >= times.trusted_for - 1e-3
 
 
 def test_the_default_lease_is_trusted_for_twenty_five_seconds_and_renewed_after_ten() -> None:

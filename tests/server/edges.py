@@ -35,7 +35,8 @@ QUERIES: Mapping[str, tuple[Mapping[str, str], ...]] = {
     ),
     "/v1/jobs/{job_id}/items": ({"page_size": "200"},),
     "/v1/failed/groups": ({"page_size": "200"}, {"queue": "canaries", "page_size": "200"}),
-    "/v1/audit": ({"page_size": "200"}, {"target": "schedule:canaries"}),
+    # The planted job was edited: its old and new arguments are in the audit.
+    "/v1/audit": ({"page_size": "200"}, {"target": "schedule:canaries"}, {"action": "edit"}),
     "/v1/schedules": ({"ticks": "5"},),
     "/jobs": ({}, {"filter": "state:failed"}, {"filter": "state:completed"}),
     "/jobs.ndjson": ({}, {"filter": "queue:canaries"}),
@@ -52,10 +53,10 @@ ENDLESS = ("/events",)
 SILENT: Mapping[str, Iterable[str]] = {
     "/v1/jobs": ("POST",),
     "/v1/jobs:batch": ("POST",),
-    "/v1/jobs/{job_id}": ("DELETE",),
+    "/v1/jobs/{job_id}": ("PATCH", "DELETE"),
     **{
         f"/v1/jobs/{{job_id}}:{name}": ("POST",)
-        for name in ("retry", "cancel", "revoke", "hold", "resume", "move")
+        for name in ("retry", "cancel", "revoke", "hold", "resume", "move", "rerun")
     },
     # The holder of a lease gets the arguments as they are: it runs the job.
     **{
@@ -125,7 +126,7 @@ QUIET: tuple[str, ...] = (
     *("tenure probe", "tenure doctor", "tenure top", "tenure worker", "tenure worker show"),
     *("tenure worker drain", "tenure operation show"),
     *(f"tenure job {name}" for name in ("enqueue", "retry", "cancel", "revoke", "hold")),
-    *(f"tenure job {name}" for name in ("resume", "move", "delete")),
+    *(f"tenure job {name}" for name in ("resume", "move", "edit", "rerun", "delete")),
     *(f"tenure queue {name}" for name in ("pause", "resume", "limit", "configure", "quota")),
     *(f"tenure schedule {name}" for name in ("preview", "create", "update", "pause", "resume")),
     *(f"tenure schedule {name}" for name in ("delete", "run", "backfill")),

@@ -32,6 +32,8 @@ NEEDS: dict[tuple[str, str], tuple[Scope | None, dict[str, Any] | None]] = {
     ("GET", "/v1/jobs/{job_id}/operations"): (Scope.READ, None),
     ("GET", "/v1/jobs/{job_id}/why"): (Scope.READ, None),
     ("POST", "/v1/jobs/{job_id}:move"): (Scope.OPERATE, {"priority": 3}),
+    ("PATCH", "/v1/jobs/{job_id}"): (Scope.OPERATE, {"priority": 3}),
+    ("POST", "/v1/jobs/{job_id}:rerun"): (Scope.OPERATE, {}),
     ("DELETE", "/v1/jobs/{job_id}"): (Scope.OPERATE, None),
     ("GET", "/v1/stats"): (Scope.READ, None),
     ("GET", "/v1/overview"): (Scope.READ, None),
@@ -125,7 +127,11 @@ FOR_EVERYBODY = {
     f"/v1/leases:{verb}" for verb in ("renew", "progress", "complete", "fail", "release", "settle")
 }
 # Whose scope does not do alone.
-NEEDS_ANOTHER = {("GET", "/v1/jobs/{job_id}/items"), ("POST", "/v1/schedules")}
+NEEDS_ANOTHER = {
+    ("GET", "/v1/jobs/{job_id}/items"),
+    ("POST", "/v1/jobs/{job_id}:rerun"),
+    ("POST", "/v1/schedules"),
+}
 QUERIES = {"/v1/jobs": {"state": "queued"}, "/v1/audit": {"target": "queue:own"}}
 Routes = list[tuple[str, str]]
 Ask = Callable[[httpx.Client, str, str, str], httpx.Response]

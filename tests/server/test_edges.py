@@ -88,8 +88,25 @@ def planted(service: Service) -> Planted:
         operation = caller.post("/v1/operations", json=body_of_retry)
         assert operation.is_success, operation.text
     dead, done = held[-2]["id"], held[-1]["id"]
+    plant_edits(service, int(dead))
     gather_attempts(service.database, int(dead))
     return Planted(service, (dead, done), operation.json()["id"])
+
+
+def plant_edits(service: Service, dead: int) -> None:
+    """Change a dead letter to canaries of every shape and back, so the audit log has them."""
+    stored = service.admin.jobs.get(dead)
+    assert stored
+    by = By("ops", reason="canaries")
+    for args in ({**payload(), "note": f"now {OWN}"}, *values_one_by_one(), stored.args):
+        tags = [f"password={SHAPED}"]
+        assert service.admin.jobs.edit([dead], by, args=args, tags=tags) == ["edited"]
+
+
+def values_one_by_one() -> Iterator[dict[str, Any]]:
+    """Yield arguments that stay small enough for the audit log to keep them."""
+    for name, value in values(SHAPED).items():
+        yield {"password": OWN, "note": f"it is {OWN}", name: value}
 
 
 def gather_attempts(database: str, job: int) -> None:

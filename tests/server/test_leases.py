@@ -5,12 +5,14 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import psycopg
 import pytest
 
+from tenure.admin import By
 from tenure.worker.observability import open_socket
 
 if TYPE_CHECKING:
@@ -175,6 +177,112 @@ def test_a_report_reaches_the_target(service: Service, worker: httpx.Client) -> 
 
     assert (first["items"], first["reached"], again["cursor"]) == (1, False, {"page": 2})
     assert (second["items"], second["added"], second["reached"]) == (2, 1, True)
+
+
+def expires_in(service: Service, job_id: str) -> float:
+    [lease] = [one for one in service.admin.jobs.leases() if str(one.job_id) == job_id]
+    return lease.remaining.total_seconds()
+
+
+def test_an_acquire_names_the_lease(service: Service, worker: httpx.Client) -> None:
+    """For each of its jobs and their renewals, whatever a job says itself. Shows R8."""
+    ids = [service.enqueue("leased", lease=20), service.enqueue("leased")]
+    jobs = acquire(worker, "leased", lease=90.5, count=2)["jobs"]
+    assert sorted(job["id"] for job in jobs) == sorted(ids)
+    assert all(85_000 < job["expires_in_ms"] <= 90_500 for job in jobs)
+    assert all(job["renew_in_ms"] == job["expires_in_ms"] // 3 for job in jobs)
+    with psycopg.connect(service.database, autocommit=True) as connection:
+        connection.execute(
+            "UPDATE tenure.job SET lease_expires_at = now() + interval '9 s' WHERE queue = 'leased'"
+        )
+    worker.post("/v1/leases:renew", json={"leases": [job["lease"] for job in jobs]})
+    assert all(85 < expires_in(service, job_id) <= 90.5 for job_id in ids)
+
+
+@pytest.mark.parametrize(
+    ("lease", "words"),
+    [(3, "lease must be longer, got 3 s"), (90_000, "at most 1 day"), ("long", ""), (-1, "")],
+)
+def test_an_acquire_with_a_lease_out_of_range_is_refused(
+    service: Service, worker: httpx.Client, lease: object, words: str
+) -> None:
+    """Shows R8."""
+    job_id = service.enqueue("unleased")
+    body = {"queues": ["unleased"], "worker": ME, "lease": lease}
+    refused = worker.post("/v1/leases:acquire", json=body)
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid")
+    assert words in refused.json()["detail"]
+    with service.caller() as operator:
+        assert operator.get(f"/v1/jobs/{job_id}").json()["state"] == "queued"
+
+
+def test_a_report_extends_the_lease_by_what_it_names(
+    service: Service, worker: httpx.Client
+) -> None:
+    """The next renewal leaves it as it is. Shows R21."""
+    job_id = service.enqueue("extended")
+    [job] = acquire(worker, "extended")["jobs"]
+    assert say(worker, "progress", job["lease"], done=1, extend=600).status_code == 200
+    renewed = worker.post("/v1/leases:renew", json={"leases": [job["lease"]]}).json()
+    assert renewed["leases"][0]["answer"] == "renewed"
+    assert 590 < expires_in(service, job_id) <= 600
+    refused = say(worker, "progress", job["lease"], extend=100_000)
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid")
+    assert "extend must be positive and at most 1 day" in refused.json()["detail"]
+
+
+def test_a_completion_carries_the_last_items(service: Service, worker: httpx.Client) -> None:
+    """In one request, which may be repeated. Shows R23."""
+    job_id = service.enqueue("last-items")
+    [job] = acquire(worker, "last-items")["jobs"]
+    say(worker, "progress", job["lease"], cursor=1, items={"a": 1})
+    end = {
+        "result": {"pages": 2},
+        "reason": "no_more_results",
+        "cursor": 2,
+        "items": {"a": 9, "b": 2},
+        "log": "the end",
+    }
+    assert say(worker, "complete", job["lease"], **end).json()["answer"] == "settled"
+    assert say(worker, "complete", job["lease"], **end).json()["answer"] == "repeated"
+    with service.caller() as operator:
+        done = operator.get(f"/v1/jobs/{job_id}").json()
+        items = operator.get(f"/v1/jobs/{job_id}/items").json()["items"]
+    assert (done["state"], done["done_reason"]) == ("completed", "no_more_results")
+    assert (done["result"], done["cursor"], done["items"]) == ({"pages": 2}, 2, 2)
+    assert items == {"a": 1, "b": 2}
+
+
+def test_a_lost_lease_completes_nothing_and_leaves_no_items(
+    service: Service, worker: httpx.Client
+) -> None:
+    """Shows R4."""
+    job_id = service.enqueue("lost-items")
+    [job] = acquire(worker, "lost-items")["jobs"]
+    with service.caller() as operator:
+        operator.post(f"/v1/jobs/{job_id}:revoke", json={})
+        lost = say(worker, "complete", job["lease"], items={"a": 1})
+        assert (lost.status_code, lost.json()["code"]) == (409, "lease-lost")
+        assert operator.get(f"/v1/jobs/{job_id}/items").json()["items"] == {}
+
+
+def test_the_settings_backoff_is_enforced(service: Service, worker: httpx.Client) -> None:
+    """A worker cannot ask for a shorter wait. Shows R38."""
+    job_id = service.enqueue("enforced")
+    by = By("ops")
+    service.admin.settings.set("backoff_enforced", True, by)
+    service.admin.settings.set("backoff_base", 500, by)
+    try:
+        [job] = acquire(worker, "enforced")["jobs"]
+        error = {"type": "Busy"}
+        say(worker, "fail", job["lease"], error=error, retry="after", after=1)
+    finally:
+        service.admin.settings.reset("backoff_enforced", by)
+        service.admin.settings.reset("backoff_base", by)
+    found = service.admin.jobs.get(int(job_id))
+    [attempt] = service.admin.jobs.attempts(int(job_id))
+    assert found is not None
+    assert found.run_at - attempt.ended_at == timedelta(seconds=500)
 
 
 def test_many_leases_end_in_one_request(service: Service, worker: httpx.Client) -> None:

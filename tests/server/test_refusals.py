@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from datetime import datetime
 from html import unescape
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
+import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
 from support.serving import OPS
 from tenure import _actions
@@ -57,11 +61,67 @@ def held(service: Service) -> int:
 
 
 def running(service: Service) -> int:
-    job_id = int(service.enqueue("run"))
+    queue = f"runs-{next(NUMBERS)}"  # The lease of another test's job may end meanwhile.
+    job_id = int(service.enqueue(queue))
     with service.caller() as caller:
-        wanted = {"queues": ["run"], "worker": {"name": "here"}}
+        wanted = {"queues": [queue], "worker": {"name": "here"}}
         assert caller.post("/v1/leases:acquire", json=wanted).json()["jobs"]
     return job_id
+
+
+SEALED_ARGS = {"$sealed": "AAAA"}
+
+
+def sealed(make: Callable[[Service], int]) -> Callable[[Service], int]:
+    """The same job, but a program with a codec sealed its arguments."""
+
+    def made(service: Service) -> int:
+        job_id = make(service)
+        with psycopg.connect(service.database) as connection:
+            for table in ("job", "job_failed", "job_archive"):
+                connection.execute(
+                    f"UPDATE tenure.{table} SET args = %s WHERE id = %s",
+                    [Jsonb(SEALED_ARGS), job_id],
+                )
+        return job_id
+
+    return made
+
+
+def ended_whose_key_is_held(service: Service) -> int:
+    job_id = int(service.enqueue("refused", key="its own"))
+    service.admin.jobs.cancel([job_id], OPS)
+    service.enqueue("keyed", key="its own")
+    return job_id
+
+
+# What is asked for, where an action takes more than a job. Over HTTP and on the command line.
+ARGS = {"args": {"n": 1}}
+AT = "2040-01-01T10:00"
+REFUSED_FIELDS: dict[tuple[str, str], dict[str, Any]] = {
+    ("retry", "sealed"): ARGS,
+    ("rerun", "sealed"): ARGS,
+    ("rerun", "key_held"): {"keep_key": True},
+    ("edit", "sealed"): ARGS,
+    ("edit", "not_queued"): {"run_at": f"{AT}Z"},
+}
+
+
+def fields_of(name: str, status: str) -> dict[str, Any]:
+    other = {"priority": 1} if name in ("move", "edit") else {}
+    return REFUSED_FIELDS.get((name, status), other)
+
+
+def option(name: str, value: object) -> list[object]:
+    """A field as the command line has it."""
+    flag = f"--{name.replace('_', '-')}"
+    return [flag] if value is True else [flag, json.dumps(value).strip('"')]
+
+
+def in_a_form(name: str, value: object) -> str:
+    if name == "run_at":
+        return AT
+    return json.dumps(value) if isinstance(value, dict) else str(value)
 
 
 REFUSED: dict[tuple[str, str], Callable[[Service], int]] = {
@@ -72,6 +132,16 @@ REFUSED: dict[tuple[str, str], Callable[[Service], int]] = {
     ("hold", "not_queued"): ended,
     ("resume", "not_held"): queued,
     ("move", "not_queued"): ended,
+    ("retry", "sealed"): sealed(dead),
+    ("edit", "running"): running,
+    ("edit", "not_queued"): dead,
+    ("edit", "ended"): ended,
+    ("edit", "sealed"): sealed(queued),
+    ("edit", "not_found"): lambda _service: NO_ONE,
+    ("rerun", "key_held"): ended_whose_key_is_held,
+    ("rerun", "live"): running,
+    ("rerun", "sealed"): sealed(ended),
+    ("rerun", "not_found"): lambda _service: NO_ONE,
     ("delete", "live"): queued,
     ("delete", "not_found"): lambda _service: NO_ONE,
 }
@@ -121,18 +191,20 @@ def test_a_refused_job_action_reads_the_same_everywhere(
     service: Service, capsys: pytest.CaptureFixture[str], name: str, status: str
 ) -> None:
     job_id = REFUSED[name, status](service)
-    options = ["--priority", 1] if name == "move" else []
-    fields = {"priority": 1} if name == "move" else {}
-    [result] = getattr(service.admin.jobs, name)([job_id], OPS, dry_run=True, **fields)
+    fields = fields_of(name, status)
+    options = [part for item in fields.items() for part in option(*item)]
+    typed = {k: datetime.fromisoformat(v) if k == "run_at" else v for k, v in fields.items()}
+    [result] = getattr(service.admin.jobs, name)([job_id], OPS, dry_run=True, **typed)
     outcome = _actions.JOB_ACTIONS[name].outcome(job_id, result)
     assert (outcome.status, outcome.is_refusal) == (status, True)
 
     why, _ = on_the_command_line(service, capsys, "job", name, job_id, *options)
     method, path = "POST", f"/v1/jobs/{job_id}:{name}"
-    if name == "delete":
-        method, path = "DELETE", f"/v1/jobs/{job_id}"
+    if name in ("delete", "edit"):
+        method, path = "DELETE" if name == "delete" else "PATCH", f"/v1/jobs/{job_id}"
     detail = over_http(service, method, path, **fields)
-    page = on_a_page(service, f"/jobs/{job_id}/{name}", **{k: str(v) for k, v in fields.items()})
+    form = {k: in_a_form(k, v) for k, v in fields.items()}
+    page = on_a_page(service, f"/jobs/{job_id}/{name}", **form)
 
     assert why == detail == outcome.sentence
     assert outcome.sentence == page if status != "not_found" else outcome.sentence in page
@@ -199,6 +271,7 @@ BEFORE: dict[str, Callable[[Service], int]] = {
     "revoke": running,
     "resume": held,
     "discard": dead,
+    "rerun": ended,
     "delete": ended,
 }
 
@@ -207,7 +280,7 @@ BEFORE: dict[str, Callable[[Service], int]] = {
 def test_the_audit_has_a_job_action_by_its_name(service: Service, name: str) -> None:
     action = _actions.JOB_ACTIONS[name]
     job_id = BEFORE.get(name, queued)(service)
-    changes = {"priority": 1} if name == "move" else {}
+    changes = {"priority": 1} if name in ("move", "edit") else {}
     [result] = getattr(service.admin.jobs, name)([job_id], OPS, **changes)
     assert not action.outcome(job_id, result).is_refusal
     [row] = service.admin.audit.list(f"job:{job_id}", count=1)

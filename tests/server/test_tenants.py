@@ -10,6 +10,7 @@ import pytest
 
 from support.processes import wait_for
 from tenure.admin import By
+from tenure.config import FOREVER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,6 +86,22 @@ def test_key_for_is_capped_by_the_token(service: Service) -> None:
         assert code(short.post("/v1/jobs", json=job("keys", key="b", key_for=61)))[0] == 422
         assert short.post("/v1/jobs", json=job("keys", key="b", key_for=60)).status_code == 201
         assert long.post("/v1/jobs", json=job("keys", key="a", key_for=century)).status_code == 201
+        forever = job("keys", key="c", key_for="forever")
+        refused = short.post("/v1/jobs", json=forever)
+        assert code(refused) == (422, "invalid")
+        assert "at most 60 s" in refused.json()["detail"]
+        assert long.post("/v1/jobs", json=forever).status_code == 201
+        assert code(long.post("/v1/jobs", json=job("keys", key="d", key_for="ever")))[0] == 422
+
+
+def test_a_key_kept_forever_is_taken_after_its_job(service: Service) -> None:
+    """Shows R17."""
+    forever = job("forever", key="k", key_for="forever")
+    quotas = {"key_for": FOREVER.total_seconds()}
+    with tenant(service, "enqueue", "operate", queue="forever", quotas=quotas) as client:
+        made = client.post("/v1/jobs", json=forever).json()
+        client.post(f"/v1/jobs/{made['id']}:cancel", json={})
+        assert client.post("/v1/jobs", json=forever).json() == {"id": made["id"], "created": False}
 
 
 # Task names

@@ -20,7 +20,7 @@ import pytest
 from support.processes import wait_for
 from tenure import GiveUp, Retry
 from tenure.client import Client, Problem, work
-from tenure.errors import LeaseLost
+from tenure.errors import InvalidValue, LeaseLost
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -84,9 +84,9 @@ def test_a_worker_in_any_language_does_the_work(
 
 
 @contextmanager
-def working(client: Client, handlers: dict[str, Any], queue: str) -> Iterator[None]:
+def working(client: Client, handlers: dict[str, Any], queue: str, **given: Any) -> Iterator[None]:
     stop = threading.Event()
-    options = {"queues": [queue], "slots": 2, "stop": stop}
+    options = {"queues": [queue], "slots": 2, "stop": stop, **given}
     thread = threading.Thread(target=work, args=(client, handlers), kwargs=options)
     thread.start()
     try:
@@ -126,6 +126,35 @@ def test_a_lease_is_renewed_while_its_handler_runs(service: Service, client: Cli
         assert wait_for(lambda: client.job(job_id)["state"] == "completed", 20)
 
     assert client.job(job_id)["losses"] == 0
+
+
+def test_a_worker_names_its_lease_and_a_handler_its_end(service: Service, client: Client) -> None:
+    """Shows R8. Shows R21. Shows R23."""
+    ends: list[float] = []
+
+    def crawl(job: Work) -> object:
+        ends.append(job.ends_at - time.monotonic())
+        job.progress(items={"a": 1}, extend=timedelta(minutes=10))
+        ends.append(job.ends_at - time.monotonic())
+        job.progress(done=1)
+        ends.append(job.ends_at - time.monotonic())
+        return job.finished("no_more_results", 2, cursor="z", items={"a": 9, "b": 2})
+
+    job_id = client.enqueue("crawl", queue="crawling", lease=20)
+    with working(client, {"crawl": crawl}, "crawling", lease=timedelta(seconds=90)):
+        assert wait_for(lambda: client.job(job_id)["state"] == "completed", 30)
+
+    claimed, extended, reported = ends
+    assert 80 < claimed <= 90
+    assert 590 < reported <= extended <= 600
+    job = client.job(job_id)
+    assert (job["done_reason"], job["result"], job["cursor"]) == ("no_more_results", 2, "z")
+    assert client.call("GET", f"/v1/jobs/{job_id}/items")["items"] == {"a": 1, "b": 2}
+
+
+def test_a_worker_with_a_lease_out_of_range_does_not_start(client: Client) -> None:
+    with pytest.raises(InvalidValue, match="lease must be longer"):
+        work(client, {}, lease=3)
 
 
 def test_a_handler_learns_that_its_lease_is_lost(service: Service, client: Client) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.race_helpers import BY
+from support.store import SECOND
 from tenure._clock import boottime
 from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import State
@@ -117,12 +118,43 @@ async def test_a_cancel_that_a_report_brought_stops_the_handler_too(bench: Bench
     bench.task()
     [held] = await bench.start(bench.dispatcher())
     held.lease_state.cancel_requested = True
-    held.lease_state.extended(bench.boot.now)
+    held.lease_state.extended(bench.boot.now, None)
     watchdog = bench.watchdog()
     await after(bench, watchdog, 0.1)
     await after(bench, watchdog, 2.1)
 
     assert held.stopping is StopReason.CANCEL
+
+
+async def test_a_lease_that_a_report_extended_is_trusted_until_then(bench: Bench) -> None:
+    """A tenth of the extension is the margin. Renewals don't shorten it."""
+    bench.task(timeout=None)
+    [held] = await bench.start(bench.dispatcher())
+    held.lease_state.extended(bench.boot.now, 600 * SECOND)
+    renew_at = held.renew_at
+    # 600 s - 60 s - 2 s to stop.
+    assert (held.trusted_until, held.must_end_at) == (1538.0, 1540.0)
+    held.extend(bench.boot.advance(10))
+    assert (held.trusted_until, held.renew_at) == (1538.0, renew_at + 10)
+    watchdog = bench.watchdog()
+    await after(bench, watchdog, 527.9)
+    assert held.stopping is None
+
+    await after(bench, watchdog, 0.1)
+    assert held.stopping is StopReason.LEASE
+
+
+async def test_an_extension_never_shortens_the_trust(bench: Bench) -> None:
+    bench.task()
+    [held] = await bench.start(bench.dispatcher())
+    held.lease_state.extended(bench.boot.now, 600 * SECOND)
+    held.lease_state.extended(bench.boot.advance(1), 60 * SECOND)
+    assert held.trusted_until == 1538.0
+    held.lease_state.extended(bench.boot.now, SECOND)
+    assert held.trusted_until == 1538.0
+    held.lease_state.extended(bench.boot.advance(580), None)
+    # Later than the extension: the lease's own length counts again.
+    assert held.trusted_until == bench.boot.now + 25
 
 
 @pytest.mark.parametrize("form", ["on the loop", "in a process"])

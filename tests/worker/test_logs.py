@@ -128,7 +128,7 @@ async def test_what_is_logged_before_the_target_is_reached_is_kept_too(app: Tenu
 
 
 async def test_a_line_is_kept_once_where_several_workers_share_a_process(app: Tenure) -> None:
-    """Shows R33."""
+    """A part of R33."""
 
     @app.task
     async def chatty() -> None:

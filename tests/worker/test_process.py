@@ -99,6 +99,10 @@ def deaf_for_long(job: Job) -> None:
 def brief() -> int:
     return os.getpid()
 
+@app.task(name="counts_down", process=True, timeout=50)
+def counts_down(job: Job) -> float:
+    return job.time_left.total_seconds()
+
 @app.task(name="looks", process=True, stop_within=0.8)
 def looks(job: Job) -> str:
     job.progress(message="begun")
@@ -415,3 +419,10 @@ async def test_what_follows_from_a_job_in_a_process_is_enqueued_with_its_complet
 
     [row] = await db.fetch("SELECT task FROM tenure.job WHERE queue = 'elsewhere'")
     assert row["task"] == "where"
+
+
+async def test_a_handler_in_a_process_knows_how_much_of_its_timeout_is_left(app: Tenure) -> None:
+    async with child(app):
+        ended = await end(await enqueue(app, "counts_down"))
+
+    assert 30 < ended.result <= 50

@@ -134,6 +134,101 @@ async def test_a_job_may_say_why_there_is_no_more_to_do(app: Tenure) -> None:
     assert ended.result == {"pages": 1}
 
 
+@pytest.mark.parametrize("form", ["on the loop", "in a thread"])
+async def test_a_job_reports_its_last_items_with_its_end(app: Tenure, form: str) -> None:
+    """Shows R23."""
+
+    @app.task
+    async def on_loop(job: AsyncJob) -> object:
+        await job.progress(cursor=1, items={"a": 1})
+        return job.finished("no_more_results", {"pages": 2}, cursor=2, items={"a": 9, "b": 2})
+
+    @app.task
+    def in_thread(job: Job) -> object:
+        job.progress(cursor=1, items={"a": 1})
+        job.enqueue(on_loop.using(queue="elsewhere").bind())
+        return job.finished("no_more_results", {"pages": 2}, cursor=2, items={"a": 9, "b": 2})
+
+    task = on_loop if form == "on the loop" else in_thread
+    async with app.run(queues=["default"]):
+        handle = await task.aenqueue()
+        ended = await end(handle)
+
+    assert (ended.state, ended.done_reason) == (State.COMPLETED, "no_more_results")
+    assert (ended.result, ended.cursor, ended.items) == ({"pages": 2}, 2, 2)
+    assert await app.admin.jobs.aitems(handle.id) == {"a": 1, "b": 2}
+
+
+@pytest.mark.parametrize(
+    ("report", "words"),
+    [({"items": {"": 1}}, "an item's key"), ({"cursor": {1, 2}}, "the cursor")],
+)
+async def test_a_handler_sees_that_its_last_report_cannot_be_stored(
+    app: Tenure, report: dict[str, object], words: str
+) -> None:
+    @app.task(max_attempts=1)
+    async def collect(job: AsyncJob) -> object:
+        return job.finished("done", **report)  # type: ignore[arg-type]  # That is what it tests.
+
+    async with app.run():
+        handle = await collect.aenqueue()
+        ended = await end(handle)
+        [attempt] = await attempts(app, handle)
+
+    assert ended.state is State.FAILED
+    assert words in (attempt.error_message or "")
+
+
+@pytest.mark.parametrize("form", ["on the loop", "in a thread"])
+async def test_a_report_names_how_long_the_lease_lasts(app: Tenure, form: str) -> None:
+    """Its worker's renewals, after a third of three seconds, leave it as it is. Shows R21."""
+
+    async def remaining(job_id: int) -> float:
+        [lease] = [one for one in await app.admin.jobs.aleases() if one.job_id == job_id]
+        return lease.remaining.total_seconds()
+
+    released = asyncio.Event()
+
+    @app.task
+    async def on_loop(job: AsyncJob) -> None:
+        await job.progress(extend=timedelta(minutes=10))
+        await released.wait()
+
+    @app.task
+    def in_thread(job: Job) -> None:
+        job.progress(extend=600)
+        asyncio.run_coroutine_threadsafe(released.wait(), loop).result()
+
+    loop = asyncio.get_running_loop()
+    task = on_loop if form == "on the loop" else in_thread
+    async with app.run():
+        handle = await task.aenqueue()
+
+        async def renewed_twice() -> bool:
+            leases = await app.admin.jobs.aleases()
+            return any(one.renewals >= 2 for one in leases)
+
+        await until(renewed_twice)
+        assert 580 < await remaining(handle.id) <= 600
+        released.set()
+        ended = await end(handle)
+    assert ended.state is State.COMPLETED
+
+
+@pytest.mark.parametrize("extend", [0, -1, timedelta(days=2), "soon"])
+async def test_an_extension_out_of_range_is_refused(app: Tenure, extend: object) -> None:
+    @app.task(max_attempts=1)
+    async def work(job: AsyncJob) -> None:
+        await job.progress(extend=extend)  # type: ignore[arg-type]  # That is what it tests.
+
+    async with app.run():
+        handle = await work.aenqueue()
+        await end(handle)
+        [attempt] = await attempts(app, handle)
+    assert attempt.error_type == "InvalidValue"
+    assert "extend must be" in (attempt.error_message or "")
+
+
 async def test_a_report_in_a_lost_leases_name_is_refused_and_ends_the_handler(app: Tenure) -> None:
     """Shows R4."""
     continued: list[bool] = []

@@ -4,12 +4,16 @@ import asyncio
 import time
 from collections import Counter
 from datetime import timedelta
+from typing import Any
+
+import pytest
 
 from support.store import Database
-from tenure import AsyncJob, Tenure
+from tenure import AsyncJob, Job, Tenure
 from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import State
 from tenure.config import DEFAULTS
+from tenure.errors import InvalidValue
 from tests.worker.acts import BY, attempts, end, periods, row, set_off, until
 from tests.worker.conftest import Apps
 
@@ -96,6 +100,40 @@ async def test_a_task_a_call_a_queue_and_a_setting_each_say_how_long_a_lease_is(
         gate.set()
         for handle in handles:
             await end(handle)
+
+
+async def test_a_worker_names_the_lease_of_its_claims(apps: Apps) -> None:
+    """It precedes the call's, the task's, the queue's and the setting's. Shows R8."""
+    app = apps(DEFAULTS)
+    gate = asyncio.Event()
+
+    @app.task(lease=40)
+    async def wait() -> None:
+        await gate.wait()
+
+    handle = await wait.using(lease=20).aenqueue()
+    async with app.run(lease=timedelta(seconds=70)):
+
+        async def leases() -> list[float]:
+            return [round(one.length.total_seconds()) for one in await app.admin.jobs.aleases()]
+
+        async def is_running() -> bool:
+            return bool(await leases())
+
+        await until(is_running)
+        assert await leases() == [70]
+        gate.set()
+        await end(handle)
+
+
+@pytest.mark.parametrize(("lease", "words"), [(3, "must be longer"), (90_000, "at most 1 day")])
+async def test_a_lease_out_of_range_is_refused_by_a_worker(
+    apps: Apps, lease: float, words: str
+) -> None:
+    """Shows R8."""
+    with pytest.raises(InvalidValue, match=words):
+        async with apps(DEFAULTS).run(lease=lease):
+            pass
 
 
 async def test_a_job_longer_than_its_lease_keeps_it_by_renewals(app: Tenure) -> None:
@@ -241,3 +279,28 @@ async def test_a_handler_that_blocks_the_loop_keeps_its_lease(app: Tenure) -> No
 
     assert (ended.state, only.late) == (State.COMPLETED, False)
     assert only.renewals >= 1
+
+
+async def test_a_handler_knows_how_much_of_its_timeout_is_left(apps: Apps) -> None:
+    app = apps()
+
+    async def on_loop(job: AsyncJob) -> float | None:
+        return None if job.time_left is None else job.time_left.total_seconds()
+
+    def in_thread(job: Job) -> float | None:
+        return None if job.time_left is None else job.time_left.total_seconds()
+
+    tasks: list[Any] = [
+        app.task(name="loop", timeout=50)(on_loop),
+        app.task(name="thread", timeout=50)(in_thread),
+        app.task(name="unlimited", timeout=None)(on_loop),
+    ]
+    handles = [await task.aenqueue() for task in tasks]
+    handles.append(await tasks[0].using(timeout=20).aenqueue())
+    async with app.run():
+        left = [(await end(handle)).result for handle in handles]
+
+    assert 40 < left[0] <= 50
+    assert 40 < left[1] <= 50
+    assert left[2] is None
+    assert 10 < left[3] <= 20

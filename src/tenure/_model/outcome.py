@@ -1,5 +1,6 @@
 """How attempts end, and the exceptions a handler can raise to end one."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -13,9 +14,18 @@ from tenure.errors import Error
 
 
 @dataclass(frozen=True, slots=True)
+class FinalReport:
+    """A cursor and items by key that a completion stores in its own transaction."""
+
+    cursor: Json = None
+    items: Mapping[str, Json] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Succeeded:
     result: Json = None
     reason: str = "worker_done"
+    report: FinalReport | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +97,7 @@ class Settlement:
     after: timedelta | None = None
     charged: bool = True
     loss: Loss | None = None
+    report: FinalReport | None = None
 
 
 # How nearly all attempts end: the handler returned without a result.
@@ -136,10 +147,11 @@ class TargetReached(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A result, and the reason there's nothing more to do."""
+    """A result, the reason there's nothing more to do, and a last cursor and items."""
 
     reason: str
     result: Json = None
+    report: FinalReport | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.reason, str):

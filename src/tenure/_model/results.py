@@ -23,7 +23,33 @@ class CancelStatus(StrEnum):
 class RetryStatus(StrEnum):
     RETRIED = "retried"
     KEY_HELD = "key_held"
+    SEALED = "sealed"
     NOT_FAILED = "not_failed"
+
+
+class EditStatus(StrEnum):
+    """The result of an edit. Only queued jobs and dead letters can be edited.
+
+    `not_queued`: a dead letter has no start time to change. `sealed`: only a program with the codec
+    can replace the arguments.
+    """
+
+    EDITED = "edited"
+    RUNNING = "running"
+    NOT_QUEUED = "not_queued"
+    ENDED = "ended"
+    SEALED = "sealed"
+    NOT_FOUND = "not_found"
+
+
+class RerunStatus(StrEnum):
+    """The result of running an ended job again. `live` jobs (queued or running) have not ended."""
+
+    ENQUEUED = "enqueued"
+    KEY_HELD = "key_held"
+    LIVE = "live"
+    SEALED = "sealed"
+    NOT_FOUND = "not_found"
 
 
 class DeleteStatus(StrEnum):
@@ -39,6 +65,15 @@ class RetryResult:
     """The result of a retry. `holder` is the newer job that holds the key."""
 
     answer: RetryStatus
+    holder: JobId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RerunResult:
+    """The result of running a job again. `job` is the new job, `holder` the one with the key."""
+
+    answer: RerunStatus
+    job: JobId | None = None
     holder: JobId | None = None
 
 

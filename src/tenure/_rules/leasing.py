@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from tenure.config import DEFAULTS, LONGEST_LEASE, Defaults
+from tenure.config import DEFAULTS, LONGEST_LEASE, Defaults, duration
 from tenure.errors import InvalidValue
 
 
@@ -37,6 +37,38 @@ def lease_times(
     stop_within = max(min(stop_within, spare), timedelta(0))
     trusted = ttl - margin(ttl, stop_within=stop_within, defaults=defaults)
     return LeaseTimes(ttl.total_seconds() / 3, trusted.total_seconds(), stop_within.total_seconds())
+
+
+def trusted_extension(times: LeaseTimes, ttl: timedelta, extend: timedelta) -> float:
+    """Return how long to trust a lease of length `ttl` that a report extended to `extend`.
+
+    The margin is a tenth of the extension, and no less than the lease's own margin.
+    """
+    own = ttl.total_seconds() - times.trusted_for - times.stop_within
+    seconds = extend.total_seconds()
+    return seconds - max(own, seconds / 10) - times.stop_within
+
+
+def read_claim_lease(lease: float | timedelta | None, *, defaults: Defaults) -> timedelta | None:
+    """Return the lease that a worker names for its claims, or None. Reject one out of range."""
+    if lease is None:
+        return None
+    ttl = duration(lease, "lease")
+    check_ttl(ttl, stop_within=defaults.stop_within, defaults=defaults)
+    return ttl
+
+
+def read_extension(extend: float | timedelta | None) -> timedelta | None:
+    """Return the lease that a progress report names, or None. Reject one out of range."""
+    if extend is None:
+        return None
+    ttl = duration(extend, "extend")
+    if not timedelta(0) < ttl <= LONGEST_LEASE:
+        raise InvalidValue(
+            f"extend must be positive and at most {LONGEST_LEASE}, got {ttl}; name how long the "
+            "lease must last from this report, and report again before it ends"
+        )
+    return ttl
 
 
 def check_ttl(

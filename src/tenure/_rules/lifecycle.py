@@ -58,9 +58,13 @@ def settle(outcome: Outcome, *, attempt: int, limit: int, backoff: timedelta) ->
     if outcome is SUCCEEDED:
         return COMPLETED
     match outcome:
-        case Succeeded(result, reason):
+        case Succeeded(result, reason, report):
             return Settlement(
-                State.COMPLETED, AttemptOutcome.COMPLETED, reason=reason, result=result
+                State.COMPLETED,
+                AttemptOutcome.COMPLETED,
+                reason=reason,
+                result=result,
+                report=report,
             )
         case Snoozed(pause):
             return Settlement(

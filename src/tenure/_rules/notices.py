@@ -80,12 +80,14 @@ def _member(kind: type[E], value: str, what: str) -> E:
 def check_rule(rule: NewNoticeRule) -> NewNoticeRule:
     """Return a rule that can be stored. Raise InvalidValue if a value isn't valid."""
     payload.check_name(rule.name, "notice rule")
-    if not isinstance(rule.secret, str) or not _SECRET.fullmatch(rule.secret):
+    secret: object = rule.secret
+    if not isinstance(secret, str) or not _SECRET.fullmatch(secret):
         raise InvalidValue(
             "secret must be the name of a secret: letters, digits and _, got "
             f'{_quoted(rule.secret)}; write secret="ops", and set TENURE_SECRET_OPS for the workers'
         )
-    for what, pattern in (("queue", rule.queue), ("task", rule.task)):
+    patterns: dict[str, object] = {"queue": rule.queue, "task": rule.task}
+    for what, pattern in patterns.items():
         if (
             not isinstance(pattern, str)
             or len(pattern) > payload.MAX_NAME

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
@@ -49,6 +49,15 @@ def _written(value: Json, what: str) -> tuple[str, int]:
         return text, len(text) if text.isascii() else len(text.encode())
     except (TypeError, ValueError) as error:
         raise PayloadError(f"{what} cannot be written as JSON: {error}") from error
+
+
+def check_report(cursor: Json, items: Mapping[str, Json] | None) -> None:
+    """Raise InvalidValue or PayloadError if a report's cursor or items can't be stored."""
+    if cursor is not None:
+        encode(cursor, what="the cursor")
+    for key, item in (items or {}).items():
+        check_key(key, "an item's key")
+        encode(item, what="the items")
 
 
 def check_json(value: Json, what: str) -> None:
@@ -136,7 +145,8 @@ def check_count(count: object, what: str, *, least: int = 1, most: int = 32_767)
         raise InvalidValue(f"{what} must be {least} to {most:,}, got {count}")
 
 
-def _check_instant(run_at: datetime) -> None:
+def check_instant(run_at: datetime) -> None:
+    """Reject a start time without a time zone, or outside of the calendar."""
     if not isinstance(run_at, datetime):
         raise InvalidValue(
             f"run_at must be a datetime, got {run_at!r}; write datetime(2030, 1, 1, tzinfo=UTC)"
@@ -166,7 +176,7 @@ def check(job: NewJob) -> None:
     if job.run_at is not None and job.delay is not None:
         raise InvalidValue("give run_at or delay, not both")
     if job.run_at is not None:
-        _check_instant(job.run_at)
+        check_instant(job.run_at)
     check_count(job.max_attempts, "max_attempts")
     # 0 is stored for `on_loss="fail"`: every loss ends the job.
     check_count(job.max_losses, "max_losses", least=0)

@@ -24,7 +24,7 @@ from tenure._rules.secret_names import SecretNames
 from tenure._rules.secret_text import HIDDEN, SecretText, pattern_of
 from tenure.errors import Error, InvalidValue
 
-__all__ = ["HIDDEN", "MOST_NAMES", "Redactor", "check_names"]
+__all__ = ["HIDDEN", "MOST_NAMES", "Redactor", "check_names", "first_mark"]
 
 MOST_NAMES = 200
 # A shorter value would match parts of ordinary words.
@@ -162,6 +162,11 @@ class Redactor:
         """Return the values of hidden fields, longest first."""
         return self._collected(value, hidden=False)
 
+    @staticmethod
+    def has_marks(value: Json) -> bool:
+        """Return whether a redacted value has marks in place of hidden or sealed values."""
+        return first_mark(value) is not None
+
     def hides(self, *keys: str) -> bool:
         """Return whether the field at this path is hidden."""
         return self._names.has_path(*keys)
@@ -262,6 +267,20 @@ class Redactor:
             case _:
                 if hidden and len(str(value)) >= _SHORTEST:
                     values.add(str(value))
+
+
+def first_mark(value: Json) -> str | None:
+    """Return a mark that stands for a hidden or sealed value, or None if the value has none."""
+    match value:
+        case str():
+            return next((mark for mark in (HIDDEN, SEALED) if mark in value), None)
+        case Mapping():
+            parts = [*value, *value.values()]
+        case list() | tuple():
+            parts = [*value]
+        case _:
+            return None
+    return next((mark for part in parts if (mark := first_mark(part)) is not None), None)
 
 
 @lru_cache(maxsize=16)

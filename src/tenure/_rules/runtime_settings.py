@@ -1,6 +1,7 @@
 """Settings that can be changed at run time: their names and valid values."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 
 from tenure._model.ids import Json
@@ -42,6 +43,11 @@ def _share(name: str, value: Json) -> None:
         raise InvalidValue(f"{name} must be a number from 0 to 1, got {_shown(value)}")
 
 
+def _flag(name: str, value: Json) -> None:
+    if not isinstance(value, bool):
+        raise InvalidValue(f"{name} must be true or false, got {_shown(value)}")
+
+
 def _names(name: str, value: Json) -> None:  # noqa: ARG001 - the same signature for all
     redaction.check_names(value)
 
@@ -62,6 +68,7 @@ SETTINGS: Mapping[str, Callable[[str, Json], None]] = {
     "backoff_base": _duration,
     "backoff_cap": _duration,
     "backoff_jitter": _share,
+    "backoff_enforced": _flag,
     "keep_archive_days": _count,
     "keep_attempts_days": _count,
     "keep_failed_days": _count,
@@ -78,6 +85,7 @@ BUILT_IN: Mapping[str, Json] = {
     "backoff_base": DEFAULTS.backoff.base.total_seconds(),
     "backoff_cap": DEFAULTS.backoff.cap.total_seconds(),
     "backoff_jitter": DEFAULTS.backoff.jitter,
+    "backoff_enforced": False,
     "keep_archive_days": DEFAULTS.keep_archive.days,
     "keep_attempts_days": DEFAULTS.keep_attempts.days,
     "keep_failed_days": DEFAULTS.keep_failed.days,
@@ -107,3 +115,10 @@ def backoff(changed: Mapping[str, Json], built_in: Backoff) -> Backoff:
         cap=built_in.cap if cap is None else timedelta(seconds=cap),
         jitter=built_in.jitter if jitter is None else jitter,
     )
+
+
+def enforced_backoff(changed: Mapping[str, Json]) -> Backoff | None:
+    """Return the backoff that the store enforces, without jitter, or None if it enforces none."""
+    if not changed.get("backoff_enforced"):
+        return None
+    return replace(backoff(changed, DEFAULTS.backoff), jitter=0.0)

@@ -8,7 +8,7 @@ from tenure._model.attempt import AttemptOutcome
 from tenure._model.ids import Json
 from tenure._model.job import State
 from tenure._model.outcome import COMPLETED, Settlement, SettleRequest
-from tenure._rules.payload import MAX_RESULT, encode
+from tenure._rules.payload import MAX_RESULT, check_report, encode
 from tenure.errors import Error
 
 MAX_SIGNATURE = 200
@@ -89,6 +89,8 @@ def sanitized(ended: SettleRequest) -> SettleRequest:
             error=None if settlement.error is None else error(settlement.error),
             reason=None if settlement.reason is None else text(settlement.reason, MAX_REASON),
         )
+        if settlement.report is not None:
+            check_report(settlement.report.cursor, settlement.report.items)
     except Exception as why:  # noqa: BLE001 - one bad ending must not block the others
         return as_unstorable(ended._replace(log=log), str(why))
     return ended._replace(settlement=settlement, log=log)

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 from tenure._model.attempt import AttemptRow
 from tenure._model.ids import Json
 from tenure._model.job import JobRow, NewJob, UniformBatch
-from tenure._model.outcome import COMPLETED, SettleRequest
+from tenure._model.outcome import COMPLETED, FinalReport, SettleRequest
 from tenure._rules import payload
 from tenure._rules.sanitize import MAX_LOG, MAX_MESSAGE, MAX_TRACE, sanitized
 from tenure.errors import CodecError, Error
@@ -86,6 +86,10 @@ class Sealing:
             return self.batch(jobs)
         return [replace(job, args=self._args(job.args, job.task)) for job in jobs]
 
+    def arguments(self, args: Json, *, task: str) -> Json:
+        """Seal the new arguments of a stored job."""
+        return args if self._codec is None else self._args(args, task)
+
     def batch(self, jobs: UniformBatch) -> UniformBatch:
         """Seal the arguments of jobs that differ only in them."""
         if self._codec is None:
@@ -96,7 +100,12 @@ class Sealing:
         """Seal the cursor, the items and the log of a progress report."""
         if self._codec is None:
             return report
-        cursor, items, log = report["cursor"], report["items"], report["log"]
+        sealed = self._final(FinalReport(report["cursor"], report["items"]), task)
+        log = self._log(report["log"], task)
+        return {**report, "cursor": sealed.cursor, "items": sealed.items, "log": log}
+
+    def _final(self, report: FinalReport, task: str) -> FinalReport:
+        cursor, items = report.cursor, report.items
         if cursor is not None:
             cursor = self._value(_fitting(cursor, "the cursor"), task, "cursor")
         if items:
@@ -104,13 +113,13 @@ class Sealing:
                 key: self._value(_fitting(item, "the items"), task, "items")
                 for key, item in items.items()
             }
-        return {**report, "cursor": cursor, "items": items, "log": self._log(log, task)}
+        return FinalReport(cursor, items)
 
     def ending(self, ended: SettleRequest, *, task: str) -> SettleRequest:
-        """Seal the result, the error's texts and the log of an attempt that has ended.
+        """Seal the result, the last report, the error's texts and the log of an ended attempt.
 
-        Raise CodecError if the codec can't seal the result, or PayloadError if the sealed
-        result is too large to store.
+        Raise CodecError if the codec can't seal the result or the report, or PayloadError if the
+        sealed result is too large to store.
         """
         if self._codec is None or (ended.settlement is COMPLETED and ended.log is None):
             return ended
@@ -119,8 +128,12 @@ class Sealing:
         if result is not None:
             result = self._value(result, task, "result")
             payload.encode(result, limit=payload.MAX_RESULT, what="the sealed results")
+        report = ended.settlement.report
         settlement = replace(
-            ended.settlement, result=result, error=self._error(ended.settlement.error, task)
+            ended.settlement,
+            result=result,
+            error=self._error(ended.settlement.error, task),
+            report=None if report is None else self._final(report, task),
         )
         return ended._replace(settlement=settlement, log=self._log(ended.log, task))
 

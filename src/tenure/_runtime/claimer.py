@@ -101,6 +101,7 @@ class Claimer(Service):
         defaults: Defaults,
         events: RuntimeEvents,
         has_processes: bool = True,
+        lease: timedelta | None = None,
     ) -> None:
         super().__init__(defaults.poll)
         self._store = store
@@ -117,7 +118,7 @@ class Claimer(Service):
         self._dispatcher = dispatcher
         self._held_leases = held_leases
         self._settings = settings
-        self._ttl = defaults.forced_lease
+        self._ttl = lease or defaults.forced_lease
         self._first_claim = defaults.first_claim
         self._has_warned = False
         self._poll = defaults.poll.total_seconds()

@@ -38,6 +38,7 @@ from tenure._runtime.settler import Settler
 from tenure._services.base import log, log_fields
 from tenure.config import Backoff, Defaults
 from tenure.errors import Error
+from tenure.kinds import TASKS
 
 _AFTER_NO_START = timedelta(seconds=10)
 
@@ -49,8 +50,13 @@ class Executors:
     process: Executor | None
 
     def executor_for(self, held: HeldLease) -> Executor:
-        """Choose the executor. A suspect always gets its own process, regardless of its task."""
-        if self.process is not None and (held.task.process or held.suspect):
+        """Choose the executor. A suspect gets its own process, regardless of its task.
+
+        A built-in kind of work doesn't: it runs no code of the user's that could end this process,
+        and the guard of a command must hear of each renewal here.
+        """
+        is_suspect = held.suspect and held.task.name not in TASKS
+        if self.process is not None and (held.task.process or is_suspect):
             return self.process
         return self.loop if held.task.is_async else self.thread
 
@@ -66,6 +72,8 @@ class WorkerSettings:
 
     unknown_tasks: dict[str, None] = field(default_factory=dict)
     backoff: Backoff = field(default_factory=Backoff)
+    # The store's minimum, for the log. The store enforces it itself.
+    enforced_backoff: Backoff | None = None
     redactor: Redactor = field(default_factory=Redactor)
     peer_count: int = 1
 
@@ -329,7 +337,7 @@ class Dispatcher:
             unread = outcome.reason == "invalid_arguments"
             job = self._sealing.open_job_if_possible(held.job)
             error = self._settings.redactor.error(outcome.error, of=job, whole=unread)
-            _report(held, error, settlement)
+            _report(held, error, settlement, self._settings.enforced_backoff)
             # Dead letters are grouped and listed by signature, so it must not contain a secret.
             stored = replace(settlement.error or outcome.error, signature=error.signature)
             settlement = replace(settlement, error=stored)
@@ -399,10 +407,14 @@ def _is_plain(held: HeldLease) -> bool:
     )
 
 
-def _report(held: HeldLease, error: Error, settlement: Settlement) -> None:
-    then = "now a dead letter"
-    if settlement.after is not None:
-        then = f"retrying in {settlement.after.total_seconds():.0f} s"
+def _report(
+    held: HeldLease, error: Error, settlement: Settlement, enforced: Backoff | None
+) -> None:
+    then, after = "now a dead letter", settlement.after
+    if after is not None:
+        if enforced is not None:
+            after = max(after, lifecycle.delay(enforced, attempt=held.job.attempt, chance=0))
+        then = f"retrying in {after.total_seconds():.0f} s"
     log.warning(
         "job %s (%s): attempt %d of %d failed: %s: %s; %s\n%s",
         held.job.id,

@@ -54,7 +54,7 @@ def outcome_of_return(result: object) -> Outcome:
         return SUCCEEDED
     try:
         if isinstance(result, Finished):
-            return Succeeded(serialization.dump(result.result), result.reason)
+            return Succeeded(serialization.dump(result.result), result.reason, result.report)
         return Succeeded(serialization.dump(result))
     except Exception as error:  # noqa: BLE001 - a property of the user's object
         return Failed(_describe(error), retryable=False, reason="unstorable")
@@ -186,6 +186,7 @@ class HandlerCall:
         self._middleware = hooks.around(is_async=task.is_async)
         self.excerpt = LogTail(row)
         lease_state.log = self.excerpt.text
+        lease_state.show_output = self.excerpt.show_output
 
     def __call__(self) -> Any:
         if not self._middleware:

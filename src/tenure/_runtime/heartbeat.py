@@ -59,6 +59,7 @@ class Heartbeat(Service):
         if self._heartbeat_count % _LOOK_AROUND_EVERY == 0:
             changed = await self._link.run(self._store.settings.changed())
             self._settings.backoff = runtime_settings.backoff(changed, self._defaults.backoff)
+            self._settings.enforced_backoff = runtime_settings.enforced_backoff(changed)
             self._settings.redactor = Redactor(changed.get("redact", ()))
             workers = await self._link.run(self._store.workers.list())
             self._settings.peer_count = self._count_peers(workers)

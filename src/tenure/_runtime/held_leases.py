@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tenure._clock import boottime
 from tenure._model.lease import ClaimedJob
+from tenure._rules import leasing
 from tenure._rules.leasing import LeaseTimes
 from tenure._runtime.lease_board import ACTIVE_PHASES, NEVER, LeaseBoard, Phase
 from tenure.job import LeaseState, ignore_extension
@@ -54,6 +55,7 @@ class HeldLease:
         "cancel_seen_at",
         "confirm",
         "ended_at",
+        "extended_until",
         "job",
         "lease",
         "lease_state",
@@ -98,12 +100,26 @@ class HeldLease:
         self.sent_at: float = sent_at
         self.renew_at: float = sent_at + terms.renew_after
         self.trusted_until: float = sent_at + terms.trusted_for
+        self.extended_until: float = 0.0
+        self.lease_state.trusted_until = self.trusted_until
+        self.lease_state.stop_within = terms.stop_within
 
-    def extend(self, sent_at: float) -> None:
+    def extend(self, sent_at: float, extend: timedelta | None = None) -> None:
+        """Trust the lease after a renewal, or after a report that may `extend` it further."""
+        if extend is not None and extend > self.lease.ttl:
+            # The store doesn't shorten a lease, so neither does this. Renewals keep their pace,
+            # because their answers carry cancel requests.
+            trusted = leasing.trusted_extension(self.terms, self.lease.ttl, extend)
+            self.extended_until = max(self.extended_until, sent_at + trusted)
         # A renewal and a report may overlap. The store's expiry is at least the later of the two.
         sent_at = self.sent_at = max(sent_at, self.sent_at)
         self.renew_at = sent_at + self.terms.renew_after
         self.trusted_until = sent_at + self.terms.trusted_for
+        # Last, and read again: the report runs on another thread than the renewal.
+        self.trusted_until = max(self.trusted_until, self.extended_until)
+        self.lease_state.trusted_until = self.trusted_until
+        if (follow := self.lease_state.follower) is not None:
+            follow(self.trusted_until)
         if self._board is not None:
             with self._board.lock:
                 if self.slot_index is not None:
@@ -114,6 +130,7 @@ class HeldLease:
         self.started_at = now
         limit = self.time_limit
         self.timeout_at = NEVER if limit is None else now + limit.total_seconds()
+        self.lease_state.timeout_at = self.timeout_at
         self.phase = phase
         if self._board is not None and self.slot_index is not None:
             self._board.begin(self.slot_index, phase, now)

@@ -299,7 +299,9 @@ class _HandlerProcess:
         while line := await self._reader.readline():
             message = process_protocol.decode(line)
             if "extended" in message:
-                held.extend(message["extended"])
+                seconds = message["extend"]
+                extend = None if seconds is None else timedelta(seconds=seconds)
+                held.extend(message["extended"], extend)
             else:
                 return process_protocol.read_ended(message, held.lease_state)
         self.ended = True

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import threading
 from collections import deque
 from collections.abc import Iterator
 from contextvars import ContextVar
@@ -21,7 +22,7 @@ _FORMAT = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s", "
 class LogTail:
     """A job's last log lines, up to a limit."""
 
-    __slots__ = ("_limit", "_lines", "_size", "check", "job")
+    __slots__ = ("_limit", "_lines", "_output", "_size", "check", "job")
 
     def __init__(self, job: JobRow, limit: int = MAX_LOG) -> None:
         self.job = job
@@ -29,6 +30,7 @@ class LogTail:
         self.check: Callable[[], None] | None = None
         # Most handlers log nothing.
         self._lines: deque[str] | None = None
+        self._output: str | None = None
         self._size = 0
         self._limit = limit
 
@@ -42,8 +44,15 @@ class LogTail:
         while self._size > self._limit and len(lines) > 1:
             self._size -= len(lines.popleft()) + 1
 
+    def show_output(self, text: str) -> None:
+        """Put a command's output after the lines, instead of the output shown before."""
+        self._output = text[-self._limit :]
+
     def text(self) -> str | None:
-        return "\n".join(list(self._lines)) if self._lines else None
+        text = "\n".join(list(self._lines)) if self._lines else None
+        if self._output:
+            text = self._output if text is None else f"{text}\n{self._output}"[-self._limit :]
+        return text
 
 
 CURRENT: ContextVar[LogTail] = ContextVar("tenure_excerpt")
@@ -89,6 +98,7 @@ class LogTailHandler(logging.Handler):
 
 _handler = LogTailHandler()
 _users = 0
+_lock = threading.Lock()
 
 
 @contextlib.contextmanager
@@ -96,12 +106,14 @@ def capture_logs() -> Iterator[None]:
     """Capture the logs of this process's jobs inside the block."""
     global _users  # noqa: PLW0603 - the root logger is one for all
     root = logging.getLogger()
-    # First, so the other handlers see the fields.
-    root.handlers = [_handler, *(other for other in root.handlers if other is not _handler)]
-    _users += 1
+    with _lock:  # Workers on other threads start and stop too.
+        # First, so the other handlers see the fields.
+        root.handlers = [_handler, *(other for other in root.handlers if other is not _handler)]
+        _users += 1
     try:
         yield
     finally:
-        _users -= 1
-        if not _users:
-            root.removeHandler(_handler)
+        with _lock:
+            _users -= 1
+            if not _users:
+                root.removeHandler(_handler)

@@ -9,9 +9,11 @@ import queue
 import socket
 import threading
 from contextvars import Context
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from tenure import _log
+from tenure._clock import boottime
 from tenure._hooks.middleware import Hooks
 from tenure._model.job import JobRow
 from tenure._model.lease import Lease
@@ -86,7 +88,10 @@ class HandlerRunner:
 
     def _handle(self, row: JobRow, lease: Lease) -> dict[str, Any]:
         task = self._tasks[row.task]
-        lease_state = LeaseState(lease, extended=lambda at: self._send({"extended": at}))
+        lease_state = LeaseState(lease, extended=self._extended)
+        limit = time_limit(task, row.meta)
+        if limit is not None:
+            lease_state.timeout_at = boottime() + limit.total_seconds()
         call: HandlerCall | None = None
         outcome: Outcome
         try:
@@ -97,10 +102,11 @@ class HandlerRunner:
                 result = self._call(call, task, lease_state)
             outcome = execution.fit_to_send(execution.outcome_of_return(result))
         except BaseException as error:  # noqa: BLE001 - anything can end a handler
-            outcome = execution.outcome_of_exception(
-                error, task, self._why, time_limit(task, row.meta)
-            )
+            outcome = execution.outcome_of_exception(error, task, self._why, limit)
         return process_protocol.ended(outcome, call.excerpt.text() if call else None, lease_state)
+
+    def _extended(self, sent_at: float, extend: timedelta | None) -> None:
+        self._send({"extended": sent_at, "extend": extend and extend.total_seconds()})
 
     def _call(self, call: HandlerCall, task: Definition, lease_state: LeaseState) -> object:
         if task.is_async:

@@ -52,6 +52,8 @@ class RuntimeOptions:
     name: str
     queues: Sequence[str]
     slots: int
+    # The lease for every claim (default: the job's, the queue's or the installation's).
+    lease: timedelta | None = None
     board: LeaseBoard | None = None
     sheet: SharedCounters | None = None
     handler: Sequence[str] | None = None
@@ -129,6 +131,7 @@ class WorkerRuntime:
             defaults=self._defaults,
             events=self._events,
             has_processes=process is not None,
+            lease=options.lease,
         )
         self._backlog_claimer = BacklogClaimer(
             self._claimer,
@@ -349,3 +352,4 @@ class WorkerRuntime:
         await self._app.hooks.listeners.aclose()
         await self._executors.close()
         await self._service_thread.stop(self._heartbeat.sign_off if self._heartbeat else None)
+        self._app.engine.release_connections(self._options.slots)

@@ -149,7 +149,13 @@ class Engine(Protocol):
     def migrations(self) -> Sequence[Migration]: ...
 
     def reserve_connections(self, connections: int) -> None:
-        """Let the pools grow to this many connections, because every handler may need one."""
+        """Let the pools grow for one more worker, because each of its handlers may need one.
+
+        Several workers in one process share the pools, so their reservations add up.
+        """
+
+    def release_connections(self, connections: int) -> None:
+        """Undo `reserve_connections` when the worker has stopped."""
 
     def close(self) -> None:
         """Close the sync connections."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         ServerInfo,
         VacuumIssues,
     )
+    from tenure._model.edit import JobChanges
     from tenure._model.explanation import JobContext
     from tenure._model.ids import JobId, Json, WorkerId
     from tenure._model.job import EnqueueResult, JobRow, NewJob, State, UniformBatch
@@ -76,11 +77,13 @@ if TYPE_CHECKING:
     from tenure._model.results import (
         CancelStatus,
         DeleteStatus,
+        EditStatus,
         FreeResult,
         JobPage,
         JobSource,
         MaintenanceReport,
         PageCursor,
+        RerunResult,
         RetryResult,
         SearchPage,
     )
@@ -105,6 +108,7 @@ if TYPE_CHECKING:
         Totals,
     )
     from tenure._model.worker import HeartbeatResult, NewWorker, WorkerRow, WorkerState
+    from tenure._rules.sealing import Sealing
     from tenure._store.steps import Op
 
 
@@ -167,6 +171,26 @@ class JobCommandStore(Protocol):
     def free_key(self, task: str, key: str, by: By) -> Op[FreeResult]: ...
 
 
+class JobEditStore(Protocol):
+    """Edits of stored jobs, and new runs of ended ones, each in one transaction with its audit."""
+
+    def edit(
+        self, ids: Sequence[JobId], changes: JobChanges, by: By, *, sealing: Sealing
+    ) -> Op[Sequence[EditStatus]]: ...
+    def retry(
+        self, ids: Sequence[JobId], args: Mapping[str, Json], by: By, *, sealing: Sealing
+    ) -> Op[Sequence[RetryResult]]: ...
+    def rerun(
+        self,
+        ids: Sequence[JobId],
+        by: By,
+        *,
+        args: Mapping[str, Json] | None,
+        keep_key: bool,
+        sealing: Sealing,
+    ) -> Op[Sequence[RerunResult]]: ...
+
+
 class LeaseStore(Protocol):
     def claim(
         self,
@@ -200,6 +224,7 @@ class LeaseStore(Protocol):
         done: int | None = None,
         total: int | None = None,
         message: str | None = None,
+        extend: timedelta | None = None,
         also: Sequence[NewJob] = (),
         log: str | None = None,
     ) -> Op[ProgressResult]: ...
@@ -510,6 +535,7 @@ class Store:
     jobs: JobStore
     job_queries: JobSearchStore
     job_commands: JobCommandStore
+    job_edits: JobEditStore
     leases: LeaseStore
     settlement: SettlementStore
     queues: QueueStore

@@ -155,3 +155,8 @@ def as_dry_run(op: Op[T]) -> Op[T]:
 
 def _without_commit(step: Step) -> Op[Rows]:
     return (yield TransactionMark.ROLLBACK if step is TransactionMark.COMMIT else step)
+
+
+def apply(op: Op[T], *, dry_run: bool) -> Op[T]:
+    """Run a command's transaction, or only rehearse it."""
+    return as_dry_run(op) if dry_run else op

@@ -6,7 +6,7 @@ This file is longer than 500 lines because its docstrings are the reference for 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final, TypeVar, Unpack
+from typing import Final, Unpack
 from uuid import UUID
 
 from tenure import kinds
@@ -18,7 +18,7 @@ from tenure._model.job import EnqueueResult, JobRow, NewJob, State, with_fields
 from tenure._model.lease import LeaseRow
 from tenure._model.operation import Changes
 from tenure._model.queue import EVERY_QUEUE
-from tenure._model.results import CancelStatus, DeleteStatus, RetryResult
+from tenure._model.results import CancelStatus, DeleteStatus
 from tenure._model.stats import FailedGroup
 from tenure._rules import access, explain, idempotency, paging, payload
 from tenure._rules import idempotency as rules
@@ -28,10 +28,11 @@ from tenure.admin._commands import (
     AdminCommand,
     AsyncTwin,
     CommandGroup,
-    as_dry_run,
+    apply,
     check_kinds,
     check_page_size,
 )
+from tenure.admin.edits import EditCommands
 from tenure.admin.search import Ids, SearchCommands
 from tenure.errors import InvalidValue, KeyHeldElsewhere, PayloadError
 from tenure.task import EnqueueOptions, check_names, new_job
@@ -67,7 +68,7 @@ class JobRequest:
         delay: Wait this long before the first attempt.
         run_at: The earliest start, as an aware datetime.
         key: The deduplication key.
-        key_for: How long to keep the key after the job ends (default: 0).
+        key_for: How long to keep the key after the job ends, or `FOREVER` (default: 0).
         lease: How long a claim lasts between renewals.
         target: Complete the job once it has reported this many distinct items.
         held: Enqueue the job on hold (default: False).
@@ -121,7 +122,7 @@ class EnqueueCommands(CommandGroup):
             delay: Wait this long before the first attempt.
             run_at: The earliest start, as an aware datetime.
             key: The deduplication key.
-            key_for: How long to keep the key after the job ends (default: 0).
+            key_for: How long to keep the key after the job ends, or `FOREVER` (default: 0).
             lease: How long a claim lasts between renewals.
             target: Complete the job once it has reported this many distinct items.
             held: Enqueue the job on hold (default: False).
@@ -234,10 +235,6 @@ def _new(request: JobRequest) -> NewJob:
     return replace(job, held=request.options.get("held", False))
 
 
-T = TypeVar("T")
-# Numbers, or strings, which HTTP uses.
-
-
 @dataclass(frozen=True, slots=True)
 class JobList:
     """A page of jobs, newest first. It may be shorter than requested.
@@ -264,7 +261,7 @@ class FailedGroups:
     next: str | None
 
 
-class Jobs(EnqueueCommands, SearchCommands):
+class Jobs(EnqueueCommands, SearchCommands, EditCommands):
     """Job commands: `app.admin.jobs`. Changes take many ids and return results in order."""
 
     @AdminCommand
@@ -470,22 +467,6 @@ class Jobs(EnqueueCommands, SearchCommands):
     afailed_groups: Final = AsyncTwin(failed_groups)
 
     @AdminCommand
-    def retry(self, ids: Ids, by: By, *, dry_run: bool = False) -> Op[Sequence[RetryResult]]:
-        """Requeue dead letters with fresh attempts.
-
-        Args:
-            ids: Job ids, as numbers or strings.
-            by: Who is doing this and why, for the audit log.
-            dry_run: Report the outcome without changing anything (default: False).
-
-        Returns:
-            One result for each id.
-        """
-        return _apply(self._store.job_commands.retry(rules.job_ids(ids), by), dry_run=dry_run)
-
-    aretry: Final = AsyncTwin(retry)
-
-    @AdminCommand
     def cancel(self, ids: Ids, by: By, *, dry_run: bool = False) -> Op[Sequence[CancelStatus]]:
         """Cancel jobs. Queued jobs end immediately. Running handlers are asked to stop.
 
@@ -497,7 +478,7 @@ class Jobs(EnqueueCommands, SearchCommands):
         Returns:
             One status for each id.
         """
-        return _apply(self._store.job_commands.cancel(rules.job_ids(ids), by), dry_run=dry_run)
+        return apply(self._store.job_commands.cancel(rules.job_ids(ids), by), dry_run=dry_run)
 
     acancel: Final = AsyncTwin(cancel)
 
@@ -515,7 +496,7 @@ class Jobs(EnqueueCommands, SearchCommands):
         Returns:
             One value for each id: True, or False if the job is not running.
         """
-        return _apply(self._store.job_commands.revoke(rules.job_ids(ids), by), dry_run=dry_run)
+        return apply(self._store.job_commands.revoke(rules.job_ids(ids), by), dry_run=dry_run)
 
     arevoke: Final = AsyncTwin(revoke)
 
@@ -531,7 +512,7 @@ class Jobs(EnqueueCommands, SearchCommands):
         Returns:
             One value for each id: True, or False if the job is not queued.
         """
-        return _apply(self._store.job_commands.hold(rules.job_ids(ids), by), dry_run=dry_run)
+        return apply(self._store.job_commands.hold(rules.job_ids(ids), by), dry_run=dry_run)
 
     ahold: Final = AsyncTwin(hold)
 
@@ -547,7 +528,7 @@ class Jobs(EnqueueCommands, SearchCommands):
         Returns:
             One value for each id: True, or False if the job is not held.
         """
-        return _apply(self._store.job_commands.resume(rules.job_ids(ids), by), dry_run=dry_run)
+        return apply(self._store.job_commands.resume(rules.job_ids(ids), by), dry_run=dry_run)
 
     aresume: Final = AsyncTwin(resume)
 
@@ -563,7 +544,7 @@ class Jobs(EnqueueCommands, SearchCommands):
         Returns:
             One value for each id: True, or False if the job is not a dead letter.
         """
-        return _apply(self._store.job_commands.discard(rules.job_ids(ids), by), dry_run=dry_run)
+        return apply(self._store.job_commands.discard(rules.job_ids(ids), by), dry_run=dry_run)
 
     adiscard: Final = AsyncTwin(discard)
 
@@ -592,7 +573,7 @@ class Jobs(EnqueueCommands, SearchCommands):
             One value for each id: True, or False if the job is not queued.
         """
         changes = Changes(queue=queue, priority=priority, run_at=run_at)
-        return _apply(
+        return apply(
             self._store.job_commands.move(rules.job_ids(ids), changes, by), dry_run=dry_run
         )
 
@@ -612,10 +593,6 @@ class Jobs(EnqueueCommands, SearchCommands):
         Returns:
             One status for each id.
         """
-        return _apply(self._store.job_commands.delete(rules.job_ids(ids), by), dry_run=dry_run)
+        return apply(self._store.job_commands.delete(rules.job_ids(ids), by), dry_run=dry_run)
 
     adelete: Final = AsyncTwin(delete)
-
-
-def _apply(op: Op[T], *, dry_run: bool) -> Op[T]:
-    return as_dry_run(op) if dry_run else op

@@ -7,6 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from tenure.cli.options import arguments, duration_option, instant, parse_duration
+from tenure.config import FOREVER
+
+
+def key_duration(text: str | None) -> timedelta | None:
+    """Read how long to keep a key: a duration, or `forever`."""
+    return FOREVER if text == "forever" else parse_duration(text)
 
 
 def duration(
@@ -93,10 +99,23 @@ ENQUEUE_FIELDS: Mapping[str, Any] = {
         str | None,
         typer.Option("--key", metavar="TEXT", help="Enqueue only one live job per key."),
     ],
-    "key_for": duration("--key-for", "Keep the key this long after the job ends."),
+    "key_for": duration(
+        "--key-for", "Keep the key this long after the job, or forever.", parser=key_duration
+    ),
     "lease": duration("--lease", "Set the lease, such as 30s.", default="the queue's"),
     "target": Annotated[
         int | None,
         typer.Option("--target", metavar="N", help="Complete the job once it has N items."),
+    ],
+}
+
+_CHANGED = job_fields(defaults=False)
+ARGS_FIELD: Mapping[str, Any] = {"args": _CHANGED["args"]}
+EDIT_FIELDS: Mapping[str, Any] = {
+    **{name: _CHANGED[name] for name in ("args", "priority", "max_attempts", "timeout")},
+    "run_at": moment("--run-at", "Run at this time, or now if past."),
+    "tags": Annotated[
+        list[str] | None,
+        typer.Option("--tag", metavar="TEXT", help="Replace all tags by this one; repeatable."),
     ],
 }

@@ -1,4 +1,4 @@
-"""`tenure job retry`, `cancel`, `revoke`, `hold`, `resume`, `move` and `delete`."""
+"""`tenure job retry`, `cancel`, `revoke`, `hold`, `resume`, `move`, `edit`, `rerun`, `delete`."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -6,7 +6,8 @@ import typer
 
 from tenure import _actions
 from tenure._actions import Action
-from tenure.cli.errors import Exit
+from tenure.cli.errors import CommandError, Exit
+from tenure.cli.fields import ARGS_FIELD, EDIT_FIELDS
 from tenure.cli.options import (
     AnyJobNumbers,
     CommandContext,
@@ -30,7 +31,10 @@ _BULK_KEYS = f"{_DRY_RUN_KEYS} With `--filter`: `dry_run`, `detached` and `opera
 # The help text that follows the action's own sentence, and the example.
 _HELP = {
     "retry": (
-        "Attempts are counted from zero again. Exits with 5 if newer jobs hold all of the keys.",
+        (
+            "Attempts are counted from zero again. Exits with 5 if newer jobs hold all of the "
+            "keys. `--args` replaces all arguments."
+        ),
         "tenure job retry 7 --reason 'provider is back'",
     ),
     "cancel": (
@@ -56,11 +60,13 @@ _HELP = {
 
 def add_commands(app: typer.Typer) -> None:
     """Add the commands that act on jobs to `tenure job`."""
-    for action in (_actions.RETRY, _actions.CANCEL):
-        _add_bulk_command(app, action)
+    _add_retry(app)
+    _add_bulk_command(app, _actions.CANCEL)
     for action in (_actions.REVOKE, _actions.HOLD, _actions.RESUME):
         _add_command(app, action)
     _add_move(app)
+    _add_edit(app)
+    _add_rerun(app)
     _add_bulk_command(app, _actions.DELETE)
 
 
@@ -90,6 +96,89 @@ def _add_bulk_command(app: typer.Typer, action: Action) -> None:
             return _act(ctx, action, ids)
         wanted = require_selector(ids, selector)
         return run_operation(ctx, action.name, wanted, rate=rate, yes=yes)
+
+
+def _add_retry(app: typer.Typer) -> None:
+    text, example = _HELP["retry"]
+
+    @operator_command(
+        app,
+        _actions.RETRY,
+        example=example,
+        details=f"{text} {_BULK}\n\n{_BULK_KEYS}",
+        fields=ARGS_FIELD,
+        dry_run=True,
+    )
+    def retry(
+        ctx: CommandContext,
+        ids: AnyJobNumbers = None,
+        *,
+        selector: ByFilter = None,
+        rate: Rate = 500,
+        yes: Yes = False,
+        fields: dict[str, Any],
+    ) -> int:
+        if ids and selector is None:
+            return _act(ctx, _actions.RETRY, ids, **fields)
+        wanted = require_selector(ids, selector)
+        if fields:
+            raise CommandError(
+                "the arguments are not for all matching jobs",
+                "--args must be used with job ids, got --filter",
+                """name the jobs, as in tenure job retry 7 8 --args '{"name": "Ada"}'""",
+                Exit.USAGE,
+            )
+        return run_operation(ctx, "retry", wanted, rate=rate, yes=yes)
+
+
+def _add_edit(app: typer.Typer) -> None:
+    @operator_command(
+        app,
+        _actions.EDIT,
+        example="""tenure job edit 7 --args '{"name": "Ada"}' --reason 'typo'""",
+        details=(
+            "`--args` replaces all arguments. Write the real values of redacted ones too. Running "
+            f"jobs are not changed. `tenure job move` changes the queue.\n\n{_DRY_RUN_KEYS}"
+        ),
+        fields=EDIT_FIELDS,
+        dry_run=True,
+    )
+    def edit(
+        ctx: CommandContext,
+        ids: JobNumbers,
+        *,
+        no_tags: Annotated[bool, typer.Option("--no-tags", help="Remove all tags.")] = False,
+        fields: dict[str, Any],
+    ) -> int:
+        if no_tags:
+            fields = {"tags": [], **fields}
+        return _act(ctx, _actions.EDIT, ids, **fields)
+
+
+def _add_rerun(app: typer.Typer) -> None:
+    @operator_command(
+        app,
+        _actions.RERUN,
+        example="tenure job rerun 7 --reason 'the report was empty'",
+        details=(
+            "The ended job stays. The new job has its own id, and starts without a cursor. "
+            "`tenure job retry` continues a dead letter under its own id instead.\n\n"
+            "JSON: `dry_run`, and `jobs` with the `id`, `result` and `holder` of each job, and the "
+            "new `job`."
+        ),
+        fields=ARGS_FIELD,
+        dry_run=True,
+    )
+    def rerun(
+        ctx: CommandContext,
+        ids: JobNumbers,
+        *,
+        keep_key: Annotated[
+            bool, typer.Option("--keep-key", help="Give the new job the key, if free.")
+        ] = False,
+        fields: dict[str, Any],
+    ) -> int:
+        return _act(ctx, _actions.RERUN, ids, keep_key=keep_key, **fields)
 
 
 def _add_move(app: typer.Typer) -> None:
@@ -148,13 +237,18 @@ def _act(ctx: CommandContext, action: Action, ids: "Sequence[int]", **changes: A
         (job_id, action.outcome(job_id, result))
         for job_id, result in zip(ids, results, strict=True)
     ]
-    rows = [(job_id, outcome.status, outcome.holder) for job_id, outcome in outcomes]
+    columns = {"id": "id", "result": "result", "holder": "key held by"}
+    rows: list[tuple[object, ...]] = [
+        (job_id, outcome.status, outcome.holder) for job_id, outcome in outcomes
+    ]
+    if action is _actions.RERUN:
+        columns["job"] = "new job"
+        rows = [(*row, outcome.job) for row, (_, outcome) in zip(rows, outcomes, strict=True)]
     if ctx.as_json:
-        columns = ("id", "result", "holder")
         jobs = [dict(zip(columns, row, strict=True)) for row in rows]
         print_json({"dry_run": ctx.dry_run, "jobs": jobs})
     else:
-        print_table(("id", "result", "key held by"), rows)
+        print_table(tuple(columns.values()), rows)
     if ctx.dry_run:
         print_note("dry run: nothing was changed")
     refused = [(job_id, outcome) for job_id, outcome in outcomes if outcome.is_refusal]

@@ -152,6 +152,7 @@ def print_job(
             "items": job.items or None,
             "schedule": (job.meta or {}).get("schedule"),
             "scheduled for": _tick(job),
+            "runs again": (job.meta or {}).get("rerun_of"),
             "meta": job.meta,
         }
     )

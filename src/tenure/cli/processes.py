@@ -1,6 +1,7 @@
 """`tenure worker`, `tenure scheduler`, `tenure server` and `tenure probe`."""
 
 import sys
+from datetime import timedelta
 from typing import Annotated
 
 import typer
@@ -23,8 +24,10 @@ from tenure.cli.options import (
     Processes,
     Queues,
     Target,
+    duration_option,
     grace_option,
     kind_names,
+    parse_duration,
     queue_names,
 )
 from tenure.errors import TenureError
@@ -40,6 +43,15 @@ def worker(
     concurrency: Concurrency = None,
     processes: Processes = None,
     drain: Annotated[bool, typer.Option("--drain", help="Exit once the queues are empty.")] = False,
+    lease: Annotated[
+        timedelta | None,
+        duration_option(
+            "--lease",
+            "Claim every job with this lease, such as 60s.",
+            parser=parse_duration,
+            show_default="the job's",
+        ),
+    ] = None,
     grace: Grace = None,
     load_timeout: LoadTimeout = None,
     max_jobs: MaxJobs = None,
@@ -82,6 +94,7 @@ def worker(
         concurrency=concurrency,
         processes=processes,
         drain=drain,
+        lease=None if lease is None else lease.total_seconds(),
         grace=grace,
         load_timeout=load_timeout,
         max_jobs=max_jobs,

@@ -10,6 +10,9 @@ from typing import Any
 
 import httpx
 
+from tenure._model.outcome import FinalReport, Finished
+from tenure._rules.leasing import read_extension
+from tenure._rules.payload import check_report
 from tenure.client.http import Client, Problem
 from tenure.errors import TenureError
 
@@ -120,41 +123,82 @@ class Work:
         """Start the timeout when the handler starts."""
         self.due_at = None if self.timeout is None else time.monotonic() + self.timeout
 
-    def trust(self, sent_at: float) -> None:
+    def trust(self, sent_at: float, *, extend: float | None = None) -> None:
         """Extend the local lease deadline after the server has granted a renewal.
 
         Args:
             sent_at: When the request was sent, on the `time.monotonic()` clock.
+            extend: The lease that a progress report named, in seconds.
         """
-        self.ends_at = sent_at + self.data["expires_in_ms"] / 1000
+        seconds = max(self.data["expires_in_ms"] / 1000, extend or 0.0)
+        # The server doesn't shorten a lease either.
+        self.ends_at = max(self.ends_at, sent_at + seconds)
 
     def progress(self, **report: Any) -> Mapping[str, Any]:
         """Report progress and extend the lease.
 
         Args:
-            **report: `cursor`, `items`, `done`, `total` and `message`, as in `Job.progress`.
+            **report: `cursor`, `items`, `done`, `total`, `message` and `extend` (in seconds or as a
+                timedelta), as in `Job.progress`.
 
         Returns:
             The server's response. `reached` is true if the report completed the job.
 
         Raises:
+            InvalidValue: `extend` is not positive, or longer than a day.
             LeaseLost: The lease is lost.
         """
+        extend = read_extension(report.pop("extend", None))
+        seconds = None if extend is None else extend.total_seconds()
+        if seconds is not None:
+            report["extend"] = seconds
         sent_at = time.monotonic()
         answer = self._send("progress", report)
-        self.trust(sent_at)
+        self.trust(sent_at, extend=seconds)
         return answer
+
+    def finished(
+        self,
+        reason: str,
+        result: Any = None,
+        *,
+        cursor: Any = None,
+        items: Mapping[str, Any] | None = None,
+    ) -> Finished:
+        """Complete the job with your own reason, by returning this from the handler.
+
+        Args:
+            reason: Why the job is done, stored as `done_reason`.
+            result: The job's result.
+            cursor: The last cursor.
+            items: The last result rows by key. They are stored in the transaction that completes
+                the job. A repeated key counts once.
+
+        Returns:
+            The value to return from the handler.
+
+        Raises:
+            InvalidValue: An item's key is not a text of 1 to 400 characters.
+            PayloadError: The cursor or an item is not JSON, or is too large.
+        """
+        check_report(cursor, items)
+        return Finished(reason, result, FinalReport(cursor, items))
 
     def complete(self, result: Any = None) -> None:
         """Complete the job. The worker calls this with the handler's result.
 
         Args:
-            result: The job's result.
+            result: The job's result, or what `finished` returned.
 
         Raises:
             LeaseLost: The lease is lost.
         """
-        self._insist("complete", {"result": result})
+        body: dict[str, Any] = {"result": result}
+        if isinstance(result, Finished):
+            body = {"result": result.result, "reason": result.reason}
+            if result.report is not None:
+                body |= {"cursor": result.report.cursor, "items": result.report.items}
+        self._insist("complete", body)
 
     def fail(self, error: BaseException, *, retry: bool = True, after: float | None = None) -> None:
         """Fail the attempt. The worker calls this with the handler's error.

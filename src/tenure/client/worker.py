@@ -8,13 +8,16 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import Any, Self
 
 import httpx
 
 from tenure._model.outcome import GiveUp, Retry
+from tenure._rules.leasing import read_claim_lease
 from tenure.client.acquired_job import Work, describe
 from tenure.client.http import Client, Problem
+from tenure.config import DEFAULTS
 from tenure.errors import LeaseLost, TenureError
 
 log: logging.Logger = logging.getLogger("tenure.client")
@@ -131,6 +134,7 @@ def work(
     *,
     queues: Sequence[str] = ("default",),
     slots: int = 4,
+    lease: float | timedelta | None = None,
     name: str | None = None,
     stop: threading.Event | None = None,
 ) -> None:
@@ -144,10 +148,16 @@ def work(
         handlers: Each task's handler, by task name.
         queues: The queues to serve (default: `"default"`).
         slots: How many jobs run concurrently, each on a thread (default: 4).
+        lease: The lease of each job that this worker takes (default: the job's, queue's or
+            installation's).
         name: The worker's name, as shown in lists (default: host and pid).
         stop: Set it to stop the worker.
+
+    Raises:
+        InvalidValue: `lease` is too short to be renewed in time, or longer than a day.
     """
     stop = stop or threading.Event()
+    ttl = read_claim_lease(lease, defaults=DEFAULTS)
     worker = {
         "name": name or f"{socket.gethostname()}-{os.getpid()}",
         "host": socket.gethostname(),
@@ -158,6 +168,8 @@ def work(
     }
     free = threading.Semaphore(slots)
     request: dict[str, Any] = {"queues": list(queues), "worker": worker, "wait": _LONGEST_WAIT}
+    if ttl is not None:
+        request["lease"] = ttl.total_seconds()
     # In this order, because contexts end in reverse and the renewer must outlive the handlers.
     with ClientRenewer(client) as renewer, ThreadPoolExecutor(slots) as threads:
         while not stop.is_set():

@@ -32,6 +32,7 @@ def lifespan(
     work: bool = False,
     queues: Sequence[str] | None = None,
     concurrency: int | None = None,
+    lease: float | timedelta | None = None,
     grace: float | timedelta | None = None,
     name: str | None = None,
     schedules: bool | None = None,
@@ -46,6 +47,8 @@ def lifespan(
         work: Run a worker in this process, as `app.run` does (default: False).
         queues: The queues to serve (default: the tasks' queues, and `"default"`).
         concurrency: How many jobs run concurrently (default: 10).
+        lease: The lease of each job that the worker claims (default: the job's, task's, queue's
+            or installation's).
         grace: How long running jobs have to finish on shutdown (default: 25 s).
         name: The worker's name, as shown in lists (default: host and pid).
         schedules: Whether to run schedules too (default: True).
@@ -56,11 +59,11 @@ def lifespan(
     Raises:
         InvalidValue: A worker option is given without `work=True`.
     """
-    worker_options = (queues, concurrency, grace, name, schedules)
+    worker_options = (queues, concurrency, lease, grace, name, schedules)
     if not work and any(option is not None for option in worker_options):
         raise InvalidValue(
-            "queues, concurrency, grace, name and schedules must come with work=True; add it, or "
-            "remove them"
+            "queues, concurrency, lease, grace, name and schedules must come with work=True; add "
+            "it, or remove them"
         )
 
     @asynccontextmanager
@@ -72,6 +75,7 @@ def lifespan(
                     worker = app.run(
                         queues=queues,
                         concurrency=concurrency,
+                        lease=lease,
                         grace=grace,
                         name=name,
                         schedules=schedules,

@@ -5,7 +5,7 @@ The `holder` is the owner of the access token. Only the holder can use its lease
 
 from tenure._model.job import JobRow
 from tenure._model.lease import ProgressResult, RenewResult, RenewStatus, SettleResult, SettleStatus
-from tenure._model.outcome import Failed, Outcome, Released, Snoozed, Succeeded
+from tenure._model.outcome import Failed, FinalReport, Outcome, Released, Snoozed, Succeeded
 from tenure.errors import Error
 from tenure.gateway.lease_strings import RemoteSession
 from tenure.gateway.protocol import Remote
@@ -16,6 +16,7 @@ __all__ = [
     "AcquiredJob",
     "Error",
     "Failed",
+    "FinalReport",
     "JobRow",
     "Outcome",
     "ProgressResult",

@@ -29,10 +29,11 @@ MOST_NAMES = 1000
 
 @dataclass(eq=False, slots=True)
 class Waiter:
-    """A pending acquire: its queues, and whether it accepts suspects."""
+    """A pending acquire: its queues, whether it accepts suspects, and the lease it names."""
 
     queues: frozenset[str]
     suspects: bool = True
+    lease: timedelta | None = None
     woken: asyncio.Event = field(default_factory=asyncio.Event)
 
     def serves(self, queue: str) -> bool:
@@ -79,6 +80,7 @@ class LongPoll(Service):
         *,
         count: int,
         suspects: bool = True,
+        lease: timedelta | None = None,
         until: float,
         gone: asyncio.Event,
     ) -> tuple[ClaimResult, float]:
@@ -89,7 +91,7 @@ class LongPoll(Service):
         Give up at `until` (on the boot-time clock) or when the caller is `gone`, but finish a claim
         that is already in progress.
         """
-        with self._waiter(frozenset(queues), suspects=suspects) as waiter:
+        with self._waiter(frozenset(queues), suspects=suspects, lease=lease) as waiter:
             while True:
                 waiter.woken.clear()
                 sent_at = boottime()
@@ -98,10 +100,12 @@ class LongPoll(Service):
                     return claims, sent_at
 
     @contextmanager
-    def _waiter(self, queues: frozenset[str], *, suspects: bool) -> Iterator[Waiter]:
+    def _waiter(
+        self, queues: frozenset[str], *, suspects: bool, lease: timedelta | None
+    ) -> Iterator[Waiter]:
         # Register before the first claim so no wakeup is missed between the claim and the wait.
         self._remember(queues)
-        waiter = Waiter(queues, suspects)
+        waiter = Waiter(queues, suspects, lease)
         self._waiters[waiter] = None
         try:
             yield waiter
@@ -180,7 +184,7 @@ class LongPoll(Service):
             lanes,
             count=count,
             worker=worker,
-            ttl=self._ttl,
+            ttl=waiter.lease or self._ttl,
             limited=self._limited,
             patient=patient,
             within=within,

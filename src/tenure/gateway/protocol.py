@@ -15,6 +15,7 @@ from tenure._model.lease import ClaimedJob, ProgressResult, RenewResult, SettleR
 from tenure._model.outcome import Released, SettleRequest
 from tenure._model.worker import NewWorker
 from tenure._rules import idempotency, lifecycle, payload
+from tenure._rules.leasing import read_claim_lease, read_extension
 from tenure._rules.redaction import HIDDEN, Redactor
 from tenure._runtime.startup import wakeups
 from tenure._services.base import Supervisor
@@ -51,6 +52,7 @@ class Remote:
         engine = app.engine
         self._engine = engine
         self._store = engine.store
+        self._defaults = app.defaults
         self.lease_engine: Engine = engine.reserve_pool(
             "leases", connections=_CONNECTIONS, waiting=_WAITING
         )
@@ -104,6 +106,7 @@ class Remote:
         count: int = 1,
         holding: int | None = None,
         wait: timedelta = timedelta(0),
+        lease: timedelta | None = None,
         gone: asyncio.Event | None = None,
         listed: Sequence[str] | None = None,
         max_sessions: float | None = None,
@@ -111,8 +114,9 @@ class Remote:
         """Acquire up to `count` due jobs under new leases, waiting up to `wait` for the first one.
 
         `holding` is the number of jobs the worker holds. Only a worker that holds none gets a
-        suspect. `listed` names the queues to list even if they contain no jobs (default: all of
-        them).
+        suspect. `lease` is the length of each job's lease and of its renewals (default: the job's,
+        queue's or installation's). `listed` names the queues to list even if they contain no jobs
+        (default: all of them).
         """
         if not 1 <= count <= MOST_AT_ONCE:
             raise InvalidValue(f"count must be 1 to {MOST_AT_ONCE:,}, got {count}")
@@ -120,6 +124,7 @@ class Remote:
             raise InvalidValue(f"wait must be 0 to {LONGEST_WAIT.seconds} s, got {wait}")
         if holding is not None and holding < 0:
             raise InvalidValue(f"holding must be 0 or more, got {holding}")
+        lease = read_claim_lease(lease, defaults=self._defaults)
         if not queues:
             raise InvalidValue("queues must name at least one queue")
         for queue in queues:
@@ -139,6 +144,7 @@ class Remote:
                     count=count,
                     # If `holding` is omitted, suspects are allowed: older workers don't send it.
                     suspects=not holding,
+                    lease=lease,
                     until=began + wait.total_seconds(),
                     gone=gone or asyncio.Event(),
                 )
@@ -207,12 +213,23 @@ class Remote:
         done: int | None = None,
         total: int | None = None,
         message: str | None = None,
+        extend: float | None = None,
         log: str | None = None,
     ) -> ProgressResult:
-        """Record a report and extend the lease. If the job has reached its target, complete it."""
+        """Record a report and extend the lease, by `extend` seconds if that is longer.
+
+        If the job has reached its target, complete it.
+        """
         held, _ = read_lease(lease, holder)
         op = self._store.leases.progress(
-            held, cursor=cursor, items=items, done=done, total=total, message=message, log=log
+            held,
+            cursor=cursor,
+            items=items,
+            done=done,
+            total=total,
+            message=message,
+            extend=read_extension(extend),
+            log=log,
         )
         reported = await self.lease_engine.arun(op)
         self._guests.touch(held.claimed_by, settled=int(reported.reached))

@@ -23,9 +23,10 @@ class WorkCall:
     ) -> None:
         self._app = app
         self._task = task
+        self._options: CallOptions = options or {}
         self._arguments = kinds.arguments(task, arguments)
         self._call: TaskCall[..., dict[str, Json]] = TaskCall(
-            app, kinds.definition(task), options or {}
+            app, kinds.definition(task), self._options
         )
 
     def __repr__(self) -> str:
@@ -63,7 +64,7 @@ class WorkCall:
             The work with these options.
         """
         check_names(options, CallOptions.__optional_keys__)
-        return WorkCall(self._app, self._task, self._arguments, options)
+        return WorkCall(self._app, self._task, self._arguments, {**self._options, **options})
 
     def enqueue(self) -> Handle[dict[str, Json]]:
         """Enqueue one job. It is durable on return, or once your own transaction commits.

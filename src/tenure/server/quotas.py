@@ -10,7 +10,7 @@ import json
 import math
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Any
 
@@ -161,6 +161,18 @@ class QuotaKeeper:
                 rate.spend(one.jobs)
             if usage is not None:
                 usage.jobs += one.jobs
+                usage.payload_bytes += one.payload_bytes
+
+    async def check_payload(self, caller: Caller, queue: str, args: object) -> None:
+        """Count new arguments of a stored job. No rate applies, because the job is not new."""
+        for one in self._limits(caller, [(queue, args)], await self._queues.get()):
+            if "payload_bytes" not in one.quotas:
+                continue
+            usage = await self._usage(one)
+            # A queue at its limit of live jobs still accepts other arguments for them.
+            only = {"payload_bytes": one.quotas["payload_bytes"]}
+            self._check_usage(replace(one, quotas=only, jobs=0), usage)
+            if usage is not None:
                 usage.payload_bytes += one.payload_bytes
 
     def _limits(

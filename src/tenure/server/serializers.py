@@ -47,6 +47,7 @@ def job(
         fence=row.token,
         payload=shown,
         tags=redactor.value(meta.get("tags") or []),
+        rerun_of=meta.get("rerun_of"),
         worker=row.claimed_by,
         traceparent=dependencies.read_trace(meta.get("fields") or {}).get("traceparent"),
         last_outcome=None if ended is None else ended.outcome,

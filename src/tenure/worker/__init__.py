@@ -5,7 +5,9 @@ import socket
 from collections.abc import Sequence
 
 from tenure import _settings
+from tenure._rules.leasing import read_claim_lease
 from tenure._settings import resolve
+from tenure.config import DEFAULTS
 from tenure.worker.child_process import WorkerOptions
 from tenure.worker.parent import run
 from tenure.worker.reloader import FileWatcher
@@ -19,6 +21,7 @@ def main(
     concurrency: int | None = None,
     processes: int | None = None,
     drain: bool = False,
+    lease: float | None = None,
     grace: float | None = None,
     name: str | None = None,
     schedules: bool | None = None,
@@ -38,6 +41,7 @@ def main(
     code.
     """
     queues = resolve("queues", queues or None)
+    claim = read_claim_lease(resolve("lease", lease), defaults=DEFAULTS)
     plan = WorkerOptions(
         target=_settings.target(target),
         queues=list(queues) if queues else None,
@@ -47,6 +51,7 @@ def main(
         until_empty=drain,
         # A worker that stops once its queues are empty must not add jobs to them.
         schedules=resolve("schedules", schedules) and not drain,
+        lease=None if claim is None else claim.total_seconds(),
         grace=resolve("grace", grace),
         name=resolve("name", name) or f"{socket.gethostname()}-{os.getpid()}",
         log_level=resolve("log_level", log_level),

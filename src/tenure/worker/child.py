@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from functools import partial
 from typing import NoReturn
 from uuid import UUID
@@ -31,6 +32,7 @@ from tenure._runtime.startup import package_version, redact_url, run_unless_stop
 from tenure._services.base import log, log_fields
 from tenure.app import Tenure
 from tenure.errors import SchemaError, StoreError, TenureError
+from tenure.kinds.shell import guard_process
 from tenure.worker.ipc import ParentMessages, RecoveredJob, RecoveredJobs
 from tenure.worker.loader import describe_load_error, load
 from tenure.worker.log_format import configure_logging
@@ -53,10 +55,13 @@ class ChildOptions:
     queues: list[str] | None
     kinds: list[str]
     slots: int
+    lease: float | None
     places: int
     board_fd: int
     channel_fd: int
     sheet_fd: int | None
+    # The guards of this process's commands lock it.
+    guards_fd: int
     grace: float
     until_empty: bool
     schedules: bool
@@ -87,6 +92,7 @@ class Child:
             name=options.name,
             queues=options.queues or self._app.tasks.queues,
             slots=options.slots,
+            lease=None if options.lease is None else timedelta(seconds=options.lease),
             board=board,
             sheet=None if options.sheet_fd is None else SharedCounters(options.sheet_fd),
             handler=[
@@ -191,7 +197,8 @@ class Child:
 def main() -> None:
     options = ChildOptions(**json.loads(sys.argv[1]))
     die_with_parent(options.parent)
-    set_close_on_exec(options.board_fd, options.channel_fd, options.sheet_fd)
+    set_close_on_exec(options.board_fd, options.channel_fd, options.sheet_fd, options.guards_fd)
+    guard_process.set_lock_file(options.guards_fd)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     channel = socket.socket(fileno=options.channel_fd)

@@ -18,6 +18,8 @@ from tenure._rules.claiming import MAX_PREFETCH
 from tenure._runtime.counters import SharedCounters
 from tenure._runtime.lease_board import NEVER, BoardEntry, BoardHeartbeats, BoardSummary, LeaseBoard
 from tenure._runtime.os_process import out_of_memory_kills, resident
+from tenure._services.base import log
+from tenure.kinds.shell import guard_process
 from tenure.worker.child import ChildOptions
 from tenure.worker.ipc import RUN_SCHEDULER, RecoveredJobs
 from tenure.worker.processes import kill_session
@@ -57,6 +59,9 @@ class SilenceTimer:
 # How many ended attempts may be waiting for the database.
 _UNSETTLED = 1000
 _LAST_WORDS = 1.0
+# A guard needs milliseconds, or as long as a process stays in an uninterruptible system call.
+_COMMANDS_END_WITHIN = 10.0
+_LOOK = 0.01
 _SIGNAL_WITHIN = 0.5
 
 
@@ -80,6 +85,8 @@ class WorkerOptions:
     max_jobs: int | None = None
     max_memory: int | None = None
     kinds: list[str] = field(default_factory=list)
+    # The lease for every claim, in seconds.
+    lease: float | None = None
 
     @property
     def spare(self) -> float:
@@ -117,6 +124,7 @@ class ChildProcess:
         self._board_fd = LeaseBoard.make(places=places)
         self._board = LeaseBoard(self._board_fd, places=places)
         self._places = places
+        self._guards_fd = os.memfd_create("tenure-guards")
         self._sheet_fd = None if plan.metrics_port is None else SharedCounters.make()
         self._sheet = None if self._sheet_fd is None else SharedCounters(self._sheet_fd)
         self._ended = False
@@ -134,10 +142,12 @@ class ChildProcess:
             queues=self._plan.queues,
             kinds=self._plan.kinds,
             slots=self._plan.slots,
+            lease=self._plan.lease,
             places=self._places,
             board_fd=self._board_fd,
             channel_fd=theirs.fileno(),
             sheet_fd=self._sheet_fd,
+            guards_fd=self._guards_fd,
             grace=self._plan.child_grace,
             until_empty=self._plan.until_empty,
             schedules=self.schedules,
@@ -154,7 +164,9 @@ class ChildProcess:
                 "-c",
                 "from tenure.worker.child import main; main()",
                 options.to_json(),
-                pass_fds=[fd for fd in (*ours_to_pass, theirs.fileno()) if fd is not None],
+                pass_fds=[
+                    fd for fd in (*ours_to_pass, self._guards_fd, theirs.fileno()) if fd is not None
+                ],
                 stdin=asyncio.subprocess.DEVNULL,
                 start_new_session=True,
             )
@@ -213,6 +225,7 @@ class ChildProcess:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LAST_WORDS):
                 await self._reading
+        await self._commands_ended()
         self._ended = True
         self.gone.set()
         service = self._board.heartbeats.service
@@ -224,6 +237,18 @@ class ChildProcess:
             ended_at=ended_at,
             out_of_memory=self._out_of_memory(code),
         )
+
+    async def _commands_ended(self) -> None:
+        """Wait until the guards of the child's commands have killed them.
+
+        Another worker could otherwise start a job while its command still runs here.
+        """
+        until = boottime() + _COMMANDS_END_WITHIN
+        while guard_process.is_guarding(self._guards_fd):
+            if boottime() >= until:
+                log.error("child %d: a command can't be killed, its job is released", self.number)
+                return
+            await asyncio.sleep(_LOOK)
 
     def _out_of_memory(self, code: int) -> bool:
         if code != -signal.SIGKILL or self.killed is not None:
@@ -352,6 +377,7 @@ class ChildProcess:
         return self.database is not None
 
     def close(self) -> None:
+        os.close(self._guards_fd)
         self._board.close()
         if self._sheet is not None:
             self._sheet.close()

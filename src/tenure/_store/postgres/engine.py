@@ -153,7 +153,10 @@ class PostgresEngine:
         return migrations()
 
     def reserve_connections(self, connections: int) -> None:
-        self._pools.size = max(self._pools.size, connections)
+        self._pools.reserve(connections)
+
+    def release_connections(self, connections: int) -> None:
+        self._pools.reserve(-connections)
 
     def close(self) -> None:
         self._pools.close()

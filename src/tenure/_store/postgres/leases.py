@@ -283,19 +283,21 @@ class LeaseQueries(QueryBase):
         done: int | None = None,
         total: int | None = None,
         message: str | None = None,
+        extend: timedelta | None = None,
         also: Sequence[NewJob] = (),
         log: str | None = None,
     ) -> Op[ProgressResult]:
         """Record a progress report and renew the lease. If the job reached its target, settle it.
 
-        Raises LeaseLost if the lease is lost or expired. When the job is settled, `also` is
+        `extend` names a longer lease from now on. Neither this report nor a later renewal shortens
+        it. Raises LeaseLost if the lease is lost or expired. When the job is settled, `also` is
         enqueued and `log` is stored.
         """
         for key in items or ():
             payload.check_key(key, "an item's key")
         counts = {"done": done, "total": total, "message": message}
         op = self._progress(
-            lease,
+            lease if extend is None else lease._replace(ttl=max(lease.ttl, extend)),
             cursor=None if cursor is None else payload.encode(cursor, what="the cursor"),
             progress=payload.encode(
                 {k: v for k, v in counts.items() if v is not None}, what="the progress"

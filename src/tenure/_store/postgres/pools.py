@@ -72,6 +72,7 @@ class Pools:
         self._ring = ring
         self._hosts = count_hosts(url)
         self.size = size
+        self._reserved = 0
         self.limits: dict[str, PoolLimits] = {}
         self._lock = threading.Lock()
         self._pid = os.getpid()
@@ -91,7 +92,7 @@ class Pools:
                 connection = pool.getconn(until - monotonic())
         except (PoolTimeout, PoolClosed):
             connect(self._url).close()
-            raise _all_taken(self.size, self._wait) from None
+            raise _all_taken(pool.max_size, self._wait) from None
         try:
             yield connection
         finally:
@@ -117,6 +118,15 @@ class Pools:
         finally:
             await pool.putconn(connection)
 
+    def reserve(self, connections: int) -> None:
+        with self._lock:  # Workers on other threads start and stop too.
+            self._reserved += connections
+
+    @property
+    def _most(self) -> int:
+        """Return how many connections a pool without limits of its own may have."""
+        return max(self.size, self._reserved)
+
     @property
     def _wait(self) -> float:
         """Return how long to wait for a connection.
@@ -138,7 +148,10 @@ class Pools:
                     **self._options(kind),
                 )
                 self._sync[kind].open()
-            return self._sync[kind]
+            pool = self._sync[kind]
+            if self._is_too_small(kind, pool):
+                pool.resize(0, self._most)
+            return pool
 
     async def _apool(self, kind: str) -> AsyncConnectionPool[Any]:
         self._forget_ended_loops()
@@ -151,12 +164,21 @@ class Pools:
                 **self._options(kind),
             )
             await pools[kind].open()
-        return pools[kind]
+        pool = pools[kind]
+        if self._is_too_small(kind, pool):
+            await pool.resize(0, self._most)
+        return pool
+
+    def _is_too_small(
+        self, kind: str, pool: ConnectionPool[Any] | AsyncConnectionPool[Any]
+    ) -> bool:
+        """Return whether a worker has started since this pool was created."""
+        return kind not in self.limits and pool.max_size < self._most
 
     def _options(self, kind: str) -> dict[str, Any]:
         """Return the options that sync and async pools share."""
         mine = kind != "plain"
-        limits = self.limits.get(kind, PoolLimits(self.size, 0))
+        limits = self.limits.get(kind, PoolLimits(self._most, 0))
         return {
             "conninfo": own(self._url) if mine else callers(self._url, name="tenure job"),
             "kwargs": {"autocommit": mine},
@@ -176,7 +198,8 @@ class Pools:
 
         If aclose wasn't called, all we can still do is close their sockets.
         """
-        for loop in [each for each in self._async if each.is_closed()]:
+        # A copy, because other threads with loops of their own add theirs.
+        for loop in [each for each in list(self._async) if each.is_closed()]:
             for pool in self._async.pop(loop, {}).values():
                 for connection in pool._pool:  # noqa: SLF001 - its own close needs the loop
                     connection.pgconn.finish()

@@ -610,6 +610,10 @@ BEGIN
             left(task, 60)
         );
         fix := 'Pass the name that a worker registers, such as ''mail.send''.';
+    ELSIF task ~ '^tenure\.\w+$' THEN
+        -- Only Python can check the arguments of HTTP, shell and other work.
+        problem := format('task name must not be one that Tenure reserves, got %L', task);
+        fix := 'Enqueue a task of your own that does the work, or use the HTTP API.';
     ELSIF length(queue) > 200 OR queue COLLATE "C" !~ name_pattern THEN
         problem := format(
             'queue name must be 1 to 200 letters, digits and _ . : / < > @ -, beginning with a letter, digit or _, got %L',

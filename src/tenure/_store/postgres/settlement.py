@@ -8,8 +8,9 @@ from typing import TypeVar
 from tenure._model.attempt import AttemptOutcome
 from tenure._model.job import NewJob, State
 from tenure._model.lease import Lease, SettleResult, SettleStatus
-from tenure._model.outcome import COMPLETED, Settlement, SettleRequest
+from tenure._model.outcome import COMPLETED, FinalReport, Settlement, SettleRequest
 from tenure._rules.lifecycle import MAX_DEATHS, MAX_WORKER_LOSSES
+from tenure._rules.payload import encode
 from tenure._rules.sanitize import as_unstorable, refused_result, sanitized
 from tenure._store.postgres.jobs import JobQueries
 from tenure._store.postgres.rows import (
@@ -66,7 +67,11 @@ class SettlementQueries(QueryBase):
         first = dict(zip(reversed(names), reversed(ended), strict=True))
         fit = sorted(map(sanitized, first.values()), key=lambda e: e.lease.job_id)
         batch = _Batch()
-        yield from self._settle_batch(fit, batch)
+        if plain := [e for e in fit if e.settlement.report is None]:
+            yield from self._settle_batch(plain, batch)
+        for one in fit:
+            if one.settlement.report is not None:
+                yield from self._settle_reported(one, batch)
         if rest := batch.unanswered(fit):
             batch.answers |= yield from self._repeat(rest)
         again = SettleResult(SettleStatus.REPEATED)
@@ -136,6 +141,20 @@ class SettlementQueries(QueryBase):
                 settled = SettleResult(SettleStatus.BUSY)
             if settled:
                 batch.answers[name_of(one.lease)] = settled
+
+    def _settle_reported(self, one: SettleRequest, batch: _Batch) -> Op[None]:
+        """Complete a job and store its last report, in a transaction of its own."""
+        try:
+            settled = yield from atomically(_hurried(self._settle_one(one)))
+        except QueryFailed as error:
+            if error.is_data_error:
+                yield from self._settle_batch([as_unstorable(one, str(error))], batch)
+                return
+            if not error.is_conflict:
+                raise
+            settled = SettleResult(SettleStatus.BUSY)
+        if settled:
+            batch.answers[name_of(one.lease)] = settled
 
     def _settle_once(
         self, ended: Sequence[SettleRequest], batch: _Batch, *, hurried: bool
@@ -225,11 +244,13 @@ class SettlementQueries(QueryBase):
     def _settle_one(self, ended: SettleRequest) -> Op[SettleResult | None]:
         """Settle one lease in a transaction, waiting for the job's key if it's locked.
 
-        Return None if the lease is lost.
+        Its last report is stored first. Return None if the lease is lost.
         """
         held, day = yield from self._check(ended.lease)
         if not held:
             return None
+        if (report := ended.settlement.report) is not None:
+            yield self._within("final_report", **_report(ended.lease, report))
         for _ in range(2):
             batch = _Batch()
             rows = yield self._within(
@@ -248,6 +269,18 @@ def _hurried(op: Op[T]) -> Op[T]:
 
 def _lost(lease: Lease) -> LeaseLost:
     return LeaseLost(f"job {lease.job_id}: the lease is lost; roll back and stop")
+
+
+def _report(lease: Lease, report: FinalReport) -> dict[str, object]:
+    items = report.items or {}
+    return {
+        "id": lease.job_id,
+        "token": lease.token,
+        "owner": lease.claimed_by,
+        "cursor": None if report.cursor is None else encode(report.cursor, what="the cursor"),
+        "item_keys": list(items),
+        "items": [encode(item, what="the items") for item in items.values()],
+    }
 
 
 def _completions(batch: Sequence[SettleRequest]) -> dict[str, object]:

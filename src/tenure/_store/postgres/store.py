@@ -7,6 +7,7 @@ from tenure._store.postgres.audit import AuditQueries
 from tenure._store.postgres.erasures import ErasureQueries
 from tenure._store.postgres.inspection import InspectionQueries
 from tenure._store.postgres.job_commands import JobCommandQueries
+from tenure._store.postgres.job_edits import JobEditQueries
 from tenure._store.postgres.job_queries import JobSearchQueries
 from tenure._store.postgres.jobs import JobQueries
 from tenure._store.postgres.leases import LeaseQueries
@@ -58,6 +59,7 @@ class PostgresStore(Store):
             jobs=jobs,
             job_queries=job_queries,
             job_commands=job_commands,
+            job_edits=JobEditQueries(shared, jobs, job_commands, settings),
             leases=LeaseQueries(shared, settlement),
             settlement=settlement,
             queues=queues,

@@ -111,7 +111,7 @@ def embedded(address: Address) -> IPv4Address | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AllowedHost:
     """One line of an allowlist: a host, or a network, with a port."""
 
     host: str | None = None
@@ -134,7 +134,7 @@ class Entry:
         return self.network is not None and address in self.network
 
 
-def read_entry(text: object, what: str) -> Entry:
+def read_entry(text: object, what: str) -> AllowedHost:
     """Return an entry such as `api.internal`, `10.0.0.0/8`, `localhost:8080`, `[fd00::/8]:*`.
 
     Raises:
@@ -149,7 +149,7 @@ def read_entry(text: object, what: str) -> Entry:
     return entry
 
 
-def _entry(text: str) -> Entry | None:
+def _entry(text: str) -> AllowedHost | None:
     for pattern in (_IPV4_ENTRY, _IPV6_ENTRY, _HOST_ENTRY):
         match = pattern.fullmatch(text)
         if match is None:
@@ -160,10 +160,12 @@ def _entry(text: str) -> Entry | None:
             return None
         if "host" in parts:
             is_number = parts["host"].rpartition(".")[2].isdigit()
-            return None if is_number else Entry(host=parts["host"], port=port)
+            return None if is_number else AllowedHost(host=parts["host"], port=port)
         # A host such as `cafe:8080` has only signs of an IPv6 address, but isn't one.
         with contextlib.suppress(ValueError):
-            return Entry(network=ip_network(parts["network"] or parts.get("bare") or ""), port=port)
+            return AllowedHost(
+                network=ip_network(parts["network"] or parts.get("bare") or ""), port=port
+            )
     return None
 
 
@@ -171,8 +173,10 @@ def _entry(text: str) -> Entry | None:
 class AddressRules:
     """A worker's rules: public addresses on web ports, and what its allowlist adds."""
 
-    allow: Sequence[Entry] = ()
+    allow: Sequence[AllowedHost] = ()
     public: bool = True
+    # The table of the configuration, which the messages name.
+    table: str = "[kinds.http]"
 
     def check_host(self, host: str, port: int) -> None:
         """Refuse what needs no lookup: a metadata service, a port, a host outside the allowlist.
@@ -182,16 +186,16 @@ class AddressRules:
         """
         if host in _METADATA_NAMES and not any(entry.has_host(host) for entry in self.allow):
             raise AddressRefused(
-                f"host {host!r} is a cloud metadata service; a worker calls it only if [kinds.http]"
+                f"host {host!r} is a cloud metadata service; a worker calls it only if {self.table}"
                 " allow names it"
             )
         entries = [entry for entry in self.allow if entry.has_port(port)]
         if any(entry.network is not None or entry.has_host(host) for entry in entries):
             return
         if port not in WEB_PORTS:
-            raise _port_refused(host, port)
+            raise _port_refused(host, port, self.table)
         if not self.public:
-            raise _not_listed(host)
+            raise _not_listed(host, self.table)
 
     def check(self, host: str, port: int, addresses: Iterable[Address]) -> None:
         """Check every address of a host.
@@ -210,40 +214,40 @@ class AddressRules:
         is_named = any(entry.has_host(host) for entry in entries)
         is_listed = any(entry.has_address(address) for entry in entries)
         if port not in WEB_PORTS and not (is_named or is_listed):
-            raise _port_refused(host, port)
+            raise _port_refused(host, port, self.table)
         inner = embedded(address)
         if inner is not None:
             # A translator would forward to the inner address, so both must be allowed.
             if not is_listed:
-                raise _refused(host, "a translated or reserved")
+                raise _refused(host, "a translated or reserved", self.table)
             self._check_address(host, port, inner)
             return
         kind = special_kind(address)
         if is_listed or (is_named and (kind is None or kind in _INTERNAL)):
             return
         if kind is not None:
-            raise _refused(host, kind)
+            raise _refused(host, kind, self.table)
         if not self.public:
-            raise _not_listed(host)
+            raise _not_listed(host, self.table)
 
 
-def _port_refused(host: str, port: int) -> AddressRefused:
+def _port_refused(host: str, port: int, table: str) -> AddressRefused:
     return AddressRefused(
         f"port must be 80 or 443, got {port} of host {host!r}; add "
-        f'"{_bracketed(host)}:{port}" to allow in [kinds.http] of the worker'
+        f'"{_bracketed(host)}:{port}" to allow in {table} of the worker'
     )
 
 
-def _not_listed(host: str) -> AddressRefused:
+def _not_listed(host: str, table: str) -> AddressRefused:
     return AddressRefused(
-        f"host {host!r} is not in allow of [kinds.http], and the worker calls only hosts that are; "
+        f"host {host!r} is not in allow of {table}, and the worker calls only hosts that are; "
         "add it there"
     )
 
 
-def _refused(host: str, kind: str) -> AddressRefused:
+def _refused(host: str, kind: str, table: str) -> AddressRefused:
     return AddressRefused(
-        f"host {host!r} has {kind} address; a worker calls it only if allow in [kinds.http] names "
+        f"host {host!r} has {kind} address; a worker calls it only if allow in {table} names "
         "the host or the network"
     )
 

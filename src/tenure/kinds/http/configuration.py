@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tenure.errors import ConfigError
-from tenure.kinds.http.addresses import AddressRules, Entry, read_entry
+from tenure.kinds.http.addresses import AddressRules, AllowedHost, read_entry
 from tenure.kinds.http.request import MAX_TIMEOUT
 from tenure.kinds.settings import is_secret_name, settings_of
 
@@ -24,7 +24,7 @@ class Certificate:
 class SecretHost:
     """A host that may get a secret in a header, over HTTPS or also over HTTP."""
 
-    entry: Entry
+    entry: AllowedHost
     is_plain: bool = False
 
     def has(self, scheme: str, host: str, port: int) -> bool:

@@ -2,11 +2,13 @@
 
 import asyncio
 import contextlib
+import logging
 import random
 import ssl
 import time
 import zlib
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
@@ -15,7 +17,8 @@ import httpcore
 from tenure._model.outcome import Snooze
 from tenure.errors import ConfigError
 from tenure.kinds.http.configuration import HttpConfig
-from tenure.kinds.http.network import CheckedBackend, Resolver, look_up
+from tenure.kinds.http.lookup import look_up
+from tenure.kinds.http.network import CheckedBackend, Resolver
 from tenure.kinds.http.response import HttpResponse, RequestFailed
 from tenure.kinds.http.url import Url
 
@@ -26,6 +29,17 @@ _MAX_POOLS = 200
 _BUSY_PAUSE = 5.0
 _DECODERS: Mapping[str, int] = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 PoolKey = tuple[str, str, int, str | None]
+_is_sending: ContextVar[bool] = ContextVar("is_sending", default=False)
+
+
+def _is_from_elsewhere(_: logging.LogRecord) -> bool:
+    return not _is_sending.get()
+
+
+# At the level debug, httpcore logs response headers, and a server may have echoed a secret. Your
+# own requests are still logged.
+for _name in ("connection", "http11"):
+    logging.getLogger(f"httpcore.{_name}").addFilter(_is_from_elsewhere)
 
 
 @dataclass(slots=True)
@@ -89,6 +103,7 @@ class HttpSender:
             content=body,
             extensions={"timeout": waits},
         )
+        sending = _is_sending.set(True)
         try:
             async with asyncio.timeout(total), self._pool(url, certificate) as pool:
                 with _translated(url):
@@ -101,6 +116,8 @@ class HttpSender:
             raise RequestFailed(
                 f"{url.origin} did not send its whole response within {total:g} s"
             ) from None
+        finally:
+            _is_sending.reset(sending)
 
     @contextlib.asynccontextmanager
     async def _pool(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Body, Query
 
 from tenure import _actions
 from tenure._actions import Action, Outcome
@@ -309,8 +309,98 @@ def _add_route(action: Action) -> None:
     router.post(path, name=action.name, description=action.summary)(route)
 
 
-for _action in (_actions.RETRY, _actions.CANCEL, _actions.REVOKE, _actions.HOLD, _actions.RESUME):
+for _action in (_actions.CANCEL, _actions.REVOKE, _actions.HOLD, _actions.RESUME):
     _add_route(_action)
+
+
+@router.post("/{job_id}:retry", name="retry", description=_actions.RETRY.summary)
+async def retry_route(
+    job_id: str,
+    caller: Operator,
+    admin: AdminDep,
+    quotas: QuotasDep,
+    body: Annotated[shapes.RetryIn, Body(default_factory=shapes.RetryIn)],
+) -> ActionResult:
+    """Retry one dead letter over HTTP."""
+    return ActionResult(result=(await retry(job_id, body, caller, admin, quotas)).status)
+
+
+async def retry(
+    job_id: str, body: shapes.RetryIn, caller: Caller, admin: Admin, quotas: QuotaKeeper
+) -> Outcome:
+    """Retry one dead letter, with other arguments if the caller may enqueue them."""
+    changes = {} if body.args is None else {"args": body.args}
+    if body.args is not None:
+        await _check_args(job_id, body.args, caller, admin, quotas)
+    return await act(_actions.RETRY, job_id, caller, admin, body.reason, **changes)
+
+
+@router.patch("/{job_id}", name="edit", description=_actions.EDIT.summary)
+async def edit_route(
+    job_id: str, body: shapes.EditIn, caller: Operator, admin: AdminDep, quotas: QuotasDep
+) -> ActionResult:
+    """Edit one job over HTTP."""
+    return ActionResult(result=(await edit(job_id, body, caller, admin, quotas)).status)
+
+
+async def edit(
+    job_id: str, body: shapes.EditIn, caller: Caller, admin: Admin, quotas: QuotaKeeper
+) -> Outcome:
+    """Edit one job. For other arguments, the caller must be allowed to enqueue them."""
+    if body.args is not None:
+        await _check_args(job_id, body.args, caller, admin, quotas)
+    changes = body.model_dump(exclude={"reason"})
+    return await act(_actions.EDIT, job_id, caller, admin, body.reason, **changes)
+
+
+@router.post(
+    "/{job_id}:rerun",
+    status_code=201,
+    name="rerun",
+    description=f"{_actions.RERUN.summary} Also needs `enqueue`.",
+)
+async def rerun_route(
+    job_id: str,
+    caller: Operator,
+    admin: AdminDep,
+    quotas: QuotasDep,
+    body: Annotated[shapes.RerunIn, Body(default_factory=shapes.RerunIn)],
+) -> shapes.RerunOut:
+    """Run one ended job again over HTTP."""
+    outcome = await rerun(job_id, body, caller, admin, quotas)
+    return shapes.RerunOut.of(outcome, result=outcome.status, id=outcome.job)
+
+
+async def rerun(
+    job_id: str, body: shapes.RerunIn, caller: Caller, admin: Admin, quotas: QuotaKeeper
+) -> Outcome:
+    """Run one ended job again, if the caller may enqueue it."""
+    await _check_args(job_id, body.args, caller, admin, quotas, is_new=True)
+    changes = body.model_dump(exclude={"reason"})
+    return await act(_actions.RERUN, job_id, caller, admin, body.reason, **changes)
+
+
+async def _check_args(
+    job_id: str,
+    args: dict[str, Any] | None,
+    caller: Caller,
+    admin: Admin,
+    quotas: QuotaKeeper,
+    *,
+    is_new: bool = False,
+) -> None:
+    """Refuse arguments that the caller could not enqueue, by scope, task or quota.
+
+    The arguments decide what a job does, so setting them needs the right to create the job.
+    """
+    row = await seen_job(admin, job_id, caller, Scope.OPERATE)
+    caller.must(Scope.ENQUEUE, row.queue)
+    caller.must_task(row.task)
+    if is_new:
+        quotas.check_names(caller, [row.queue])
+        await quotas.check_jobs(caller, [(row.queue, row.args if args is None else args)])
+    else:
+        await quotas.check_payload(caller, row.queue, args)
 
 
 @router.post("/{job_id}:move", name="move", description=_actions.MOVE.summary)

@@ -15,6 +15,7 @@ from tenure.gateway import (
     AcquireResult,
     Error,
     Failed,
+    FinalReport,
     Released,
     Remote,
     SettleCommand,
@@ -80,6 +81,7 @@ async def acquire(
             count=body.count,
             holding=body.holding,
             wait=timedelta(seconds=body.wait),
+            lease=None if body.lease is None else timedelta(seconds=body.lease),
             gone=gone,
             # A name that only a pattern matches could be invented.
             listed=[queue for queue in body.queues if queue in worker.grant.queues],
@@ -191,7 +193,9 @@ async def progress(body: shapes.ProgressIn, worker: Worker, remote: InTurn) -> s
 
 @router.post("/leases:complete")
 async def complete(body: shapes.CompleteIn, worker: Worker, remote: InTurn) -> shapes.SettledOut:
-    """Complete a job. Repeating the request is safe."""
+    """Complete a job, with its last cursor and items in the same transaction. Repeating the
+    request is safe.
+    """
     return _one(await remote.settle_one(worker.holder, _completed(body)))
 
 
@@ -230,7 +234,10 @@ def _ending(one: shapes.SettleOne) -> SettleCommand:
 
 
 def _completed(ending: shapes.CompleteIn) -> SettleCommand:
-    return SettleCommand(ending.lease, Succeeded(ending.result, ending.reason), ending.log)
+    report = None
+    if ending.cursor is not None or ending.items:
+        report = FinalReport(ending.cursor, ending.items)
+    return SettleCommand(ending.lease, Succeeded(ending.result, ending.reason, report), ending.log)
 
 
 def _failed(ending: shapes.FailIn) -> SettleCommand:

@@ -11,7 +11,10 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    WithJsonSchema,
 )
+
+from tenure.config import FOREVER
 
 
 class RequestModel(BaseModel):
@@ -69,6 +72,25 @@ SelectorText = Annotated[
 Opaque = Annotated[str, Field(min_length=1, max_length=200)]
 Reason = Annotated[str | None, Field(max_length=1000, description="The reason, for the audit log.")]
 Seconds = Annotated[float, Field(ge=0, le=3_153_600_000, allow_inf_nan=False)]
+
+
+def _forever_in_seconds(value: object) -> object:
+    return FOREVER.total_seconds() if value == "forever" else value
+
+
+# JSON Schema can't tell from the validator that a text is accepted.
+KeyFor = Annotated[
+    Seconds,
+    BeforeValidator(_forever_in_seconds),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "minimum": 0, "maximum": FOREVER.total_seconds()},
+                {"type": "string", "const": "forever"},
+            ]
+        }
+    ),
+]
 
 
 class ReasonIn(RequestModel):

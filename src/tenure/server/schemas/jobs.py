@@ -10,6 +10,7 @@ from tenure.kinds import KINDS, TASKS, definition
 from tenure.server.schemas.base import (
     IdOut,
     Instant,
+    KeyFor,
     Name,
     Reason,
     RequestModel,
@@ -110,14 +111,63 @@ class JobIn(WorkIn):
         ),
     ] = None
     key_for: Annotated[
-        Seconds | None,
-        Field(description="Keep the key for this many seconds after the job ends."),
+        KeyFor | None,
+        Field(description="Keep the key for this many seconds after the job ends, or `forever`."),
     ] = None
     lease: Annotated[Seconds | None, Field(description="Lease length in seconds.")] = None
     target: Annotated[
         int | None,
         Field(ge=1, lt=2**31, description="Complete the job once it has reported this many items."),
     ] = None
+
+
+NewArgs = Annotated[
+    dict[str, Any] | None,
+    Field(
+        description="All new arguments by name, at most 256 KiB of JSON. Also needs `enqueue`.",
+        examples=[{"to": "ada"}],
+    ),
+]
+
+
+class EditIn(RequestModel):
+    """Changes to a queued job or a dead letter. Omitted fields are unchanged."""
+
+    args: NewArgs = None
+    priority: Priority = None
+    run_at: Annotated[Instant | None, Field(description="New due time of a queued job.")] = None
+    max_attempts: Attempts = None
+    timeout: Annotated[
+        Seconds | None, Field(description="How long an attempt may run, in seconds.")
+    ] = None
+    tags: Annotated[
+        list[Name] | None, Field(max_length=20, description="All new tags. `[]` removes them.")
+    ] = None
+    reason: Reason = None
+
+
+class RetryIn(RequestModel):
+    """How to retry a dead letter."""
+
+    args: NewArgs = None
+    reason: Reason = None
+
+
+class RerunIn(RequestModel):
+    """How to run an ended job again."""
+
+    args: NewArgs = None
+    keep_key: Annotated[
+        bool, Field(description="Give the new job the ended job's deduplication key, if free.")
+    ] = False
+    reason: Reason = None
+
+
+class RerunOut(ResponseModel):
+    """The new job."""
+
+    result: Annotated[str, Field(description="`enqueued`.")]
+    id: Annotated[IdOut, Field(description="The new job's id.")]
 
 
 class EnqueuedOut(ResponseModel):
@@ -197,6 +247,9 @@ class JobOut(ResponseModel):
     progress: Annotated[Any, Field(description="The last progress report.")] = None
     key: Annotated[str | None, Field(description="Deduplication key.")] = None
     tags: list[str] = []
+    rerun_of: Annotated[
+        IdOut | None, Field(description="The ended job that this one runs again.")
+    ] = None
     worker: Annotated[
         IdOut | None, Field(description="The id of the worker running it, or that ran it last.")
     ] = None

@@ -75,6 +75,14 @@ class AcquireIn(RequestModel):
             examples=[30],
         ),
     ] = 0
+    lease: Annotated[
+        Seconds | None,
+        Field(
+            description="Lease length in seconds, for each job that this request takes and for "
+            "its renewals. At most a day. Default: the job's, queue's or installation's.",
+            examples=[120],
+        ),
+    ] = None
 
 
 class WorkOut(ResponseModel):
@@ -179,6 +187,14 @@ class ProgressIn(RequestModel):
     message: Annotated[
         str | None, Field(max_length=4096, description="A message for operators.")
     ] = None
+    extend: Annotated[
+        Seconds | None,
+        Field(
+            description="How many seconds the lease lasts from now on, at most a day. Default: its "
+            "own length. Renewals do not shorten it.",
+            examples=[600],
+        ),
+    ] = None
     log: Log = None
 
 
@@ -201,6 +217,14 @@ class CompleteIn(RequestModel):
     reason: Annotated[
         str, Field(min_length=1, max_length=200, description="Why the job is complete.")
     ] = "worker_done"
+    cursor: Annotated[Any, Field(description="The last cursor.")] = None
+    items: Annotated[
+        dict[str, Any] | None,
+        Field(
+            max_length=10_000,
+            description="The last items by key, stored in the transaction that completes the job.",
+        ),
+    ] = None
     log: Log = None
 
 

@@ -1,7 +1,7 @@
 -- $1 id, $2 token, $3 owner, $4 ttl, $5 cursor, $6 progress, $7 item_keys, $8 items, $9 now
--- Record a progress report from the lease's holder and extend the lease; ignore items with a known
--- key. A moved cursor or a new item resets both loss counters (never deaths). No row: the lease is
--- lost or expired.
+-- Record a progress report from the lease's holder and extend the lease, which is never shortened;
+-- ignore items with a known key. A moved cursor or a new item resets both loss counters (never
+-- deaths). No row: the lease is lost or expired.
 -- Uses job_pkey; locks the job's row, waiting, and checks the time only after the wait.
 WITH locked AS MATERIALIZED (
     SELECT j.id, j.lease_expires_at, j.cursor
@@ -29,7 +29,7 @@ UPDATE /*schema.*/job AS j SET
     worker_losses = CASE WHEN h.moved OR EXISTS (SELECT FROM added) THEN 0 ELSE j.worker_losses END,
     renewals = greatest(j.renewals, 0),
     renewed_at = coalesce($9, clock_timestamp()),
-    lease_expires_at = coalesce($9, clock_timestamp()) + $4::interval
+    lease_expires_at = greatest(j.lease_expires_at, coalesce($9, clock_timestamp()) + $4::interval)
 FROM held AS h
 WHERE j.id = ANY (ARRAY[h.id])
 RETURNING j.id, j.cancel_requested, j.items, (SELECT count(*) FROM added) AS added,

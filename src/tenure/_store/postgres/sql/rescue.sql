@@ -62,7 +62,11 @@ WITH expired AS MATERIALIZED (
     FROM counted AS c
     LEFT JOIN /*schema.*/worker AS w ON w.id = c.claimed_by
 ), freed AS MATERIALIZED (
-    SELECT k.task, k.key, j.id, coalesce(j.ended_at + j.key_for, j.ended_at) AS expires_at
+    SELECT k.task, k.key, j.id,
+        -- FOREVER is stored as the longest key_for, and ends with the last time a key may have.
+        CASE WHEN j.key_for = '36500 days' THEN '9999-12-31 23:59:59.999999+00'
+            ELSE coalesce(j.ended_at + j.key_for, j.ended_at)
+        END AS expires_at
     FROM judged AS j
     JOIN /*schema.*/job_key AS k ON k.task = ANY (ARRAY[j.task]) AND k.key = ANY (ARRAY[j.key])
     WHERE j.key IS NOT NULL AND j.verdict <> 'queued'

@@ -14,7 +14,11 @@ WITH held AS MATERIALIZED (
     USING held AS h
     WHERE j.id = ANY (ARRAY[h.id])
 ), freed AS MATERIALIZED (
-    SELECT k.task, k.key, h.id, coalesce(h.ended_at + h.key_for, h.ended_at) AS expires_at
+    SELECT k.task, k.key, h.id,
+        -- FOREVER is stored as the longest key_for, and ends with the last time a key may have.
+        CASE WHEN h.key_for = '36500 days' THEN '9999-12-31 23:59:59.999999+00'
+            ELSE coalesce(h.ended_at + h.key_for, h.ended_at)
+        END AS expires_at
     FROM held AS h
     JOIN /*schema.*/job_key AS k ON k.task = ANY (ARRAY[h.task]) AND k.key = ANY (ARRAY[h.key])
     WHERE h.key IS NOT NULL

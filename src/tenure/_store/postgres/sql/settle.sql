@@ -1,8 +1,8 @@
 -- $1 ids, $2 tokens, $3 owners, $4 states, $5 outcomes, $6 delays, $7 charged, $8 reasons, $9 results, $10 error_types, $11 error_messages, $12 error_traces, $13 error_signatures, $14 logs, $15 filed_on, $16 now, $17 channel, $18 losses, $19 max_worker_losses, $20 max_deaths
 -- End these leases' attempts. 'queued' gives the job back: after $6, or unchanged if $6 is NULL.
--- $18 is the cost of an ending the handler didn't cause: 'own' a loss, 'shared' a worker loss,
--- 'begun' nothing; with max_losses 0, any of them fails the job. Returns a row per lease found:
--- state is how it ended, NULL if its key is locked (nothing was written).
+-- With backoff_enforced, no failure waits less than the settings' backoff. $18 is the cost of an
+-- ending the handler didn't cause: 'own' a loss, 'shared' a worker loss, 'begun' nothing; with
+-- max_losses 0, any fails the job. Returns a row per lease; state NULL: its key is locked.
 -- Uses job_pkey and job_key_pkey; locks jobs in id order, then keys without waiting.
 WITH asked AS (
     SELECT *
@@ -38,7 +38,11 @@ WITH asked AS (
     ORDER BY a.id
     FOR UPDATE OF j
 ), freed AS MATERIALIZED (
-    SELECT k.task, k.key, h.id, coalesce(h.ended_at + h.key_for, h.ended_at) AS expires_at
+    SELECT k.task, k.key, h.id,
+        -- FOREVER is stored as the longest key_for, and ends with the last time a key may have.
+        CASE WHEN h.key_for = '36500 days' THEN '9999-12-31 23:59:59.999999+00'
+            ELSE coalesce(h.ended_at + h.key_for, h.ended_at)
+        END AS expires_at
     FROM held AS h
     JOIN /*schema.*/job_key AS k ON k.task = ANY (ARRAY[h.task]) AND k.key = ANY (ARRAY[h.key])
     WHERE h.key IS NOT NULL AND h.state <> 'queued'
@@ -131,10 +135,27 @@ WITH asked AS (
     FROM gone AS g
     JOIN period AS p ON p.job_id = g.id
     WHERE g.end_state = 'failed'
+), enforced AS (
+    SELECT
+        coalesce((
+            SELECT (b.value #>> '{}')::double precision FROM /*schema.*/setting AS b WHERE b.name = 'backoff_base'
+        ), 30) AS base,
+        coalesce((
+            SELECT (c.value #>> '{}')::double precision FROM /*schema.*/setting AS c WHERE c.name = 'backoff_cap'
+        ), 3600) AS cap
+    FROM /*schema.*/setting AS s
+    WHERE s.name = 'backoff_enforced' AND s.value = 'true'
 ), back AS (
     UPDATE /*schema.*/job AS j SET
         state = 'queued',
-        run_at = CASE WHEN e.delay IS NULL THEN j.run_at ELSE greatest(e.ended_at + e.delay, e.ended_at) END,
+        run_at = CASE WHEN e.delay IS NULL THEN j.run_at ELSE greatest(
+            e.ended_at + e.delay,
+            e.ended_at,
+            CASE WHEN e.charged THEN e.ended_at + (
+                SELECT make_interval(secs => least(f.cap, f.base * 2 ^ least(e.attempt - 1, 62)))
+                FROM enforced AS f
+            ) END
+        ) END,
         returned = e.delay IS NULL,
         attempt = CASE WHEN e.charged THEN j.attempt ELSE j.attempt - 1 END,
         losses = j.losses + (e.loss IS NOT DISTINCT FROM 'own')::integer,

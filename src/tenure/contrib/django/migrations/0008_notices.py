@@ -6,7 +6,7 @@ from tenure.contrib.django.migration_operations import Step
 
 
 class Migration(migrations.Migration):
-    """Add the function that enqueues a job from SQL."""
+    """Add notices: their rules, their groups, and the triggers that enqueue them."""
 
-    dependencies = (("tenure", "0007_reserved"),)
+    dependencies = (("tenure", "0007_sql_enqueue"),)
     operations = (Step(8),)

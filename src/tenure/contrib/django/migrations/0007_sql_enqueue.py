@@ -6,7 +6,7 @@ from tenure.contrib.django.migration_operations import Step
 
 
 class Migration(migrations.Migration):
-    """Hold the number."""
+    """Add the function that enqueues a job from SQL."""
 
     dependencies = (("tenure", "0006_erasure"),)
     operations = (Step(7),)

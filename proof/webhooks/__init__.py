@@ -1,0 +1,1 @@
+"""Webhooks delivered while workers, the database and the receiver fail."""

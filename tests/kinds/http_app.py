@@ -1,0 +1,5 @@
+"""An app without tasks, for a worker that only sends requests."""
+
+from tenure import Tenure
+
+app = Tenure()
