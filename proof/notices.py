@@ -248,7 +248,7 @@ class Run:
             while not stop.wait(0.05):
                 [row] = self.installation.rows(
                     "SELECT count(*) AS n FROM (SELECT FROM tenure.job WHERE queue = 'fast' "
-                    "AND state = 'queued' LIMIT 3000) AS some"
+                    "AND state = 'queued' LIMIT 3000) AS waiting"
                 )
                 if row["n"] < 3000:
                     admin.jobs.enqueue_many(quick_jobs, _BY)

@@ -23,7 +23,9 @@ def test_a_rule_is_added_listed_tested_and_removed(tenure: Command) -> None:
         assert word in tenure("notify", "list").out
 
     tested = tenure("notify", "test", "ops", "--json")
-    assert tenure("job", "show", tested.json["job"], "--json").json["task"] == "tenure.notice"
+    assert (
+        tenure("job", "show", tested.json["job"], "--json").json["job"]["task"] == "tenure.notice"
+    )
     assert tenure("notify", "remove", "ops", "none", "--json").code == Exit.PARTIAL
     assert tenure("notify", "list", "--json").json == {"rules": []}
 

@@ -92,6 +92,9 @@ SILENT: Mapping[str, Iterable[str]] = {
     "/v1/tokens": ("POST",),
     "/v1/tokens/{token_id}:revoke": ("POST",),
     "/v1/tokens/{token_id}:quota": ("POST",),
+    "/v1/notices": ("POST",),
+    "/v1/notices/{name}:test": ("POST",),
+    "/v1/notices/{name}:remove": ("POST",),
     "/v1/sessions/{session_id}:revoke": ("POST",),
     "/sessions/{session_id}:revoke": ("POST",),
     "/sign-in": ("POST",),
@@ -133,6 +136,7 @@ QUIET: tuple[str, ...] = (
     *("tenure setting set", "tenure setting reset"),
     *(f"tenure token {name}" for name in ("create", "list", "revoke", "quota")),
     *(f"tenure session {name}" for name in ("list", "revoke", "link")),
+    *(f"tenure notify {name}" for name in ("list", "add", "test", "remove")),
     *("tenure key free", "tenure erase"),
 )
 
