@@ -225,6 +225,7 @@ pieces = st.sampled_from(
 
 
 @given(st.lists(pieces, max_size=25).map("".join))
+@example("password=[]password")
 def test_a_text_of_all_signs_stays_when_searched_again(text: str) -> None:
     once = PLAIN.text(text)
     assert PLAIN.text(once) == once
