@@ -72,7 +72,7 @@ def add(
     ] = "*",
     form: Annotated[
         str,
-        typer.Option("--format", metavar="FORMAT", help="standard, slack or pagerduty."),
+        typer.Option("--format", metavar="FORMAT", help="One of standard, slack, pagerduty."),
     ] = "standard",
     group_for: Annotated[
         str,
