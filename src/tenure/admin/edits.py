@@ -119,13 +119,17 @@ class EditCommands(CommandGroup):
         """
         numbers = rules.job_ids(ids)
         if args is None:
-            plain = self._store.job_commands.retry(numbers, by)
-            return (yield from apply(plain, dry_run=dry_run))
-        new = yield from self._arguments(numbers, args)
-        op = self._store.job_edits.retry(numbers, new, by, sealing=self._engine.sealing)
-        return (yield from apply(op, dry_run=dry_run))
+            return apply(self._store.job_commands.retry(numbers, by), dry_run=dry_run)
+        return apply(self._retry_with(numbers, args, by), dry_run=dry_run)
 
     aretry: Final = AsyncTwin(retry)
+
+    def _retry_with(
+        self, numbers: Sequence[JobId], args: Mapping[str, Json], by: By
+    ) -> Op[Sequence[RetryResult]]:
+        new = yield from self._arguments(numbers, args)
+        sealing = self._engine.sealing
+        return (yield from self._store.job_edits.retry(numbers, new, by, sealing=sealing))
 
     @AdminCommand
     def rerun(
