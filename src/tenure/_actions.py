@@ -261,7 +261,7 @@ REVOKE_SESSION: Action = Action(
 ADD_NOTICE: Action = Action(
     "notice",
     "add",
-    "Add a rule: notify a receiver of failures and other events.",
+    "Add a rule that notifies a receiver of events.",
     {"added": "{subject} is added"},
     scope="admin",
 )

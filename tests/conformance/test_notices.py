@@ -355,7 +355,7 @@ async def test_a_lost_worker_is_reported_once(db: Database) -> None:
     assert notice["args"]["count"] == 2
 
 
-async def test_a_worker_that_said_goodbye_is_not_lost(db: Database) -> None:
+async def test_a_worker_that_stopped_is_not_lost(db: Database) -> None:
     await add(db, event=NoticeEvent.WORKER_LOST)
     await register(db, A, "stopped")
     await db.run(db.store.workers.heartbeat(A, state=WorkerState.OFFLINE, running=0))
