@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tenure import Tenure
-from tenure.config import DEFAULTS
 from tests.worker.acts import attempts, end
 
 if TYPE_CHECKING:
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 PYTHON = sys.executable
 # Root must say so.
 USER = pwd.getpwuid(os.geteuid()).pw_name
-# A lease of three seconds.
-FAST = DEFAULTS.scaled(0.1)
 
 
 def configure(monkeypatch: pytest.MonkeyPatch, **settings: Any) -> None:
@@ -39,7 +36,7 @@ def configure(monkeypatch: pytest.MonkeyPatch, **settings: Any) -> None:
 async def run(db: Database, argv: Sequence[str], **arguments: Any) -> tuple[JobRow, AttemptRow]:
     """Run one command in this process, once; its job and its attempt."""
     options: dict[str, Any] = {"max_attempts": 1, **arguments.pop("using", {})}
-    app = Tenure(db.url, defaults=FAST)
+    app = Tenure(db.url)
     try:
         async with app.run(kinds=["shell"]):
             handle = await app.shell(argv, **arguments).using(**options).aenqueue()

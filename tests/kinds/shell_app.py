@@ -5,5 +5,6 @@ import os
 from tenure import Tenure
 from tenure.config import DEFAULTS
 
-# A lease of three seconds.
-app = Tenure(os.environ.get("TENURE_DATABASE_URL"), defaults=DEFAULTS.scaled(0.1))
+# The share of the usual lease of 30 s; a busy machine loses shorter ones.
+SCALE = float(os.environ.get("LEASE_SCALE", "0.1"))
+app = Tenure(os.environ.get("TENURE_DATABASE_URL"), defaults=DEFAULTS.scaled(SCALE))

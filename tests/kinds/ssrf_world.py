@@ -3,7 +3,7 @@
     unshare --net --mount python -m tests.kinds.ssrf_world
 
 It has a resolver of its own, a listener on the ports that matter, and a sender with the rules of a
-worker. It prints what each URL came to, and which addresses the listener saw, as JSON.
+worker. It prints the outcome of each URL, and which addresses the listener saw, as JSON.
 """
 
 from __future__ import annotations

@@ -251,8 +251,8 @@ def test_each_behavior_ends_as_documented_in_bounded_time(
     endings: Mapping[str, Ending], case: Case
 ) -> None:
     ending = endings[case.name]
-    told = f"{ending.attempt.error_type}: {ending.attempt.error_message}"
-    assert ending.how == case.ends, told
+    error = f"{ending.attempt.error_type}: {ending.attempt.error_message}"
+    assert ending.how == case.ends, error
     assert ending.seconds < TOTAL + SLACK
     if case.ends == DONE:
         result = ending.job.result
@@ -262,7 +262,7 @@ def test_each_behavior_ends_as_documented_in_bounded_time(
         else:
             assert {name: result[name] for name in case.result} == case.result
     else:
-        assert case.error in told
+        assert case.error in error
 
 
 def test_battery_has_every_behavior_of_the_server() -> None:

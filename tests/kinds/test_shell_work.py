@@ -224,7 +224,7 @@ async def test_files_are_created_with_the_mask(
 
 async def test_timeout_ends_the_command(db: Database) -> None:
     code = "import time; print('begun', flush=True); time.sleep(60)"
-    job, attempt = await python(db, code, timeout=0.5)
+    job, attempt = await python(db, code, timeout=3)
     assert job.state is State.FAILED
     assert attempt.outcome is AttemptOutcome.TIMED_OUT
     assert "begun" in (attempt.log or "")

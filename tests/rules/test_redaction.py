@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from support.secret_shapes import texts
@@ -225,6 +225,7 @@ pieces = st.sampled_from(
 
 
 @given(st.lists(pieces, max_size=25).map("".join))
+@example("password=[]password")
 def test_a_text_of_all_signs_stays_when_searched_again(text: str) -> None:
     once = PLAIN.text(text)
     assert PLAIN.text(once) == once

@@ -307,7 +307,9 @@ class _Pass:
                 return at + len(mark), len(text) if end < 0 else end
             return self._quoted(at)
         if sign in ("[", "{", "(") and sign:
-            return at, self._closed(at)
+            # What adjoins the bracket belongs to the value, as it does without brackets.
+            closed = self._closed(at)
+            return at, max(self._span(_BARE, closed)[1], closed)
         if name in ("cookie", "cookies"):
             return self._span(_HEADER, at)
         if name in ("authorization", "authorisation", "authenticate", "auth"):

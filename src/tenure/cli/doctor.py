@@ -30,8 +30,8 @@ def doctor(
 
     Runs the checks `database`, `durability`, `clock`, `wakeups`, `redis`, `privileges`,
     `security`, `schema`, `retention`, `vacuum`, `horizon` (transactions that block vacuum),
-    `workers`, `queues`, `tasks`, `leases`, `schedules` and `tokens`. Exits with 1 if there is a
-    problem. If there are only warnings, exits with 0. With an app, `--database-url` and
+    `workers`, `queues`, `tasks`, `leases`, `schedules`, `tokens` and `notices`. Exits with 1 if
+    there is a problem. If there are only warnings, exits with 0. With an app, `--database-url` and
     `--schema` are ignored.
 
     JSON: `problems` (how many there are) and `findings`.

@@ -54,7 +54,7 @@ def add(
     event: Annotated[
         str,
         typer.Argument(
-            metavar="EVENT", help="Event: failed, queue_behind, schedule_missed or worker_lost."
+            metavar="EVENT", help="One of failed, queue_behind, schedule_missed, worker_lost."
         ),
     ],
     *,

@@ -138,7 +138,7 @@ def read_entry(text: object, what: str) -> AllowedHost:
     """Return an entry such as `api.internal`, `10.0.0.0/8`, `localhost:8080`, `[fd00::/8]:*`.
 
     Raises:
-        ConfigError: It is none of these.
+        ConfigError: The text has none of these forms.
     """
     entry = _entry(text.lower().strip()) if isinstance(text, str) else None
     if entry is None:

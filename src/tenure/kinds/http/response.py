@@ -185,7 +185,7 @@ def _size(value: Json | Mapping[str, Json]) -> int:
 
 
 def _cut(text: str, room: int) -> str:
-    """Return the longest start of a text that fits into so many bytes of JSON."""
+    """Return the longest start of a text that fits into `room` bytes of JSON."""
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2

@@ -357,7 +357,7 @@ async def edit(
     "/{job_id}:rerun",
     status_code=201,
     name="rerun",
-    description=f"{_actions.RERUN.summary} Also needs `enqueue`.",
+    description=_actions.RERUN.summary,
 )
 async def rerun_route(
     job_id: str,
