@@ -99,17 +99,19 @@ class Receiver:
             return 500
         data = json.loads(body)["data"]
         with self.lock:
-            if webhook_id in self.counts:
+            is_known = webhook_id in self.counts
+            if is_known:
                 self.repeated += 1
                 self.differing += self.counts[webhook_id] != data["count"]
             self.counts[webhook_id] = data["count"]
             self.groups[webhook_id] = data["group"]
-            is_last = self.kills_left > 0 and not self.kill.is_set()
-            if is_last:
+            # Only at a notice's first delivery: a job whose worker dies three times is poison.
+            is_hit = self.kills_left > 0 and not is_known and not self.kill.is_set()
+            if is_hit:
                 self.kills_left -= 1
                 self.killed.clear()
                 self.kill.set()
-        if is_last:
+        if is_hit:
             self.killed.wait(30)
         return 204
 
