@@ -45,8 +45,9 @@ PAGES = [
 ]
 RUN = {"python", "sh", "sql", "toml", "ini", "yaml", "py"}
 SPHINX_DIRECTIVE = {"{toctree}", "{eval-rst}"}
-# A file of the repository: tests/server/test_proxy.py runs it.
-ELSEWHERE = {"{literalinclude} ../../deploy/haproxy/haproxy.cfg"}
+# tests/server/test_proxy.py runs the file of the repository, tests/kinds/test_http_worker.py the
+# receiver in JavaScript.
+ELSEWHERE = {"{literalinclude} ../../deploy/haproxy/haproxy.cfg", "js"}
 COMMANDS = ("tenure ", "python ", "sleep ", "kill ")
 STAYING = ("tenure worker", "tenure dev", "tenure demo", "tenure server")
 READY = "Press Ctrl-C to stop"

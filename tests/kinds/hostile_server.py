@@ -39,6 +39,8 @@ class Call(NamedTuple):
         for part in parts:
             self.writer.write(part)
             await self.writer.drain()
+            # `drain` doesn't let others run while the buffer has room.
+            await asyncio.sleep(0)
 
     async def answer(self, *headers: str, body: bytes = b"", status: str = "200 OK") -> None:
         lines = [f"HTTP/1.1 {status}", *headers]

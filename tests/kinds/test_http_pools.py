@@ -30,10 +30,13 @@ class Receiver:
     def __init__(self) -> None:
         self.connections = 0
         self.released = asyncio.Event()
+        self.crowded = asyncio.Event()
         self.port = 0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        if self.connections > 1:
+            self.crowded.set()
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 if b"/wait" in head:
@@ -84,8 +87,7 @@ async def test_a_host_at_its_limit_delays_a_job_without_charging_it() -> None:
             asyncio.create_task(sender.send("GET", receiver.url("wait"), [], b"")) for _ in range(2)
         ]
         async with asyncio.timeout(10):
-            while receiver.connections < 2:  # noqa: ASYNC110 - another thread counts
-                await asyncio.sleep(0.01)
+            await receiver.crowded.wait()
         with pytest.raises(Snooze):
             await sender.send("GET", receiver.url(), [], b"")
         receiver.released.set()
