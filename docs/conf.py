@@ -3,6 +3,7 @@
 from importlib import metadata
 from typing import Any
 
+from pygments.lexers.sql import PostgresLexer
 from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
 
@@ -32,7 +33,8 @@ autodoc_preserve_defaults = True
 
 
 def setup(app: Sphinx) -> None:
-    """Show the operator's commands as the methods that they are to a caller."""
+    """Show SQL as PostgreSQL's, and operator's commands as the methods that a caller sees."""
+    app.add_lexer("sql", PostgresLexer)  # The usual one doesn't know dollar quotes.
     groups: list[type] = [Admin]
     groups += [value.kind for value in vars(Admin).values() if isinstance(value, SubGroup)]
     for kind in {base for group in groups for base in group.__mro__}:

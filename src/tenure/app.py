@@ -406,7 +406,7 @@ class Tenure:
 
     @property
     def grpc(self) -> "GrpcCall":
-        """Calls of gRPC methods as jobs: `app.grpc("shop:443", "shop.Orders/Place").enqueue()`."""
+        """Unary gRPC calls as jobs. A worker started with `--kinds grpc` makes them."""
         from tenure.kinds.grpc import GrpcCall  # noqa: PLC0415 - a kind is loaded on first use
 
         return GrpcCall(partial(WorkCall, self, "tenure.grpc"))

@@ -43,6 +43,15 @@ NOT_ABOUT_A_JOB = {
     *{("queue", name) for name in ("name", "paused_by", "paused_reason", "quotas")},
     *{("rollup_minute", name) for name in ("queue", "task")},
     *{("setting", name) for name in ("changed_by", "name", "value")},
+    # A group's key is a digest. A notice that waits names jobs: its text is made when it is sent.
+    *{("notice_group", name) for name in ("rule", "key")},
+    *{
+        ("notice_rule", name)
+        for name in (
+            *("name", "event", "queue", "task", "url", "format", "secret", "program"),
+            "created_by",
+        )
+    },
     *{
         ("worker", name)
         for name in ("host", "language", "listed", "meta", "name", "queues", "state", "version")

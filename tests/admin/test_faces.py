@@ -14,6 +14,7 @@ from tenure.admin import (
     By,
     DeduplicationKeys,
     Jobs,
+    Notices,
     Operations,
     Queues,
     RuntimeSettings,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 GROUPS: tuple[type, ...] = (
     *(Admin, Audit, Jobs, Operations, Queues, RuntimeSettings, Schedules, Schema, Tokens),
-    *(DeduplicationKeys, Sessions),
+    *(DeduplicationKeys, Notices, Sessions),
     Workers,
 )
 VERBS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -89,7 +90,8 @@ def test_the_text_of_the_migrations_makes_the_schema_of_this_release(
 def test_the_text_is_for_the_schema_that_is_named() -> None:
     text = admin.sql("jobs")
     assert "CREATE TABLE jobs.job (" in text
-    assert "tenure." not in text
+    # The names of Tenure's own tasks and queues have nothing to do with the schema.
+    assert "tenure." not in re.sub(r"'tenure\.\w+'", "", text)
     assert "/*schema.*/" not in text
     assert admin.sql(since=OURS) == ""
     with pytest.raises(InvalidValue):

@@ -19,7 +19,15 @@ from tenure._model.operation import (
     OperationKind,
     OperationState,
 )
-from tenure._model.outcome import Failed, Loss, Lost, Released, SettleRequest, Succeeded
+from tenure._model.outcome import (
+    Failed,
+    FinalReport,
+    Loss,
+    Lost,
+    Released,
+    SettleRequest,
+    Succeeded,
+)
 from tenure._model.queue import Floor, Lane
 from tenure._model.schedule import NewSchedule, Timing
 from tenure._rules import lifecycle, selector_syntax
@@ -53,6 +61,7 @@ def ended(count: int, outcome: Outcome) -> list[SettleRequest]:
     return [SettleRequest(lease, answer) for lease in leases(count)]
 
 
+LAST_REPORT = Succeeded(1, report=FinalReport(cursor=3, items={"k": 1, "l": 2}))
 NOW = datetime.now(UTC)
 A_SCHEDULE: Row = {
     **dict.fromkeys(
@@ -246,6 +255,7 @@ OWN: Mapping[str, Query] = {
     "progress": sent(
         STORE.leases.progress(leases(1)[0], done=3, items={"k": 1, "l": 2}), "progress"
     ),
+    "final_report": sent(STORE.settlement.settle(ended(1, LAST_REPORT)), "final_report"),
     "complete": sent(STORE.settlement.settle(ended(BATCH, Succeeded({"rows": 1}))), "complete"),
     "settle": sent(STORE.settlement.settle(ended(BATCH, FAILED)), "settle"),
     "settle, to release": sent(STORE.settlement.settle(ended(BATCH, Released())), "settle"),
@@ -335,6 +345,8 @@ OWN: Mapping[str, Query] = {
         "free_orphaned_key",
         free_key=[{"job_id": 1, "freed": False}],
     ),
+    "notice_test": sent(STORE.notices.test("ops", BY), "notice_test"),
+    "notice_error": sent(STORE.notices.error([7, 20_000]), "notice_error"),
     "revoke_tokens": sent(STORE.tokens.revoke([1, 2], BY), "revoke_tokens"),
     "find_session": sent(STORE.sign_ins.find("ab" * 32), "find_session"),
     "list_sessions": sent(STORE.sign_ins.list(active=True), "list_sessions"),

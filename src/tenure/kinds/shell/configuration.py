@@ -26,7 +26,7 @@ _INTERPRETERS = frozenset(
     {"sh", "bash", "dash", "zsh", "ksh", "fish", "busybox", "env", "xargs", "sudo", "su", "ssh"}
 )
 _GLOB = frozenset("*?[")
-log = Log("tenure")
+log: Log = Log("tenure")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
