@@ -3,7 +3,7 @@
 from importlib import metadata
 from typing import Any
 
-from pygments.lexers.sql import PostgresLexer
+from pygments.lexers.sql import PostgresLexer  # type: ignore[import-untyped]  # no types
 from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
 
