@@ -23,6 +23,7 @@ from support.binaries import ROOT
 from support.processes import die_with_parent, wait_for
 from support.workers import Worker
 from tenure import Tenure
+from tests.app.sealed_jobs import AesGcm
 from tests.kinds.test_http_signature import LIBRARY, NEW, OLD, in_node
 from tests.worker.acts import attempts, end
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from support.store import Database
     from tenure.kinds.call import WorkCall
-    from tests.kinds.conftest import HostileServer
+    from tests.kinds.conftest import Configure, HostileServer
 
 CANARY = "hush-canary-0815-do-not-tell"
 
@@ -156,6 +157,20 @@ async def test_a_secret_rotates_without_a_failed_delivery(
                 assert isinstance(body, str)
                 assert isinstance(headers, dict)
                 assert Webhook(receiver).verify(body, headers)["é"] == "☃"
+    await app.aclose()
+
+
+@pytest.mark.parametrize("path", ["quotes", "cut-character", "endless", "binary", "controls"])
+async def test_a_large_response_fits_into_a_sealed_result(
+    db: Database, hostile: HostileServer, configured: Configure, path: str
+) -> None:
+    configured(allow=[f"localhost:{hostile.ports['plain']}"])
+    app = Tenure(db.url, codec=AesGcm(bytes(32)))
+    async with app.run(kinds=["http"], schedules=False):
+        handle = await app.http.get(hostile.url(path)).aenqueue()
+        job = await end(handle, within=30)
+    assert job.state == "completed", await attempts(app, handle)
+    assert handle.result["truncated"] is (path != "binary")
     await app.aclose()
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tenure._model.ids import Json
 from tenure._model.outcome import GiveUp
+from tenure._rules.payload import MAX_RESULT
 from tenure.config import TaskOptions
 from tenure.errors import ConfigError, InvalidValue
 from tenure.job import AsyncJob
@@ -102,7 +103,11 @@ async def handler(
         certificate=request.certificate,
         limit=request.timeout,
     )
-    return conclude(response.without(used), keep=config.result_headers, now=datetime.now(UTC))
+    # A sealed result is stored in base64, with a few bytes of the codec's own.
+    has_codec = job._engine.sealing.has_codec  # noqa: SLF001 - only results this large need it
+    limit = MAX_RESULT * 3 // 4 - 1024 if has_codec else MAX_RESULT
+    keep, now = config.result_headers, datetime.now(UTC)
+    return conclude(response.without(used), keep=keep, now=now, limit=limit)
 
 
 def prepare() -> None:

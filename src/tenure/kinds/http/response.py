@@ -67,7 +67,11 @@ class HttpResponse:
 
 
 def conclude(
-    response: HttpResponse, *, keep: frozenset[str] = frozenset(), now: datetime
+    response: HttpResponse,
+    *,
+    keep: frozenset[str] = frozenset(),
+    now: datetime,
+    limit: int = MAX_RESULT,
 ) -> dict[str, Json]:
     """Return the job's result.
 
@@ -75,6 +79,7 @@ def conclude(
         response: The response.
         keep: Headers that the result keeps in addition to `KEPT_HEADERS`.
         now: The time, for a `Retry-After` with a date.
+        limit: The most bytes of JSON that the result may have. A longer body is cut.
 
     Returns:
         The status, some headers, and the body.
@@ -85,7 +90,7 @@ def conclude(
     """
     status = response.status
     if 200 <= status < 300:
-        return _result(response, keep)
+        return _result(response, keep, limit)
     if status in _RETRIED or status >= 500:
         raise ResponseFailed(_described(response), after=retry_after(response, now))
     raise ResponseRefused(_described(response))
@@ -132,14 +137,14 @@ def _described(response: HttpResponse) -> str:
     return line if not text else f"{line}\n{text[:_EXCERPT]}"
 
 
-def _result(response: HttpResponse, keep: frozenset[str]) -> dict[str, Json]:
+def _result(response: HttpResponse, keep: frozenset[str], limit: int) -> dict[str, Json]:
     names = (KEPT_HEADERS | keep) - _NEVER_KEPT
     headers: dict[str, Json] = {
         name: value[:_LONGEST_VALUE] for name, value in response.headers if name in names
     }
-    if _size(headers) > MAX_RESULT // 4:
+    if _size(headers) > limit // 4:
         headers = {}
-    room = MAX_RESULT - _size({"status": 0, "headers": headers}) - 100
+    room = limit - _size({"status": 0, "headers": headers}) - 100
     text = _text(response)
     # A text of control characters grows sixfold in JSON. Base64 is then shorter.
     if text is None or _size(text) > 2 * len(response.body) + 2:
