@@ -56,7 +56,7 @@ class Action:
         is_refusal = status in self.refusals
         text = (self.refusals if is_refusal else self.done)[status]
         subject = "every queue" if target == "*" else f"{self.target} {target}"
-        sentence = text.format(subject=subject, holder=holder, job=job, **facts)
+        sentence = text.format(**{"subject": subject, "holder": holder, "job": job, **facts})
         return Outcome(status, sentence, is_refusal, holder, job)
 
 
