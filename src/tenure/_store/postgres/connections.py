@@ -12,7 +12,7 @@ import os
 import random
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, Self, TypeVar
@@ -23,7 +23,7 @@ from psycopg import AsyncConnection, Connection, OperationalError, conninfo
 from psycopg.abc import PQGen
 from psycopg.rows import TupleRow
 
-from tenure.errors import Unreachable
+from tenure.errors import ConfigError, Unreachable
 
 # If a statement gets no response within this time, its outcome is unknown.
 DEADLINE = timedelta(seconds=15)
@@ -119,7 +119,15 @@ _SECONDS = DEADLINE.total_seconds()
 _ASK = "SELECT pg_backend_pid()"
 # Start of our options; the URL's options come first.
 OUR_OPTIONS = "-c enable_seqscan="
-_REFUSED = "unsupported startup parameter"
+# PgBouncer's words for it, and RDS Proxy's.
+_REFUSED = ("unsupported startup parameter", "command-line options")
+# Products that speak PostgreSQL's protocol, with how to tell them from it.
+_OTHERS: Mapping[str, Callable[[Callable[[str], str]], bool]] = {
+    "CockroachDB": lambda status: bool(status("crdb_version")),
+    "YugabyteDB": lambda status: "-YB-" in status("server_version"),
+    "Amazon Redshift": lambda status: status("server_version").startswith("8.0."),
+    "Spanner": lambda status: "Spanner" in status("server_version"),
+}
 # Addresses whose pooler rejects options. We send options to such a pooler only once.
 _without_options: set[tuple[object, ...]] = set()
 
@@ -139,6 +147,7 @@ class DetectingConnection(Connection[TupleRow]):
         except OperationalError as error:
             connection = super().connect(_bare(fit, error), **kwargs)
         with _or_closed(connection):
+            _check_product(connection)
             connection.detect_pooler()
         return connection
 
@@ -178,6 +187,7 @@ class AsyncDetectingConnection(AsyncConnection[TupleRow]):
         except OperationalError as error:
             connection = await super().connect(_bare(fit, error), **kwargs)
         with _or_closed(connection):
+            _check_product(connection)
             await connection.detect_pooler()
         return connection
 
@@ -204,6 +214,20 @@ def _or_closed(connection: Connection[Any] | AsyncConnection[Any]) -> Iterator[N
         raise
 
 
+def _check_product(connection: Connection[Any] | AsyncConnection[Any]) -> None:
+    """Raise ConfigError for a server that isn't PostgreSQL, though it speaks its protocol."""
+
+    def status(name: str) -> str:
+        return (connection.pgconn.parameter_status(name.encode()) or b"").decode(errors="replace")
+
+    for product, is_this in _OTHERS.items():
+        if is_this(status):
+            raise ConfigError(
+                f"{product} is not supported: it lacks the row locks and the history that leases "
+                "need; use PostgreSQL 15 or newer, or a service that runs it"
+            )
+
+
 def _fit(text: str) -> str:
     """Return the connection string, without our options if this address rejects them."""
     return _stripped(text) if _place(text) in _without_options else text
@@ -211,7 +235,7 @@ def _fit(text: str) -> str:
 
 def _bare(text: str, error: OperationalError) -> str:
     """Return the connection string without our options if they were rejected, else raise."""
-    if _REFUSED not in str(error) or OUR_OPTIONS not in text:
+    if OUR_OPTIONS not in text or not any(words in str(error) for words in _REFUSED):
         raise error
     _without_options.add(_place(text))
     return _stripped(text)

@@ -62,7 +62,8 @@ UPDATE /*schema.*/job AS j SET
     state = 'running',
     token = greatest(
         j.token + 1,
-        (SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint << 40)
+        /*include timeline*/
+        << 40
     ),
     attempt = j.attempt + 1,
     claimed_by = $8::uuid,
