@@ -10,7 +10,8 @@ _OWNER = " AND j.claimed_by = a.claimed_by"
 _WHOLE = "AND j.token = a.token AND j.claimed_by = a.claimed_by"
 _TIMELINE = """greatest(
         j.token + 1,
-        (SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint << 40)
+        /*include timeline*/
+        << 40
     )"""
 _UNEXPIRED = "WHERE j.lease_expires_at > coalesce($6::timestamptz, clock_timestamp())"
 _UNEXPIRED_STILL = " AND j.lease_expires_at > coalesce($6, clock_timestamp())"
