@@ -155,6 +155,11 @@ class Victim:
                 token | {"queues": [OWN, f"{MARK}.*"]},
             ],
             "POST /v1/tokens/{token_id}:quota": [{"quotas": {}}],
+            "POST /v1/notices": [
+                {"name": f"{MARK}-rule", "event": "failed", "queue": one, "secret": "ops"}
+                | {"url": "https://example.com/hook"}
+                for one in (QUEUE, "*")
+            ],
         }
         if method == "POST" and f"POST {path}" not in known and ":" in path:
             # Actions that take a reason alone.

@@ -21,6 +21,7 @@ WORKER = "00000000-0000-0000-0000-000000000001"
 OPS = By("ops")
 
 # What each route needs; lists are answered to anybody with the scope, and show what is allowed.
+A_RULE = {"name": "own", "event": "failed", "url": "https://example.com/x", "secret": "ops"}
 NEEDS: dict[tuple[str, str], tuple[Scope | None, dict[str, Any] | None]] = {
     ("GET", "/ready"): (None, None),
     ("POST", "/v1/jobs"): (Scope.ENQUEUE, {"task": "t", "queue": "own"}),
@@ -109,6 +110,10 @@ NEEDS: dict[tuple[str, str], tuple[Scope | None, dict[str, Any] | None]] = {
     ("POST", "/v1/tokens/{token_id}:revoke"): (Scope.ADMIN, {}),
     ("GET", "/v1/sessions"): (Scope.ADMIN, None),
     ("POST", "/v1/sessions/{session_id}:revoke"): (Scope.ADMIN, {}),
+    ("GET", "/v1/notices"): (Scope.ADMIN, None),
+    ("POST", "/v1/notices"): (Scope.ADMIN, A_RULE),
+    ("POST", "/v1/notices/{name}:test"): (Scope.ADMIN, {}),
+    ("POST", "/v1/notices/{name}:remove"): (Scope.ADMIN, {}),
 }
 # A token with the scope gets an answer for any queue: its own rows, or by the lease.
 FOR_EVERYBODY = {
